@@ -7,6 +7,7 @@ import type { PinnedReads } from '../store/reads.ts'
 import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
 import type { PrivateRoute } from './access/route-table.ts'
 import { type ContractPageOptions, createContractPage } from './contract/route.ts'
+import { createSbomPage } from './program/sbom.ts'
 import { findRecord } from './feeds/osv.ts'
 import type { EventLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
@@ -106,7 +107,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      const own = [followers, contract, gate, ...(people === undefined ? [] : [people])]
+      const own = [followers, contract, sbom, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
     return createHttp(observed(options, withReserve(handler)), config.server, { log, certificates })
@@ -120,6 +121,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const reports = createStatusReports(options)
   const people = options.people?.({ ...gate, reports, failures, now, atEnd: ends.add })
   const contract = createContract(options, { paths, gate, people, cacheControl, failures })
+  const sbom = createSbomPage({ cacheControl, failures })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
     followers.look() // last, so every announced change is already readable

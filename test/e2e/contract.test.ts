@@ -63,7 +63,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
   })
   const query = { version: '1', package: { name: 'x', ecosystem: 'npm' } }
   const paths = [
-    ...['/', '/-/health', '/-/ready', '/-/status', '/-/metrics', '/-/openapi.json'],
+    ...['/', '/-/health', '/-/ready', '/-/status', '/-/metrics', '/-/openapi.json', '/-/sbom'],
     ...[
       `/-/changes?since=${listed}`,
       '/-/changes?since=none',
@@ -147,6 +147,7 @@ test('real answers keep to the document: status, media type, headers', async () 
   )
   const elsewhere = [
     'GET /external/cve_feed',
+    'GET /-/sbom', // of a built program: test/api/sbom.test.ts
     'GET /-/events',
     'POST /-/webhooks',
     'GET /v0/users',

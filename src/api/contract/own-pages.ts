@@ -154,6 +154,26 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       security: KEY_OR_NONE,
     },
   },
+  '/-/sbom': {
+    get: {
+      summary: 'The bill of materials of this program',
+      description: 'A program that runs from its sources has none.',
+      tags: TAGS,
+      parameters: [ref('parameters', 'IfNoneMatch')],
+      responses: {
+        200: {
+          description: 'The libraries of the built program in CycloneDX 1.5.',
+          headers: headersOf(...OF_CONTRACT, 'Content-Encoding'),
+          content: { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
+        },
+        304: {
+          description: 'The client has the current document.',
+          headers: headersOf(...OF_CONTRACT),
+        },
+        ...problems('message', 404, 500),
+      },
+    },
+  },
   '/-/openapi.json': {
     get: {
       summary: 'This document',

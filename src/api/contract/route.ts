@@ -1,13 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { gzipSync } from 'node:zlib'
-import { sha256Hex } from '../../core/digest.ts'
+import type { IncomingMessage } from 'node:http'
 import type { Reads } from '../../store/reads.ts'
-import { checkConditions } from '../http/conditions.ts'
 import { OPENAPI_PATH } from '../http/paths.ts'
-import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
-import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
-import { rawTarget } from '../http/request-target.ts'
-import { cacheFields } from '../http/response.ts'
+import type { Failures } from '../http/problems.ts'
+import {
+  type ServedDocument,
+  createDocumentPage,
+  makeServedDocument,
+} from '../program/served-document.ts'
 import { type ContractTables, buildContract } from './document.ts'
 
 /** What the page of the contract is made from. */
@@ -23,26 +22,17 @@ export interface ContractPageOptions {
   readonly failures: Failures
 }
 
-/** The page of the contract. */
-interface ContractPage {
-  /** Answers `/-/openapi.json`; false for a request for another path. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
-}
-
-/** The document in both codings, with its tag. */
-interface MadeDocument {
-  readonly tag: string
-  readonly bodies: Readonly<Record<Coding, Buffer>>
-}
-
 /**
  * Serves the contract of this mirror as an OpenAPI document. It is built at the first request, and again when a feed is
- * stored that no setting names (an import adds them), or a proxy reports another prefix of the path. It contains routes only: no data, no credential.
+ * stored that no setting names (an import adds them), or a proxy reports another prefix of the path. It contains routes
+ * only: no data, no credential.
  */
-export function createContractPage(options: ContractPageOptions): ContractPage {
-  const { tables, reads, cacheControl, failures, baseUrl } = options
-  let made: { readonly of: string; readonly document: MadeDocument } | null = null
-  const current = (server: string): MadeDocument => {
+export function createContractPage(options: ContractPageOptions) {
+  const { tables, reads, cacheControl, failures, baseUrl, publicUrl } = options
+  let made: { readonly of: string; readonly document: ServedDocument } | null = null
+  const current = (request: IncomingMessage): ServedDocument => {
+    // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
+    const server = publicUrl ?? (new URL(baseUrl(request)).pathname.replace(/\/+$/, '') || '/')
     const { publicPaths } = tables
     const more = reads.feeds
       .listDocuments('feeds')
@@ -56,53 +46,9 @@ export function createContractPage(options: ContractPageOptions): ContractPage {
       }
     return made.document
   }
-  return {
-    answer(request, response) {
-      if (rawTarget(request.url ?? '').path !== OPENAPI_PATH) return false
-      try {
-        const { method = '' } = request
-        // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
-        const server =
-          options.publicUrl ?? (new URL(baseUrl(request)).pathname.replace(/\/+$/, '') || '/')
-        if (method === 'GET' || method === 'HEAD')
-          send(request, response, current(server), cacheControl)
-        else sendProblem(request, response, methodNotAllowed(method))
-      } catch (error) {
-        failures.answer(error, request, response)
-      }
-      return true
-    },
-  }
+  return createDocumentPage({ path: OPENAPI_PATH, current, cacheControl, failures })
 }
 
-function makeDocument(tables: ContractTables): MadeDocument {
-  const identity = Buffer.from(JSON.stringify(buildContract(tables)))
-  const tag = sha256Hex(identity).slice(0, 32)
-  return { tag, bodies: { identity, gzip: gzipSync(identity) } }
+function makeDocument(tables: ContractTables): ServedDocument {
+  return makeServedDocument(Buffer.from(JSON.stringify(buildContract(tables))), 'application/json')
 }
-
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { tag, bodies }: MadeDocument,
-  cacheControl: string,
-): void {
-  const { acceptEncoding, ifNoneMatch } = readRequestHeaders(request.rawHeaders)
-  const coding = chooseCoding(acceptEncoding)
-  const etag = coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`
-  const head = ['ETag', etag, ...cacheFields(cacheControl), 'Vary', 'Accept-Encoding']
-  const asked = { ...NO_CONDITIONS, ifNoneMatch }
-  if (checkConditions(asked, { etag, changed: 0 }) === 'unchanged') {
-    response.writeHead(304, head).end()
-    return
-  }
-  const body = bodies[coding]
-  head.push('Content-Type', 'application/json', 'Content-Length', String(body.length))
-  if (coding === 'gzip') head.push('Content-Encoding', 'gzip')
-  response.writeHead(200, head)
-  if (request.method === 'HEAD') response.end()
-  else response.end(body)
-}
-
-/** The document has no date, so only its tag is compared. */
-const NO_CONDITIONS = readRequestHeaders([])

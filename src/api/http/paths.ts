@@ -19,6 +19,9 @@ export const INSTANCE_HEADER = 'X-Mirror-Instance'
 /** The contract of this mirror, as an OpenAPI document. */
 export const OPENAPI_PATH = '/-/openapi.json'
 
+/** The bill of materials of this program. */
+export const SBOM_PATH = '/-/sbom'
+
 /** The mirror's own pages, apart from `/`. Each has its contract in api/contract/own-pages.ts. */
 export const OWN = [
   '/-/health',
@@ -28,6 +31,7 @@ export const OWN = [
   CHANGES,
   EVENTS_PATH,
   OPENAPI_PATH,
+  SBOM_PATH,
 ] as const
 
 const SUFFIX = '.json'

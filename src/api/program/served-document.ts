@@ -1,0 +1,80 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { sha256Hex } from '../../core/digest.ts'
+import { checkConditions } from '../http/conditions.ts'
+import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
+import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import { rawTarget } from '../http/request-target.ts'
+import { cacheFields } from '../http/response.ts'
+
+/** A document about the program in both codings, with its tag. */
+export interface ServedDocument {
+  readonly tag: string
+  readonly type: string
+  readonly bodies: Readonly<Record<Coding, Buffer>>
+}
+
+/** A path of the mirror's own that answers with a document. */
+interface DocumentPage {
+  /** Answers its path; false for a request for another path. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+}
+
+/** Makes a document of its bytes and its media type. */
+export function makeServedDocument(identity: Buffer, type: string): ServedDocument {
+  const tag = sha256Hex(identity).slice(0, 32)
+  return { tag, type, bodies: { identity, gzip: gzipSync(identity) } }
+}
+
+interface DocumentPageOptions {
+  readonly path: string
+  /** Returns the current document; what it throws is the answer. */
+  readonly current: (request: IncomingMessage) => ServedDocument
+  readonly cacheControl: string
+  readonly failures: Failures
+}
+
+/** Creates a page that needs no key and is revalidated by its tag. */
+export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
+  const { path, current, cacheControl, failures } = options
+  return {
+    answer(request, response) {
+      if (rawTarget(request.url ?? '').path !== path) return false
+      try {
+        const { method = '' } = request
+        if (method === 'GET' || method === 'HEAD')
+          send(request, response, current(request), cacheControl)
+        else sendProblem(request, response, methodNotAllowed(method))
+      } catch (error) {
+        failures.answer(error, request, response)
+      }
+      return true
+    },
+  }
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { tag, type, bodies }: ServedDocument,
+  cacheControl: string,
+): void {
+  const { acceptEncoding, ifNoneMatch } = readRequestHeaders(request.rawHeaders)
+  const coding = chooseCoding(acceptEncoding)
+  const etag = coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`
+  const head = ['ETag', etag, ...cacheFields(cacheControl), 'Vary', 'Accept-Encoding']
+  const asked = { ...NO_CONDITIONS, ifNoneMatch }
+  if (checkConditions(asked, { etag, changed: 0 }) === 'unchanged') {
+    response.writeHead(304, head).end()
+    return
+  }
+  const body = bodies[coding]
+  head.push('Content-Type', type, 'Content-Length', String(body.length))
+  if (coding === 'gzip') head.push('Content-Encoding', 'gzip')
+  response.writeHead(200, head)
+  if (request.method === 'HEAD') response.end()
+  else response.end(body)
+}
+
+/** The document has no date, so only its tag is compared. */
+const NO_CONDITIONS = readRequestHeaders([])
