@@ -156,8 +156,8 @@ function isAllowed({ from, to, typeOnly }: Import): boolean {
 
 const tell = ({ from, to }: Import): string => `${from} imports ${to}`
 
-describe('imports', () => {
-  test('are found in every form that there is', () => {
+describe('the imports of source files', () => {
+  test('are found in every form of the syntax', () => {
     const text = [
       "import { a } from './a.ts'",
       "import type { B } from '../zip/b.ts'",
@@ -183,13 +183,13 @@ describe('imports', () => {
     expect(found.find(({ kind }) => kind === 'node')?.to).toBe('node:fs/promises')
   })
 
-  test('lead to files that are there', () => {
+  test('lead to files that exist', () => {
     const paths = new Set(SOURCES.map(({ path }) => path))
     expect(OWN.filter(({ to }) => !paths.has(to)).map(tell)).toEqual([])
     expect(OWN.length).toBeGreaterThan(200)
   })
 
-  test('of the built program in the benchmark are of files that are there', () => {
+  test('of the built program in the benchmark lead to files that exist', () => {
     const paths = new Set(SOURCES.map(({ path }) => path))
     const named = readdirSync('test/bench', { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.ts'))
@@ -207,14 +207,14 @@ describe('imports', () => {
     expect(OWN.filter((one) => !isAllowed(one)).map(tell)).toEqual([])
   })
 
-  test('of the stand-in service are for the demo alone', () => {
+  test('of the sandbox service are for the demo alone', () => {
     const users = OWN.filter(
       ({ from, to }) => partOf(to) === 'sandbox' && partOf(from) !== 'sandbox',
     )
     expect([...new Set(users.map(({ from }) => from))]).toEqual(['demo.ts'])
   })
 
-  test('never go in a circle', () => {
+  test('have no cycle', () => {
     expect(findCycle(OWN.filter(({ typeOnly }) => !typeOnly))).toBeNull()
     expect(findCycle(OWN.filter(({ from }) => partOf(from) !== 'sandbox'))).toBeNull()
     const circle = importsOf('a.ts', "import './b.ts'").concat(importsOf('b.ts', "import './a.ts'"))
@@ -227,13 +227,13 @@ describe('a library', () => {
     ({ kind }) => kind === 'library',
   )
 
-  test('is known to one file', () => {
+  test('is imported in one file', () => {
     const users: Record<string, string[]> = {}
     for (const { from, to } of imported) users[to] = [...new Set([...(users[to] ?? []), from])]
     expect(users).toEqual(LIBRARIES)
   })
 
-  test('is installed for a purpose, and nothing is used that is not installed', () => {
+  test('is installed if and only if it is imported', () => {
     const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
       dependencies: Record<string, string>
     }
@@ -288,25 +288,25 @@ describe('a source file', () => {
     expect(twice.map(([name, ones]) => [name, ...ones.map(({ path }) => path)])).toEqual([])
   })
 
-  test('lies in a room of at most 16 files', () => {
+  test('is in a folder of at most 16 files', () => {
     const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
     const crowded = [...rooms].filter(([, files]) => files.length > 16)
     expect(crowded.map(([room, files]) => `${room}: ${files.length}`)).toEqual([])
   })
 
-  test('leaves nothing for later and prints nothing by itself', () => {
+  test('contains no TODO and no console call', () => {
     expect(places(/TODO|FIXME|XXX/)).toEqual([])
     expect(places(/\bconsole\./)).toEqual([])
   })
 
-  test('formats times and digests of one value by the helpers of core', () => {
+  test('formats times and digests by the functions of core', () => {
     const elsewhere = places(
       /new Date\([^)]*\)\.toISOString\(\)(?!\.)|toUTCString|\('sha256'\)\.update\([^)]*\)\.digest|hash\('sha256'/,
     )
     expect(elsewhere.filter((place) => !/^(?:core|sandbox)\//.test(place))).toEqual([])
   })
 
-  test('says what each function, interface and constant it exports is', () => {
+  test('documents each function, interface and constant that it exports', () => {
     expect(SOURCES.flatMap(undocumented)).toEqual([])
   })
 })

@@ -49,7 +49,7 @@ test('HEAD has exactly the headers of GET, and no body', async () => {
   }
 })
 
-test('other methods are a 405 that names the allowed ones, everywhere', async () => {
+test('a writing method on a known path is a 405 that names the allowed ones', async () => {
   const { get } = await serveAll()
   for (const path of [...MIRRORED, '/external/osv/none.json', '/', '/-/status'])
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND']) {
@@ -60,7 +60,7 @@ test('other methods are a 405 that names the allowed ones, everywhere', async ()
     }
 })
 
-test('other methods on an unknown path are a 404, like GET', async () => {
+test('a writing method on an unknown path is a 404, like GET', async () => {
   const { get } = await serveAll()
   for (const path of ['/nothing', '/external/nothing', '/external/osv/', '/-/redy'])
     for (const method of ['POST', 'DELETE', 'OPTIONS']) {
@@ -70,7 +70,7 @@ test('other methods on an unknown path are a 404, like GET', async () => {
     }
 })
 
-test('a refusal on a mirrored path names the snapshot', async () => {
+test('an error on a mirrored path names the snapshot', async () => {
   const { get } = await serveAll()
   const refused: [string, string, number][] = [
     ...MIRRORED.map((path): [string, string, number] => ['POST', path, 405]),
@@ -92,7 +92,7 @@ test('a refusal on a mirrored path names the snapshot', async () => {
   }
 })
 
-test('a refusal before the first sync names no snapshot', async () => {
+test('an error before the first sync names no snapshot', async () => {
   const { get } = await serve(() => undefined)
   const reply = await get(RECORD, {}, 'POST')
   expect(reply.status).toBe(405)
@@ -112,21 +112,21 @@ test.each([
   '/external/Patch_Feed',
   '/v1/external/patch_feed',
   '/external/osv/CVE-2024-1',
-])('%s is a 404 in JSON that no cache stores', async (path) => {
+])('the unknown path %s is a 404 in JSON that no cache stores', async (path) => {
   const { get } = await serveAll()
   const reply = await get(path)
   expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'not_found'])
   expect(reply.headers['cache-control']).toBe('no-store')
 })
 
-test('a long path and an undecodable one outside of the mirror are answered in JSON', async () => {
+test('a very long path and one that cannot be decoded are answered in JSON', async () => {
   const { get } = await serveAll()
   expect((await get(`/${'x'.repeat(20_000)}`)).status).toBe(404)
   const bad = await get('/%zz')
   expect([bad.status, jsonOf(bad)['error']]).toEqual([400, 'bad_request'])
 })
 
-test('credentials, upgrades, bodies and unknown headers change nothing', async () => {
+test('credentials, upgrades, bodies and unknown headers do not change a public answer', async () => {
   const { get, raw } = await serveAll()
   const plain = await get(RECORD)
   const odd: Record<string, string>[] = [
@@ -150,7 +150,7 @@ test('credentials, upgrades, bodies and unknown headers change nothing', async (
   expect(withBody.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2)
 })
 
-test('HTTP/1.0 clients get an answer and the end of the connection', async () => {
+test('an HTTP/1.0 client gets an answer and the end of the connection', async () => {
   const { raw } = await serveAll()
   for (const path of [RECORD, '/external/osv/all.zip', '/-/health']) {
     const answer = await raw(`GET ${path} HTTP/1.0\r\n\r\n`)
@@ -159,14 +159,14 @@ test('HTTP/1.0 clients get an answer and the end of the connection', async () =>
   }
 })
 
-test('what is not HTTP, or too much of it, is refused in JSON', async () => {
+test('a request that is not HTTP or has too many header bytes is refused in JSON', async () => {
   const { raw } = await serveAll()
   expect(await raw('\x16\x03\x01\x02\x00 TLS\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*"bad_request"/)
   const huge = `GET / HTTP/1.1\r\nHost: m\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`
   expect(await raw(huge)).toMatch(/^HTTP\/1\.1 431 /)
 })
 
-test('the root names what is mirrored', async () => {
+test('the root document names the mirrored paths', async () => {
   const { get } = await serveAll()
   expect(jsonOf(await get('/'))).toMatchObject({
     name: 'patchmirror',
@@ -184,7 +184,7 @@ test('the root names what is mirrored', async () => {
   })
 })
 
-test('the index is upstream’s bytes, in both codings', async () => {
+test('the index is served as upstream’s bytes', async () => {
   let index = ''
   const { get } = await serve((store) => {
     index = store.publishOsv({ one: '{}', two: '{}' }).index
@@ -238,7 +238,7 @@ afterAll(() => rmSync(large, { recursive: true, force: true }))
 const serveLarge = (options: ServedOptions = {}): Promise<Served> =>
   serve(() => undefined, { ...options, dir: large, keep: true })
 
-test('closing lets a request in flight finish', async () => {
+test('closing the server lets a running request finish', async () => {
   const { port, server } = await serveLarge()
   const options = { port, host: '127.0.0.1', path: '/external/osv/all.zip', agent: false }
   const [response] = (await once(httpGet(options), 'response')) as [IncomingMessage]
@@ -251,7 +251,7 @@ test('closing lets a request in flight finish', async () => {
   await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow()
 })
 
-test('closing cuts off what does not finish in time', async () => {
+test('closing the server ends a request that does not finish in time', async () => {
   const { port, server } = await serveLarge({ closeGraceMs: 50 })
   const options = { port, host: '127.0.0.1', path: '/external/osv/all.zip', agent: false }
   const [response] = (await once(httpGet(options), 'response')) as [IncomingMessage]
@@ -259,7 +259,7 @@ test('closing cuts off what does not finish in time', async () => {
   await expect(once(response.resume(), 'end')).rejects.toThrow()
 })
 
-test('at debug level every request leaves a line', async () => {
+test('every request is logged at debug level', async () => {
   const { get, requests } = await serve((store) => store.publishOsv({ one: '{}' }), { debug: true })
   for (const path of [RECORD, '/external/osv/none.json', '/-/health', RECORD]) await get(path)
   await expect.poll(() => requests.length).toBe(4)
@@ -271,7 +271,7 @@ test('at debug level every request leaves a line', async () => {
   ])
 })
 
-test('at debug level the log has the names of a query, and no value that may be a secret', async () => {
+test('the log at debug level has the names of parameters, and no value that may be secret', async () => {
   const { get, requests } = await serve(() => undefined, { debug: true })
   const query = 'limit=5&order=name&after=c1&token=geheim&x=geheim&geheim&=geheim&&expires=1'
   await get(`/-/health?${query}#geheim`)
@@ -285,7 +285,7 @@ test('at debug level the log has the names of a query, and no value that may be 
   expect(JSON.stringify(requests)).not.toContain('geheim')
 })
 
-test('an address that is taken is an error of the settings', async () => {
+test('an address in use is an error that names the setting', async () => {
   const { port } = await serveAll()
   const second = serve(() => undefined, { env: { PATCHMIRROR_SERVER_PORT: String(port) } })
   await expect(second).rejects.toMatchObject({ code: 'config' })
@@ -295,7 +295,7 @@ test('an address that is taken is an error of the settings', async () => {
 test.each([
   ['a proxy that no setting names', {}, 1],
   ['a proxy that is trusted', { PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' }, 0],
-])('forwarding headers of %s: the log says it %j times %i', async (_name, env, warnings) => {
+])('forwarding headers of %s cause warnings with %j: %i', async (_name, env, warnings) => {
   const { get, told } = await serve((store) => store.publishOsv({ one: '{"id":"one"}' }), {
     env: env,
   })

@@ -161,7 +161,7 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
   expect(after.snapshots.readSnapshot('osv')).toBeNull()
 })
 
-test('a restore takes an empty folder only', async () => {
+test('a restore requires an empty folder', async () => {
   const dataDir = folder()
   writeFileSync(join(dataDir, 'mine'), '')
   const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false })
@@ -172,14 +172,14 @@ test('a restore takes an empty folder only', async () => {
   expect(readdirSync(dataDir)).toEqual(['.restoring', 'mine'])
 })
 
-test('a restore takes the root of a new file system', async () => {
+test('a restore works in the root folder of a new file system', async () => {
   const dataDir = folder()
   mkdirSync(join(dataDir, 'lost+found'))
   await restoreBackup({ path: packed, dataDir, newIdentity: false })
   expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['lost+found', 'mirror.db']))
 })
 
-test('a restore that is stopped at any step is never opened, and can be repeated', async () => {
+test('a data folder whose restore was stopped is never opened, and the restore can be repeated', async () => {
   const dataDir = join(folder(), 'data')
   const stopped: string[] = []
   await restoreBackup({
@@ -207,7 +207,7 @@ test('a restore that is stopped at any step is never opened, and can be repeated
   }
 })
 
-describe('a damaged backup is refused, and the data folder stays empty', () => {
+describe('a restore refuses a damaged backup and leaves the data folder empty:', () => {
   const refused = async (path: string): Promise<string> => {
     const dataDir = folder()
     const error = await restoreBackup({ path, dataDir, newIdentity: false }).then(

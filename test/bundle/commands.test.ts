@@ -31,7 +31,7 @@ const envOf = (dir: string): Record<string, string> => ({
   PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
 })
 
-test('a dry run says of a delta that another one comes first, and of a held one that it is dry', async () => {
+test('a dry run of an import names the base that a delta requires, and says when a bundle is stored already', async () => {
   const made = await above()
   const [to, there] = [folder(), below()]
   const states = [await carry(made.dir, to)]
@@ -59,7 +59,7 @@ test('a dry run says of a delta that another one comes first, and of a held one 
   expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
 })
 
-test('of several bundles the good ones are imported, and what was not is named with the reason', async () => {
+test('an import of several bundles imports the good ones, and names the others with the reason', async () => {
   const made = await above()
   const [to, there] = [folder(), below()]
   const [first = ''] = (await carry(made.dir, to)).files
@@ -78,7 +78,7 @@ test('of several bundles the good ones are imported, and what was not is named w
   expect(json.said).toContain('"failed"')
 })
 
-test('without an upstream nothing asks for a sync, and the relay has its secret before the first import', async () => {
+test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }
   const status = await spoken(env, () => statusCommand({}))
   expect(status.said).toContain('"patchmirror import FILE"')
@@ -108,7 +108,7 @@ test('an import of some sources prints the digest that the mirror has with them'
   expect(there.store.ledger.readLastImport()?.file).toMatch(/^\d+\.zip$/)
 })
 
-test('what is damaged where there is no upstream is mended by a bundle, and verify says so', async () => {
+test('verify without an upstream advises an import that repairs the damage', async () => {
   const made = await above()
   const there = below()
   await there.take((await carry(made.dir, folder())).files)
@@ -123,7 +123,7 @@ test('what is damaged where there is no upstream is mended by a bundle, and veri
   expect(repair.said).toMatch(/upstream\.apiRoot: not set.*"patchmirror import --again FILE"/)
 })
 
-test('what cannot be written or read is a fault of the command line, and nothing is overwritten', async () => {
+test('a file that cannot be written or read is a usage error, and nothing is overwritten', async () => {
   const { dir } = await above()
   const env = { PATCHMIRROR_DATA_DIR: dir }
   const to = folder()
@@ -159,7 +159,7 @@ test('what cannot be written or read is a fault of the command line, and nothing
   expect(existsSync(out)).toBe(false)
 })
 
-test('above the gap, inspect knows the key that signs there', async () => {
+test('inspect on the source mirror knows the key that signs there', async () => {
   const to = scratch()
   mkdirSync(join(to, 'media'))
   const key = keyPair(to, 'key')
@@ -176,7 +176,7 @@ test('above the gap, inspect knows the key that signs there', async () => {
   expect(said).toContain(`${key.id}: a key that signs here, and the signature fits`)
 })
 
-test('room is asked for by what is written, and told in numbers that say something', async () => {
+test('the required disk space follows from what is written, and is printed in readable units', async () => {
   expect(reserveFor(3_000, 64_000, 4_000_000)).toBeLessThan(70_000)
   expect(reserveFor(2 ** 40, 64_000, 4_000_000)).toBe(4_000_000)
   expect([999, 1_000_000, 2_340_000, 99_000_001].map(shownBytes)).toEqual([

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { playOne, steps } from './histories.ts'
 
-test('whatever media arrive, in whatever order: an exported state, never an older one, or a refusal', async () => {
+test('bundles that arrive in any order lead to an exported state, never to an older one, or are refused', async () => {
   const seen = { applied: 0, refused: 0, same: 0 }
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {

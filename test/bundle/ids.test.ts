@@ -25,7 +25,7 @@ const id = fc
 const recordOf = (one: string): string =>
   JSON.stringify({ id: one, modified: '2026-01-01T00:00:00Z' })
 
-test('what a sync stores of any ids, an export carries, an import takes and both sides serve', async () => {
+test('records with any ids that a sync stores are exported, imported and served on both sides', async () => {
   const bench = await createBench({
     sandbox: { records: 1, large: 0 },
     env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
@@ -85,7 +85,7 @@ test('what a sync stores of any ids, an export carries, an import takes and both
   expect(seen.skipped).toBeGreaterThan(0)
 })
 
-test('a record that could not be fetched is answered with that reason, and never denied', async () => {
+test('a record that could not be fetched is answered with the reason', async () => {
   const bench = await createBench({ sandbox: { records: 5, large: 0 } })
   onTestFinished(() => bench.close())
   const { feed, faults } = bench.sandbox
@@ -136,7 +136,7 @@ test('a record that could not be fetched is answered with that reason, and never
   expect((await up('/external/osv/ROOT-BAD.json')).status).toBe(200)
 })
 
-test('that a mirror lives on imports is known from a database of an earlier version too', async () => {
+test('a mirror that was filled by imports is recognized in a database of an earlier version', async () => {
   const bench = await createBench({ sandbox: { records: 1, large: 0 } })
   onTestFinished(() => bench.close())
   await bench.run('osv')

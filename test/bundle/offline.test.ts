@@ -59,7 +59,7 @@ function loadedBy(file: string): Set<string> {
   return seen
 }
 
-describe('the import', () => {
+describe('an import', () => {
   test.each(['cli/bundle/import.ts', 'cli/bundle/need.ts', 'bundle/import/apply.ts'])(
     '%s has no network code behind it',
     (file) => {
@@ -81,7 +81,7 @@ describe('the import', () => {
     },
   )
 
-  test('takes a bundle with every way out closed, and what is held can be told', async () => {
+  test('works with all connections blocked, and so do the commands digest and need', async () => {
     const { files, manifest } = await medium()
     const [to, dir] = [folder(), folder()]
     const { env } = process
@@ -108,7 +108,7 @@ function publicLine(): string {
   return readPublicKey(signer().line).line
 }
 
-test('offline, nothing can be connected to and nothing looked up, and incoming connections still work', async () => {
+test('a process with --offline can neither connect nor look up a name, and still accepts connections', async () => {
   back.push(goOffline())
   const origin = await createOrigin((_, response) => response.end('here'))
   const said = /offline: something tried to reach the network/
@@ -122,7 +122,7 @@ test('offline, nothing can be connected to and nothing looked up, and incoming c
 })
 
 describe('a daemon without an upstream', () => {
-  test('serves what was imported, asks nobody, and goes by upstream’s date', async () => {
+  test('serves what was imported, makes no request, and has the age of upstream’s date', async () => {
     const { bench, files, manifest } = await medium()
     const there = below()
     const log = createLog({ level: 'silent', format: 'json' })
@@ -158,8 +158,8 @@ describe('a daemon without an upstream', () => {
   })
 })
 
-describe('serve', () => {
-  test('says what a missing upstream may mean, and what does not go with --offline', async () => {
+describe('the command serve', () => {
+  test('explains a missing upstream, and names a setting that contradicts --offline', async () => {
     const { env } = process
     back.push(() => {
       process.env = env

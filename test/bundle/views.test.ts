@@ -27,7 +27,7 @@ function pathsOf(dataDir: string, store: Pick<Writes, 'osv'>): string[] {
   return [...whole.map((name) => `/osv/${name}`), ...paths, VEX_ARCHIVE]
 }
 
-test('what scanners read is the same above and below a gap, by a full bundle and by a delta', async () => {
+test('the views for scanners are equal on the source and target mirror, after a full bundle and after a delta', async () => {
   const bench = await catalogBench({ images: 2, tags: 4, packages: 3, tickets: 5 })
   for (const source of ['osv', 'catalog'] as const) await bench.run(source)
   await makeViews(bench.dir)

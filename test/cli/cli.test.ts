@@ -107,7 +107,7 @@ describe('the command line', () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })
 
-  test('an unknown command, option or source is a usage error, exit 2, with a hint', async () => {
+  test('exits 2 with a hint for an unknown command, option or source', async () => {
     for (const args of [
       ['snyc'],
       ['sync', '--fulll'],
@@ -131,14 +131,14 @@ describe('the command line', () => {
     }
   })
 
-  test('the action of every command takes as many arguments as its row of the table declares', async () => {
+  test('gives the action of every command as many arguments as its row of the table declares', async () => {
     for (const { path, arguments: given = '', load } of VERBS) {
       const declared = given === '' ? 0 : given.split(' ').length
       if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
     }
   })
 
-  test('every command has an example that its help page shows and that parses', async () => {
+  test('has for every command an example that its help page shows and that parses', async () => {
     for (const { path, example, load } of VERBS) {
       if (load === undefined) continue
       expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
@@ -155,7 +155,7 @@ describe('the command line', () => {
     expect((await patchmirror('sync', '--help')).out).toContain('patchmirror sync osv --reconcile')
   })
 
-  test('every command that prints takes --json', () => {
+  test('accepts --json for every command that prints', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
     const others = ['serve', 'completion', 'config schema']
     const without = VERBS.filter(
@@ -165,7 +165,7 @@ describe('the command line', () => {
     expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
   })
 
-  test('every command answers an unknown option, or an argument that is not there, with its usage', async () => {
+  test('prints the usage of a command after an unknown option or a missing argument', async () => {
     const verbs = commandsOf(createProgram(), [])
     expect(verbs.length).toBeGreaterThan(30)
     for (const { path, needsArgument } of verbs) {
@@ -175,7 +175,7 @@ describe('the command line', () => {
     }
   })
 
-  test('a reader of the output or of the messages that is gone ends a command without a word', async () => {
+  test('ends a command silently when the reader of its output or messages is gone', async () => {
     await patchmirror('sync', 'feeds')
     const env = { ...process.env, ...envOf() }
     const node = `'${process.execPath}' '${MAIN}'`
@@ -186,7 +186,7 @@ describe('the command line', () => {
     expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
   })
 
-  test('a file that is not there is named with what to do, whatever command reads it', async () => {
+  test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']
     for (const args of [
       ['webhooks', 'doctor', 'none.txt'],
@@ -203,7 +203,7 @@ describe('the command line', () => {
     }
   })
 
-  test('a data folder of an earlier version is named as such, not as one where nothing ran', async () => {
+  test('names a data folder of an earlier version as such', async () => {
     await patchmirror('sync', 'feeds')
     const db = new Database(databasePath(join(dir, 'data')))
     db.pragma('user_version = 1')
@@ -227,7 +227,7 @@ describe('the command line', () => {
     }
   })
 
-  test('health is told from a server that is no mirror, and from the mirror of another data folder', async () => {
+  test('reports with health a server that is no mirror, and the mirror of another data folder', async () => {
     await patchmirror('sync', 'feeds')
     const headers: Record<string, string> = {}
     const other = createServer((_request, response) =>
@@ -249,13 +249,13 @@ describe('the command line', () => {
     other.close()
   })
 
-  test('without an upstream a sync says how to name one and exits 2', async () => {
+  test('exits 2 for a sync without an upstream, and says how to set one', async () => {
     const { code, err } = await run(['sync'], {}, dir)
     expect(code).toBe(2)
     expect(err).toContain('PATCHMIRROR_UPSTREAM_API_ROOT')
   })
 
-  test('sync mirrors all sources and says in a line each what it did; a second one changes nothing', async () => {
+  test('reports a sync in one line for each source, and a second sync changes nothing', async () => {
     const first = await patchmirror('sync')
     expect(first.code).toBe(0)
     expect(first.out).toMatch(
@@ -267,7 +267,7 @@ describe('the command line', () => {
     )
   })
 
-  test('sync --json prints the run reports and nothing else on standard output', async () => {
+  test('prints with sync --json the run reports and nothing else', async () => {
     const { out, code } = await patchmirror('sync', 'osv', '--json')
     const [report] = JSON.parse(out) as RunReport[]
     expect(code).toBe(0)
@@ -279,14 +279,14 @@ describe('the command line', () => {
     })
   })
 
-  test('sync --dry-run tells what would change and leaves no trace', async () => {
+  test('reports with sync --dry-run what would change, and stores nothing', async () => {
     const { code, out } = await patchmirror('sync', 'osv', '--dry-run')
     expect(code).toBe(0)
     expect(out).toContain('80 to add, 0 to change, 0 to remove; nothing was stored')
     expect((await patchmirror('runs')).out.trim().split('\n')).toHaveLength(1)
   })
 
-  test('a failed run exits 1, a partial one 3, a quarantined one 4', async () => {
+  test('exits 1 after a failed run, 3 after a partial one, 4 after a quarantined one', async () => {
     await patchmirror('sync')
     const broken = sandbox.faults.set('/external/osv/all.json', { kind: 'status', status: 500 })
     const failed = await patchmirror('sync', 'osv')
@@ -312,7 +312,7 @@ describe('the command line', () => {
     expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })
 
-  test('approve lets in what was refused, reject keeps refusing it', async () => {
+  test('imports a quarantined change with approve, and refuses it for ever with reject', async () => {
     await patchmirror('sync')
     sandbox.feed.remove(40)
     const refused = await patchmirror('sync', 'osv')
@@ -335,7 +335,7 @@ describe('the command line', () => {
     expect((await patchmirror('reject', '999')).err).toContain('nothing in quarantine')
   })
 
-  test('status is a table from the folder when no daemon runs, and JSON of the same on request', async () => {
+  test('prints the status from the folder when no daemon runs, as a table and as JSON', async () => {
     expect((await patchmirror('status')).err).toContain('patchmirror sync')
     await patchmirror('sync')
     const { out } = await patchmirror('status')
@@ -347,7 +347,7 @@ describe('the command line', () => {
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
   })
 
-  test('sync and status name a catalog that is stored and, without a credential, not synced', async () => {
+  test('names with sync and status a stored catalog that is not synced without a credential', async () => {
     const env = {
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
@@ -367,7 +367,7 @@ describe('the command line', () => {
     expect((await patchmirror('sync', 'feeds')).err).not.toContain(warning)
   })
 
-  test('status does not take the mirror of another data folder for its own', async () => {
+  test('does not report the status of the mirror of another data folder', async () => {
     await patchmirror('sync')
     const other = createServer((_request, response) => {
       response.end(JSON.stringify({ version: '1', instance: '0'.repeat(16), sources: [] }))
@@ -381,7 +381,7 @@ describe('the command line', () => {
     expect(out).toContain('the mirror of another data folder answers')
   })
 
-  test('config prints settings with their origin and masks secrets', async () => {
+  test('prints with config the settings with their origin, and masks secrets', async () => {
     const env = { PATCHMIRROR_UPSTREAM_PROXY: 'http://me:hunter2@proxy.example:3128' }
     const { out, code } = await run(['config'], env, dir)
     expect(code).toBe(0)
@@ -390,14 +390,14 @@ describe('the command line', () => {
     expect(out).toMatch(/server\.port +8080 +default/)
   })
 
-  test('wrong settings are all reported in one message, exit 2', async () => {
+  test('reports all wrong settings in one message, and exits 2', async () => {
     const env = { PATCHMIRROR_SERVER_PORT: 'high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
     const { code, err } = await run(['config'], env, dir)
     expect(code).toBe(2)
     expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
   })
 
-  test('config check names all problems of a file, as JSON too, with exit 2, and config schema is JSON', async () => {
+  test('names with config check all problems of a file, as JSON too, and prints config schema as JSON', async () => {
     const file = join(dir, 'settings.yaml')
     writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
     const found = await run(['config', 'check', file, '--json'], {}, dir)
@@ -412,7 +412,7 @@ describe('the command line', () => {
     expect((await run(['config'], {}, dir)).out).toMatch(/server\.port +8080 +default/)
   })
 
-  test('verify finds nothing wrong after a sync, and exits 1 before the first', async () => {
+  test('exits 0 for verify after a sync, and 1 before the first sync', async () => {
     expect((await patchmirror('verify')).code).toBe(1)
     await patchmirror('sync')
     const { code, out } = await patchmirror('verify')
@@ -420,7 +420,7 @@ describe('the command line', () => {
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
 
-  test('verify --repair mirrors a database with damaged structure again, and keeps the local keys', async () => {
+  test('mirrors a damaged database again with verify --repair, and keeps the local keys', async () => {
     await patchmirror('sync')
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out

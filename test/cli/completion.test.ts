@@ -11,7 +11,7 @@ const run = commandHost()
 const BASH = findTool('bash')
 
 test.skipIf(BASH === null)(
-  'bash completes commands, their own commands and their options (needs bash)',
+  'the completion of bash completes commands, subcommands and options (needs bash)',
   async () => {
     const dir = scratch()
     const file = join(dir, 'completion')
@@ -29,7 +29,7 @@ test.skipIf(BASH === null)(
   },
 )
 
-test('the script of each shell has every command, and another shell is refused', async () => {
+test('the completion script of each shell has every command, and an unknown shell is refused', async () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { out, code } = await run(['completion', shell], {}, '/')
     expect([shell, code]).toEqual([shell, 0])
@@ -39,7 +39,7 @@ test('the script of each shell has every command, and another shell is refused',
   expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })
 })
 
-test('version prints the version, and as JSON the formats of database and bundles', async () => {
+test('the command version prints the version, and as JSON the formats of database and bundles', async () => {
   expect(await run(['version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   for (const args of [
     ['version', '--json'],

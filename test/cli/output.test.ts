@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { table, wrapped } from '../../src/cli/output.ts'
 import { hasColor, movesCursor } from '../../src/core/terminal.ts'
 
-test('what upstream says cannot move the cursor of a terminal', () => {
+test('text of upstream cannot move the cursor of a terminal', () => {
   const text = table(['what happened'], [['its keys are: \u001b]0;mine\u0007\u001b[2J\r\nnone']])
   expect(text).toBe('what happened\nits keys are:  ]0;mine [2J none')
 })

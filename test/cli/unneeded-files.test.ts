@@ -58,15 +58,18 @@ const VERBS: Record<string, [used: string[], run: () => number | Promise<number>
   identity: [[], () => identityCommand({})],
 }
 
-test.each(Object.keys(VERBS))('%s does not need the files that it does not use', async (verb) => {
-  const { sandbox, dir } = await filled()
-  const [used, work] = VERBS[verb] ?? [[], () => 1]
-  const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
-  const { code, said } = await spoken({ ...base, ...WITHOUT(...used) }, work)
-  expect([code, said]).toEqual([0, said])
-})
+test.each(Object.keys(VERBS))(
+  'the command %s does not require the files that it does not use',
+  async (verb) => {
+    const { sandbox, dir } = await filled()
+    const [used, work] = VERBS[verb] ?? [[], () => 1]
+    const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
+    const { code, said } = await spoken({ ...base, ...WITHOUT(...used) }, work)
+    expect([code, said]).toEqual([0, said])
+  },
+)
 
-test('a file that is used is named when it is not there, as is every one by serve and config', async () => {
+test('a missing file is named by a command that uses it, and by serve and config', async () => {
   const { sandbox, dir } = await filled()
   const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
   const env = { ...base, ...MISSING }

@@ -76,7 +76,7 @@ test('the metrics page shows each source’s current state, and the counters', a
 
 const NOTHING = { sources: [], inbox: null, refresh: null, relay: [] }
 
-test('what is no longer so, or not known, is not on the page', async () => {
+test('the metrics page has no value that is outdated or unknown', async () => {
   const metrics = createMetrics()
   await metrics.render({ sources: [OSV], inbox: { pending: 2 }, refresh: REFRESH, relay: [TARGET] })
   const failed = { ...OSV, state: 'failed', asOf: null, ageSeconds: null, lastRunSeconds: null }
@@ -88,13 +88,13 @@ test('what is no longer so, or not known, is not on the page', async () => {
   )
 })
 
-test('two mirrors in one process count apart', async () => {
+test('the counters of two mirrors in one process are separate', async () => {
   const [one, two] = [createMetrics(), createMetrics()]
   one.countWebhook('new', '')
   expect(await two.render(NOTHING)).not.toContain('outcome="new"')
 })
 
-test('every name has the form that Prometheus has for its type', async () => {
+test('every metric name has the form that Prometheus defines for its type', async () => {
   const page = await createMetrics().render(NOTHING)
   // Those of the process and of Node.js have the names that prom-client gives them.
   const types = [...page.matchAll(/^# TYPE (patchmirror_\S+) (\S+)$/gm)].map(
@@ -107,7 +107,7 @@ test('every name has the form that Prometheus has for its type', async () => {
   }
 })
 
-test('the counters add up what happened since the start', async () => {
+test('the counters count the events since the start', async () => {
   const metrics = createMetrics('1.2.3')
   const run = { source: 'osv', kind: 'sync', state: 'complete' } as const
   metrics.countRun({ ...run, facts: { requests: 3, bytes: 700 } })

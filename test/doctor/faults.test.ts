@@ -231,8 +231,8 @@ const troubled = (results: readonly CheckResult[]): string[] =>
     .filter(({ state }) => state === 'warn' || state === 'fail')
     .map(({ name, state, found }) => `${name} ${state}: ${found}`)
 
-describe('a fault is named by exactly one check', () => {
-  test('and none by any where there is no fault', async () => {
+describe('the doctor names each fault by exactly one check:', () => {
+  test('no check fails on a healthy mirror', async () => {
     const results = await examine(await mirror())
     expect(troubled(results)).toEqual([])
     expect(checksExitCode(results)).toBe(0)
@@ -271,7 +271,7 @@ describe('a fault is named by exactly one check', () => {
   })
 })
 
-test('a target mirror without a service skips the network by name', async () => {
+test('the doctor names the skipped network checks of a target mirror without a service', async () => {
   const made = await mirror()
   delete made.env['PATCHMIRROR_UPSTREAM_API_ROOT']
   delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
@@ -283,7 +283,7 @@ test('a target mirror without a service skips the network by name', async () => 
   expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
 })
 
-test('a running daemon and a writing sync are named, not disturbed', async () => {
+test('the doctor names a running daemon and a writing sync, and does not disturb them', async () => {
   const made = await mirror()
   await daemon(made, 405)
   const sync = acquireLock(made.dir, 'sync')
@@ -294,7 +294,7 @@ test('a running daemon and a writing sync are named, not disturbed', async () =>
   expect(() => acquireLock(made.dir, 'sync')).toThrow(/another Patchmirror/)
 })
 
-test('every check is in the guide, with what it looks at', async () => {
+test('every check of the doctor is in the guide, with what it examines', async () => {
   const results = await examine(await mirror())
   const guide = readFileSync('docs/guides/doctor.md', 'utf8')
   expect(results.map(({ name }) => name).filter((name) => !guide.includes(`| \`${name}\` `))).toEqual([]) // prettier-ignore

@@ -161,7 +161,7 @@ function seedStore(dir: string): Seeds {
   return seeds
 }
 
-test('a support archive has none of forty secrets, and only its owner may read it', async () => {
+test('a support archive contains none of forty secrets, and only its owner may read it', async () => {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
   const { seeds, env } = seed(dir)
   expect(Object.keys(seeds).length).toBeGreaterThanOrEqual(40)
@@ -206,7 +206,7 @@ test('the doctor of the command line prints a line for each check, JSON, and the
   expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^fail +settings /m)])
 })
 
-test('a scrubber takes hundreds of long secrets, each in every form', () => {
+test('a scrubber removes hundreds of long secrets in every form', () => {
   const secrets = Array.from({ length: 500 }, () => randomBytes(200).toString('base64'))
   const { text } = createScrubber(secrets)
   const last = secrets[499] ?? ''
@@ -215,7 +215,7 @@ test('a scrubber takes hundreds of long secrets, each in every form', () => {
   expect(text(coded).length).toBeLessThan(20)
 })
 
-test('a scrubber leaves texts that are not secret as they are', () => {
+test('a scrubber does not change texts that are not secret', () => {
   const { text, value } = createScrubber(['swordfish-42', ''])
   expect(text('GET https://api.example.com/v1/tags: 503, key 3 of 4; sha256:0123abcd')).toBe(
     'GET https://api.example.com/v1/tags: 503, key 3 of 4; sha256:0123abcd',

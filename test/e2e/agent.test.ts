@@ -22,7 +22,7 @@ describe('the agent', () => {
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
 
-  test('shows a change of upstream after the next run, whole: index, record, archive and headers', async () => {
+  test('serves a change of upstream after the next run in index, record, archive and headers', async () => {
     const running = await synced(60)
     const before = await fetch(`${running.url}/external/osv/all.json`)
     const [removed = ''] = world.sandbox.feed.remove(1)
@@ -42,7 +42,7 @@ describe('the agent', () => {
     expect(await feedDifferences(running, world)).toEqual([])
   })
 
-  test('keeps serving what it has while upstream fails, and says so', async () => {
+  test('serves the stored data while upstream fails, and reports the failure', async () => {
     const running = await synced(60)
     world.sandbox.feed.change(5)
     world.sandbox.faults.set('*', { kind: 'status', status: 503 })

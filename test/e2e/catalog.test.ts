@@ -23,7 +23,7 @@ const namesIn = async (answer: Response): Promise<string[]> =>
   ((await answer.json()) as { sources: { name: string }[] }).sources.map(({ name }) => name)
 
 describe('a daemon with a credential', () => {
-  test('mirrors the catalog and the users, and tells of both', async () => {
+  test('mirrors the catalog and the users, and reports both', async () => {
     const { url, ...daemon } = await world.host()
     await daemon.said(/catalog sync: complete/)
     await daemon.said(/identity sync: complete/)
@@ -56,7 +56,7 @@ describe('a daemon with a credential', () => {
     for (const key of Object.values(SANDBOX_KEYS)) expect(status.out).not.toContain(key)
   })
 
-  test('bound to every address asks for a key, as Basic user or Bearer, and says so at start', async () => {
+  test('that is bound to every address requires a key, as Basic user or Bearer, and logs it at start', async () => {
     const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
     const port = new URL(open.url).port
     await open.said(/a key for the private paths was created/)
@@ -99,7 +99,7 @@ test('a mirror without a credential is ready without the catalog', async () => {
 })
 
 describe('patchmirror sync catalog', () => {
-  test('tells how far it is line by line, and exits 0, 3 for a partial mirror, 1 for a credential refused', async () => {
+  test('prints its progress line by line, and exits 0, 3 for a partial mirror, 1 for a refused credential', async () => {
     const whole = await world.patchmirror('sync', 'catalog')
     expect(whole).toMatchObject({ code: 0 })
     expect(whole.out).toMatch(/^catalog: complete \(run 1, \d+ requests, \d+ bytes\)/)
@@ -125,7 +125,7 @@ describe('patchmirror sync catalog', () => {
     expect(JSON.parse(again.out)).toMatchObject([{ source: 'catalog', state: 'complete' }])
   })
 
-  test('without a credential is a wrong setting, exit 2, and says which', async () => {
+  test('exits 2 without a credential, and names the setting', async () => {
     const plain = { ...world.env }
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
     const { code, err } = await command(['sync', 'catalog'], plain, world.dir)

@@ -80,17 +80,17 @@ function withTool(
 /** As `withTool`, in the long suite alone: each waits until what a cache stores has expired. */
 const withToolInLong: typeof withTool = LONG ? withTool : () => undefined
 
-describe('archives', () => {
+describe('an archive, read by', () => {
   beforeEach(() => writeFileSync(join(dir, 'all.zip'), archive))
 
-  withTool(['unzip'], 'finds every member sound, and reads one', async (unzip) => {
+  withTool(['unzip'], 'finds every member valid, and reads one', async (unzip) => {
     expect(await runTool(unzip, ['-tq', 'all.zip'], { cwd: dir })).toMatchObject({ code: 0 })
     const [id = '', text] = Object.entries(RECORDS)[3] ?? []
     const { out } = await runTool(unzip, ['-p', 'all.zip', `${id}.json`], { cwd: dir })
     expect(out).toBe(text)
   })
 
-  withTool(['7z', '7zz'], 'finds every member sound', async (sevenZip) => {
+  withTool(['7z', '7zz'], 'finds every member valid', async (sevenZip) => {
     const { code, out } = await runTool(sevenZip, ['t', 'all.zip'], { cwd: dir })
     expect(code).toBe(0)
     expect(out).toContain('Everything is Ok')
@@ -98,25 +98,29 @@ describe('archives', () => {
   })
 })
 
-describe('downloads', () => {
+describe('a download by', () => {
   const local = (name: string): Buffer => readFileSync(join(dir, name))
 
-  withTool(['wget'], '-N fetches once, then asks, and fetches what is new', async (wget) => {
-    const fetchNew = () => runTool(wget, ['-q', '-N', url + ZIP], { cwd: dir })
-    expect(await fetchNew()).toMatchObject({ code: 0 })
-    expect(local('all.zip').equals(archive)).toBe(true)
-    expect(answered()).toEqual([200])
-    expect(statSync(join(dir, 'all.zip')).mtimeMs).toBe(FILLED_AT)
-    expect(await fetchNew()).toMatchObject({ code: 0 })
-    expect(answered()).toEqual([304])
-    const newer = publishMore()
-    expect(await fetchNew()).toMatchObject({ code: 0 })
-    expect(local('all.zip').equals(newer.archive)).toBe(true)
-  })
+  withTool(
+    ['wget'],
+    'fetches with -N once, then asks by date, and fetches a new archive',
+    async (wget) => {
+      const fetchNew = () => runTool(wget, ['-q', '-N', url + ZIP], { cwd: dir })
+      expect(await fetchNew()).toMatchObject({ code: 0 })
+      expect(local('all.zip').equals(archive)).toBe(true)
+      expect(answered()).toEqual([200])
+      expect(statSync(join(dir, 'all.zip')).mtimeMs).toBe(FILLED_AT)
+      expect(await fetchNew()).toMatchObject({ code: 0 })
+      expect(answered()).toEqual([304])
+      const newer = publishMore()
+      expect(await fetchNew()).toMatchObject({ code: 0 })
+      expect(local('all.zip').equals(newer.archive)).toBe(true)
+    },
+  )
 
   withTool(
     ['curl'],
-    '-z asks by date, --etag-compare by tag, --compressed takes gzip',
+    'asks with -z by date, with --etag-compare by ETag, and accepts gzip with --compressed',
     async (curl) => {
       const get = (...args: string[]) => runTool(curl, ['-fsS', ...args], { cwd: dir })
       const code = ['-w', '%{http_code} %{size_download}']
@@ -134,7 +138,7 @@ describe('downloads', () => {
     },
   )
 
-  withTool(['curl'], '-C resumes, If-Range holds it to one version', async (curl) => {
+  withTool(['curl'], 'resumes with -C, and If-Range ensures one version', async (curl) => {
     const get = (...args: string[]) => runTool(curl, ['-fsS', ...args], { cwd: dir })
     writeFileSync(join(dir, 'all.zip'), archive.subarray(0, 1000))
     await get('-C', '-', '-o', 'all.zip', url + ZIP)
@@ -152,7 +156,7 @@ describe('downloads', () => {
     expect(answered()).toEqual([206, 200])
   })
 
-  withTool(['aria2c'], 'fetches in pieces at once, and then asks by date', async (aria2c) => {
+  withTool(['aria2c'], 'fetches several ranges at once, and then asks by date', async (aria2c) => {
     const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
     served.server.snapshotChanged()
     const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
@@ -219,35 +223,39 @@ async function passesThrough(get: ReturnType<typeof cacheAt>['get'], index: stri
   expect([part.status, part.body]).toEqual([206, archive.subarray(10, 20)])
 }
 
-describe('caches', () => {
+describe('the cache of', () => {
   let stop: (() => Promise<void>) | null = null
   afterEach(async () => {
     await stop?.()
     stop = null
   })
 
-  withToolInLong(['nginx'], 'stores, keeps the codings apart, revalidates', async (nginx) => {
-    const socket = join(dir, 'nginx.sock')
-    writeFileSync(join(dir, 'nginx.conf'), nginxSettings(socket, url))
-    const args = ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', 'stderr', '-g', 'daemon off;']
-    const started = startTool(nginx, args)
-    stop = () => started.stop()
-    const { up, get } = cacheAt(socket)
-    await up()
-    const { body } = await served.get(INDEX)
-    await passesThrough(get, body.toString())
-    await get(INDEX)
-    answered()
-    const state = async () => (await get(INDEX)).headers['x-cache']
-    await expect.poll(state).toBe('REVALIDATED')
-    expect(answered()).toContain(304)
-    const { index } = publishMore()
-    await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
-  })
+  withToolInLong(
+    ['nginx'],
+    'stores answers, separates the content codings, and revalidates',
+    async (nginx) => {
+      const socket = join(dir, 'nginx.sock')
+      writeFileSync(join(dir, 'nginx.conf'), nginxSettings(socket, url))
+      const args = ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', 'stderr', '-g', 'daemon off;']
+      const started = startTool(nginx, args)
+      stop = () => started.stop()
+      const { up, get } = cacheAt(socket)
+      await up()
+      const { body } = await served.get(INDEX)
+      await passesThrough(get, body.toString())
+      await get(INDEX)
+      answered()
+      const state = async () => (await get(INDEX)).headers['x-cache']
+      await expect.poll(state).toBe('REVALIDATED')
+      expect(answered()).toContain(304)
+      const { index } = publishMore()
+      await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
+    },
+  )
 
   withTool(
     ['nginx'],
-    'answers conditions and ranges by the settings that both have by default, never with what is old',
+    'answers conditions and ranges with default settings, and never with old data',
     async (nginx) => {
       const plain = await serve((store) => void store.publishOsv(RECORDS), { debug: true })
       const socket = join(dir, 'plain.sock')
@@ -282,31 +290,35 @@ describe('caches', () => {
     },
   )
 
-  withToolInLong(['varnishd'], 'stores, revalidates, serves ranges', async (varnishd) => {
-    const socket = join(dir, 'varnish.sock')
-    writeFileSync(join(dir, 'mirror.vcl'), varnishSettings(served.port))
-    const args = [
-      '-j',
-      'none',
-      '-F',
-      '-n',
-      join(dir, 'varnish'),
-      '-s',
-      'malloc,32m',
-      '-a',
-      `${socket},mode=666`,
-    ]
-    const started = startTool(varnishd, [...args, '-f', join(dir, 'mirror.vcl')])
-    stop = () => started.stop()
-    const { up, get } = cacheAt(socket)
-    await up()
-    const { body } = await served.get(INDEX)
-    await passesThrough(get, body.toString())
-    answered()
-    await expect.poll(async () => (await get(INDEX), answered())).toContain(304)
-    const { index } = publishMore()
-    await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
-  })
+  withToolInLong(
+    ['varnishd'],
+    'stores answers, revalidates, and serves ranges',
+    async (varnishd) => {
+      const socket = join(dir, 'varnish.sock')
+      writeFileSync(join(dir, 'mirror.vcl'), varnishSettings(served.port))
+      const args = [
+        '-j',
+        'none',
+        '-F',
+        '-n',
+        join(dir, 'varnish'),
+        '-s',
+        'malloc,32m',
+        '-a',
+        `${socket},mode=666`,
+      ]
+      const started = startTool(varnishd, [...args, '-f', join(dir, 'mirror.vcl')])
+      stop = () => started.stop()
+      const { up, get } = cacheAt(socket)
+      await up()
+      const { body } = await served.get(INDEX)
+      await passesThrough(get, body.toString())
+      answered()
+      await expect.poll(async () => (await get(INDEX), answered())).toContain(304)
+      const { index } = publishMore()
+      await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
+    },
+  )
 })
 
 function nginxSettings(socket: string, origin: string): string {

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => mirror.close())
 
-test('the document is valid OpenAPI 3.1, and every operation in it is described', async () => {
+test('the API document is valid OpenAPI 3.1, and describes every operation', async () => {
   const result = await new Validator().validate({ ...contract })
   expect(result).toEqual({ valid: true })
   const operations = Object.values(contract.paths).flatMap((one) => Object.values(one))
@@ -28,7 +28,7 @@ test('the document is valid OpenAPI 3.1, and every operation in it is described'
   expect(new Set(names).size).toBe(names.length)
 })
 
-test('the document has every route of the running server, and nothing else', async () => {
+test('the API document has every route of the running server, and no other', async () => {
   const { mirrored, own } = (await (await mirror.get('/')).json()) as Record<string, string[]>
   const { webhooks } = (await (await mirror.get('/-/status')).json()) as {
     webhooks: { endpoints: { path: string }[] }
@@ -111,7 +111,7 @@ const VARIANTS: readonly Omit<Asked, 'path'>[] = [
   { headers: { 'accept-encoding': 'identity' } },
 ]
 
-test('real answers keep to the document: status, media type, headers', async () => {
+test('the answers of a mirror have the status, media type and headers of the API document', async () => {
   const known = allKnown(mirror)
   const listed = (await mirror.get('/external/osv/all.json')).headers.get('x-mirror-snapshot') ?? ''
   const asked: Asked[] = [
@@ -212,7 +212,7 @@ function parametersOf(path: string): (string | undefined)[] {
   return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name) // prettier-ignore
 }
 
-test('links and forms of pages have only parameters that the document has', async () => {
+test('links and forms of pages have only parameters of the API document', async () => {
   const waiting = ['/-/ui/', '/-/ui/search?q=CVE']
   const seen = new Set<string>()
   for (const path of waiting) {
@@ -230,7 +230,7 @@ test('links and forms of pages have only parameters that the document has', asyn
   expect(seen.size).toBeGreaterThan(12)
 })
 
-test('the document needs no key, is revalidated by its tag, and names nothing of the catalog', async () => {
+test('the API document needs no key, has an ETag, and names nothing of the catalog', async () => {
   const answer = await fetch(`${mirror.url}/-/openapi.json`)
   const text = await answer.text()
   expect(answer.headers.get('content-encoding')).toBe('gzip')

@@ -16,7 +16,7 @@ function pathsBelow(path: string): string[] {
 const loose = (dir: string): string[] =>
   pathsBelow(dir).filter((path) => (lstatSync(path).mode & 0o077) !== 0)
 
-test('everything that the program creates is for its own user alone, and what was not is tightened', async () => {
+test('every file that the program creates is private to its user, and looser modes are tightened', async () => {
   const world = await open({}, run)
   const { data } = world
   const daemon = await world.serve({ PATCHMIRROR_WEBHOOKS_SECRETS: SECRET })

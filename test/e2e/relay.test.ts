@@ -30,7 +30,7 @@ const told = (): Told['data'][] =>
     .map(({ body }) => (JSON.parse(body.toString()) as Told).data)
     .filter(({ source }) => source === 'osv')
 
-test('a daemon tells its targets of each snapshot, signed with the secret that it shows, and one that never answers holds up no other', async () => {
+test('a daemon sends each snapshot to its targets, signed with the secret that it prints, and a target that never answers delays no other', async () => {
   to = await target((response) => {
     if (response.req.url?.endsWith('slow') !== true) response.writeHead(204).end()
   })
@@ -60,7 +60,7 @@ test('a daemon tells its targets of each snapshot, signed with the secret that i
   await daemon.close() // with a request to the slow target under way
 })
 
-test('a disabled target is told in the status, without its address to strangers, and enabled by hand', async () => {
+test('a disabled target is in the status without its address, and can be enabled by a command', async () => {
   to = await target(410)
   world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
   const daemon = await world.host()
@@ -100,7 +100,7 @@ test('a disabled target is told in the status, without its address to strangers,
 const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 const FAILED_EARLIER = / ok .* {2}earlier: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 
-test('a mirror without relay targets passes nothing on, and the commands say so', async () => {
+test('a mirror without relay targets relays nothing, and the relay commands say so', async () => {
   const none = await world.patchmirror('relay', 'status')
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])
   const secret = await world.patchmirror('relay', 'secret')
@@ -109,7 +109,7 @@ test('a mirror without relay targets passes nothing on, and the commands say so'
 })
 
 longTest(
-  'mirrors chain: a second one has what the first published as soon as it is told, and passes deliveries on as they came',
+  'a second mirror syncs when the first one notifies it, and relays deliveries unchanged',
   async () => {
     to = await target()
     const second = {
@@ -176,7 +176,7 @@ async function deliver({ url }: { url: string }, body: string, dataDir: string):
 const BODY =
   '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
 
-test('readers are told of deliveries too when the first secret comes while the daemon runs', async () => {
+test('readers of events receive deliveries also when the first secret is added while the daemon runs', async () => {
   const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
   const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
   writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })

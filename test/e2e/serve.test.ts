@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => world.close())
 
 describe('patchmirror serve', () => {
-  test('syncs at start, answers health, refuses a second daemon on its folder, and stops cleanly on SIGTERM with exit 0', async () => {
+  test('syncs at start, answers health, refuses a second daemon on its folder, and exits 0 on SIGTERM', async () => {
     const daemon = await world.serve()
     await daemon.said(/osv sync: complete/)
     expect((await fetch(`${daemon.url}/external/osv/all.json`)).status).toBe(200)
@@ -62,7 +62,7 @@ describe('patchmirror serve', () => {
     expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
   })
 
-  longTest('killed at any moment it starts again clean, and the lost run says so', async () => {
+  longTest('starts again after it was killed, and reports the lost run', async () => {
     world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
     const daemon = await world.serve()
     await expect.poll(() => world.sandbox.requests.count('/external/osv/all.zip')).toBe(1)
@@ -88,7 +88,7 @@ describe('patchmirror serve', () => {
     expect(Buffer.from(await (await ask()).arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('is never ended by SIGHUP, which reads files again and logs which and what needs a restart, nor by a reader of its output that is gone', async () => {
+  test('reloads its files on SIGHUP, logs which settings need a restart, and survives a closed output', async () => {
     const keyFile = join(world.dir, 'keys')
     writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
     const bundleKey = join(world.dir, 'bundle.pub')

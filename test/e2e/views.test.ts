@@ -33,7 +33,7 @@ const snapshotOf = async (path: string): Promise<string | null> => {
   return answer.headers.get('x-mirror-snapshot')
 }
 
-test('the daemon makes what scanners read after its first sync', async () => {
+test('the daemon makes the views for scanners after its first sync', async () => {
   const { url } = daemon
   await expect.poll(() => statusOf(`${url}/osv/ecosystems.txt`), SOON).toBe(200)
   expect(await snapshotOf('/osv/Root/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
@@ -45,7 +45,7 @@ test('the daemon makes what scanners read after its first sync', async () => {
   expect(metrics).toContain('patchmirror_views_current{kind="osv"} 1')
 })
 
-longTest('the daemon makes what scanners read again after a change of upstream', async () => {
+longTest('the daemon makes the views for scanners again after a change of upstream', async () => {
   await expect.poll(() => statusOf(`${daemon.url}/osv/ecosystems.txt`), SOON).toBe(200)
   const before = await snapshotOf('/osv/all.zip')
   world.sandbox.feed.change(1)
@@ -54,7 +54,7 @@ longTest('the daemon makes what scanners read again after a change of upstream',
   expect(await snapshotOf('/osv/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
 })
 
-test('the VEX repository has every OpenVEX document of the catalog, behind the key', async () => {
+test('the VEX repository has every OpenVEX document of the catalog, and requires a key', async () => {
   const { url } = daemon
   const manifestUrl = `${url}/.well-known/vex-repository.json`
   await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)

@@ -15,7 +15,7 @@ function inboxOf(dataDir: string) {
   return createInboxReads(db)
 }
 
-test('a tag that the service announces is readable with its SBOM once the mirror runs, and a delivery is refreshed for again by a command', async () => {
+test('a tag announced while the mirror was stopped is readable with its SBOM after its start, and a command replays a delivery', async () => {
   const world = await open({ retryDelaysMs: Array.from({ length: 300 }, () => 200) }, command)
   const daemon = await becomesReadable(world, 'standard')
   const counts = async () => (await webhooksOf(daemon)).counts
@@ -45,7 +45,7 @@ test('a tag that the service announces is readable with its SBOM once the mirror
 })
 
 longTest(
-  'a daemon that is killed has each event once, and refreshes for those that it acknowledged when it is started again',
+  'a daemon that is killed stores each event once, and refreshes for acknowledged events after its restart',
   async () => {
     const world = await open({}, command)
     world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET

@@ -38,8 +38,8 @@ const basic = (pair: string) => ({
 })
 const textOf = (reply: Reply): string => String(jsonOf(reply)['message'])
 
-describe('with keys', () => {
-  test('a private path lets in a key as bearer token or as Basic user name, and nothing else', async () => {
+describe('when the settings have keys,', () => {
+  test('a private path accepts a key as bearer token or as Basic user name, and nothing else', async () => {
     const { get } = await serveNothing({ env: WITH_KEYS })
     const good = [
       bearer(KEY),
@@ -73,7 +73,7 @@ describe('with keys', () => {
     }
   })
 
-  test('a refusal says what is wrong and never repeats what was sent', async () => {
+  test('a refusal says what is wrong and never repeats the key that was sent', async () => {
     const { get } = await serveNothing({ env: WITH_KEYS })
     expect(textOf(await get('/v1/me'))).toContain('patchmirror keys create')
     for (const [headers, text] of [
@@ -92,7 +92,7 @@ describe('with keys', () => {
     expect(Object.keys(identity)).toEqual(['error', 'error_description', 'status_code'])
   })
 
-  test('two Authorization headers are refused, though one of them were right', async () => {
+  test('a request with two Authorization headers is refused, even if one of them is right', async () => {
     const { raw } = await serveNothing({ env: WITH_KEYS })
     const answer = await raw(
       `GET /v1/me HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer ${KEY}\r\nAuthorization: Bearer x\r\nConnection: close\r\n\r\n`,
@@ -100,14 +100,14 @@ describe('with keys', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 401 [^]*more than one Authorization/)
   })
 
-  test('the public paths and the mirror’s own stay open, with a wrong key too', async () => {
+  test('the public paths and the mirror’s own paths stay open, also to a wrong key', async () => {
     const { get } = await serveNothing({ env: WITH_KEYS })
     for (const path of ['/external/osv/all.json', '/-/health', '/-/status', '/'])
       for (const headers of [{}, bearer('wrong')])
         expect([path, (await get(path, headers)).status]).toEqual([path, 200])
   })
 
-  test('wrong keys are answered 429 after ten in a minute, with when to come back; a right one passes', async () => {
+  test('the eleventh wrong key of a minute is answered 429 with Retry-After, a right key is still accepted', async () => {
     let now = Date.UTC(2026, 6, 1)
     const { get, told } = await serveNothing({ env: WITH_KEYS, now: () => now })
     const attempt = () => get('/v1/me', bearer('wrong'))
@@ -128,7 +128,7 @@ describe('with keys', () => {
     expect((await attempt()).status).toBe(401)
   })
 
-  test('behind a trusted proxy failures count for the client, not for the proxy', async () => {
+  test('failures behind a trusted proxy count for the client, not for the proxy', async () => {
     const env = { ...WITH_KEYS, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' }
     const { get } = await serveNothing({ env })
     const from = async (client: string) =>
@@ -139,7 +139,7 @@ describe('with keys', () => {
     expect(await from('198.51.100.1')).toBe(401)
   })
 
-  test('neither the log nor what can be inspected holds a key', async () => {
+  test('no key is in the log or in an object that can be inspected', async () => {
     const served = await serveNothing({ env: WITH_KEYS, debug: true })
     await served.get('/v1/me', bearer(KEY))
     await served.get('/v1/me', bearer('wrong-key-of-somebody'))
@@ -174,7 +174,7 @@ describe('keys made on the command line', () => {
     }
   })
 
-  test('count beside those of the settings', async () => {
+  test('are accepted beside those of the settings', async () => {
     const { get, dir } = await serveNothing({ env: WITH_KEYS })
     const store = openWrites(dir)
     const { key } = store.keys.createKey('', 1)
@@ -183,7 +183,7 @@ describe('keys made on the command line', () => {
       expect((await get('/v1/me', bearer(valid))).status).toBe(404)
   })
 
-  test('that cannot be read let nobody in: a fault is no open door', async () => {
+  test('that cannot be read refuse every client', async () => {
     const { get, store, errors } = await serveNothing()
     store.damage('DROP TABLE local_key')
     const reply = await get('/v1/me')
@@ -193,8 +193,8 @@ describe('keys made on the command line', () => {
   })
 })
 
-describe('without any key', () => {
-  test('nobody is answered, this machine neither, and the start says so', async () => {
+describe('when there is no key,', () => {
+  test('every client is refused, also on this machine, and the log says so at start', async () => {
     const { get, raw, told } = await serveNothing({ env: NO_KEYS })
     for (const headers of [{}, { Host: 'localhost' }, { Host: '127.0.0.1' }, bearer('service-key')])
       expect([headers, (await get('/v1/me', headers)).status]).toEqual([headers, 401])
@@ -207,8 +207,8 @@ describe('without any key', () => {
   })
 })
 
-describe('with server.openLoopback', () => {
-  test('this machine is answered, whatever it sends along, and the start warns of it', async () => {
+describe('when server.openLoopback is set,', () => {
+  test('clients on this machine need no key, whatever headers they send, and the log warns at start', async () => {
     const { get, told } = await serveNothing({ env: OPEN })
     for (const headers of [{}, bearer('service-key'), { Host: 'LOCALHOST:1' }, { Host: '[::1]' }])
       expect([headers, (await get('/v1/me', headers)).status]).toEqual([headers, 404])
@@ -232,7 +232,7 @@ describe('with server.openLoopback', () => {
     { Host: '127.0.0.1.rebound.example' },
     { Host: 'rebound.example:80.localhost' },
     { Host: 'user@localhost' },
-  ])('a request with %j takes a key', async (headers) => {
+  ])('a request with %j needs a key', async (headers) => {
     const { get } = await openOne()
     const reply = await get('/v1/me', headers)
     expect([reply.status, jsonOf(reply)['error']]).toEqual([401, 'unauthorized'])
@@ -243,7 +243,7 @@ describe('with server.openLoopback', () => {
   test.each([
     [{ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://mirror.example' }, 'server.publicUrl'],
     [{ PATCHMIRROR_SERVER_TRUST_PROXY: '10.0.0.1' }, 'server.trustProxy'],
-  ])('it opens nothing with %j, and the start says so', async (env, why) => {
+  ])('a mirror with %j still requires a key, and the log says so at start', async (env, why) => {
     const { get, told } = await serveNothing({ env: { ...OPEN, ...env } })
     for (const path of PATHS) expect((await get(path)).status).toBe(401)
     expect(told[0]).toMatch(/^server\.openLoopback has no effect/)
@@ -251,7 +251,7 @@ describe('with server.openLoopback', () => {
   })
 
   test.each(['0.0.0.0', '::', '192.0.2.1', null])(
-    'it opens nothing on a server bound to %s',
+    'a server bound to %s still requires a key',
     async (bound) => {
       const { dir } = await serveNothing()
       const reads = openPinnedReads(dir)
@@ -283,14 +283,14 @@ test.each([
   ['Basic', { kind: 'unusable' }],
   ['Basic ***', { kind: 'unusable' }],
   [`Basic ${Buffer.from('a:b:').toString('base64')}`, { kind: 'unusable' }],
-])('%j is read as %j', (value, credential) => {
+])('the Authorization header %j is read as %j', (value, credential) => {
   expect(readCredential([value])).toMatchObject(credential)
 })
 
-describe('failures', () => {
+describe('failures of authentication', () => {
   const limits = { failures: 1, windowMs: 60_000, clients: 3 }
 
-  test('are kept for so many clients and no more: the one that came first is forgotten', () => {
+  test('are stored for a limited number of clients: the oldest is forgotten', () => {
     const { fail } = createAttempts(limits, () => 0)
     for (const client of ['a', 'b', 'c', 'd']) fail(client)
     expect(fail('b').wait).toBe(60)
@@ -298,7 +298,7 @@ describe('failures', () => {
     expect(fail('a').wait).toBe(0)
   })
 
-  test('are forgotten when the clock goes backwards, not kept for ever', () => {
+  test('are forgotten when the clock goes backwards', () => {
     let now = 1_000_000
     const { fail } = createAttempts(limits, () => now)
     fail('a')

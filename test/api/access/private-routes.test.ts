@@ -57,7 +57,7 @@ const bearer = (key = KEY): Record<string, string> => ({ Authorization: `Bearer 
 const status = (reply: Reply): unknown[] => [reply.status, jsonOf(reply)['error']]
 
 describe('a private route', () => {
-  test('answers GET and HEAD, with and without the slash at the end, for this client’s caches alone', async () => {
+  test('answers GET and HEAD, with and without the slash at the end, as private to the client', async () => {
     const { get, head } = await serveSamples()
     for (const path of ['/v1/me', '/v1/me/', '/v1/me?x=1']) {
       const reply = await get(path)
@@ -68,7 +68,7 @@ describe('a private route', () => {
     expect(jsonOf(await get('/v1/tags/a%2Fb'))).toEqual({ tagID: 'a/b' })
   })
 
-  test('has its errors in the form of its surface', async () => {
+  test('answers errors in the form of its surface', async () => {
     const { get, errors } = await serveSamples()
     expect(jsonOf(await get('/v1/users'))).toEqual({
       error: 'not_found',
@@ -89,7 +89,7 @@ describe('a private route', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('that is not there is a 404, and one that cannot be read a 400', async () => {
+  test('that does not exist is a 404, and a path that cannot be decoded is a 400', async () => {
     const { get } = await serveSamples()
     const missed = await get('/v1/tag/t-1/sbom')
     expect(jsonOf(missed)).toMatchObject({ error: 'not_found', path: '/v1/tag/t-1/sbom' })
@@ -102,7 +102,7 @@ describe('a private route', () => {
       expect([path, ...status(await get(path))]).toEqual([path, 404, 'not_found'])
   })
 
-  test('asked for with a whole URL is the same', async () => {
+  test('gives the same answer to a request with an absolute URL', async () => {
     const { raw } = await serveSamples({ env: WITH_KEYS })
     const answer = await raw(
       `GET http://elsewhere.example/v1/me HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`,
@@ -111,7 +111,7 @@ describe('a private route', () => {
   })
 })
 
-test('the errors of a route name the snapshot that it answers from, but not to whom it does not answer', async () => {
+test('the errors of a private route name the snapshot, except to clients without a key', async () => {
   const { get } = await serveSamples({ env: WITH_KEYS })
   const { headers } = await get('/external/osv/all.json')
   const snapshot = headers['x-mirror-snapshot']
@@ -121,7 +121,7 @@ test('the errors of a route name the snapshot that it answers from, but not to w
   expect([denied.status, denied.headers['x-mirror-snapshot']]).toEqual([401, undefined])
 })
 
-describe('what writes', () => {
+describe('a writing request', () => {
   test.each([
     ['POST', '/v1/api_keys/', 'api-keys create'],
     ['POST', '/v1/api_keys', 'api-keys create'],
@@ -131,25 +131,28 @@ describe('what writes', () => {
     ['POST', '/v3/settings/webhooks', 'webhooks register'],
     ['DELETE', '/v3/settings/webhooks/w-1', 'webhooks delete ID'],
     ['POST', '/v3/settings/webhooks/w-1/test-tag-created', 'webhooks test ID'],
-  ])('%s %s is a 405 that names the command, for everybody', async (method, path, command) => {
-    const { get } = await serveSamples({ env: WITH_KEYS })
-    const reply = await get(path, { 'Content-Type': 'application/json' }, method)
-    expect([reply.status, reply.headers.allow]).toEqual([405, 'GET, HEAD'])
-    expect(jsonOf(reply)).toMatchObject({
-      error: 'method_not_allowed',
-      command: `patchmirror ${command}`,
-    })
-    expect(jsonOf(reply)['message']).toContain(`patchmirror ${command}`)
-  })
+  ])(
+    '%s %s is a 405 that names the command, with and without a key',
+    async (method, path, command) => {
+      const { get } = await serveSamples({ env: WITH_KEYS })
+      const reply = await get(path, { 'Content-Type': 'application/json' }, method)
+      expect([reply.status, reply.headers.allow]).toEqual([405, 'GET, HEAD'])
+      expect(jsonOf(reply)).toMatchObject({
+        error: 'method_not_allowed',
+        command: `patchmirror ${command}`,
+      })
+      expect(jsonOf(reply)['message']).toContain(`patchmirror ${command}`)
+    },
+  )
 
-  test('is refused on every other known path as well, a link’s too', async () => {
+  test('is refused on every other known path as well, also on a signed link', async () => {
     const { get } = await serveSamples({ env: WITH_KEYS })
     for (const path of ['/v1/me', '/v1/me/', '/v1/tags/x', '/-/artifacts/x', '/v1/subscriptions'])
       for (const method of ['PUT', 'PATCH', 'OPTIONS'])
         expect([path, method, (await get(path, {}, method)).status]).toEqual([path, method, 405])
   })
 
-  test('asks for tokens in vain, in the identity surface’s form', async () => {
+  test('for a token is refused in the form of the identity surface', async () => {
     const { get } = await serveSamples()
     for (const path of ['/oauth/token', '/oauth/token/']) {
       const reply = await get(path, {}, 'POST')
@@ -180,7 +183,7 @@ describe('a link in an answer', () => {
     expect((await served.get(url.pathname, bearer())).status).toBe(403)
   })
 
-  test('is a 403 once it has expired, that says to ask again', async () => {
+  test('is a 403 after it has expired, and says how to get a new one', async () => {
     let now = Date.UTC(2026, 6, 1)
     const served = await serveSamples({ now: () => now })
     const target = targetOf(await linkOf(served))
@@ -190,7 +193,7 @@ describe('a link in an answer', () => {
     expect(jsonOf(reply)['message']).toContain('Request the path that returned this link again')
   })
 
-  test('still opens after a restart on the same data, and never on other data', async () => {
+  test('still opens after a restart on the same data folder, and not on another one', async () => {
     const one = await serveSamples()
     const other = await serveSamples()
     const target = targetOf(await linkOf(one))
@@ -200,7 +203,7 @@ describe('a link in an answer', () => {
     expect((await again.get(target)).status).toBe(200)
   })
 
-  test('follows the public URL, a trusted proxy, and nobody else', async () => {
+  test('has the host of the public URL or of a trusted proxy, and of no other client', async () => {
     const evil = { 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https' }
     const plain = await serveSamples({ env: WITH_KEYS })
     expect((await linkOf(plain, { ...bearer(), ...evil })).hostname).toBe('127.0.0.1')
@@ -217,7 +220,7 @@ describe('a link in an answer', () => {
     expect(link.href).toMatch(/^https:\/\/public\.example\/x\/-\//)
   })
 
-  test('leaves no signature in the log', async () => {
+  test('is logged without its signature', async () => {
     const served = await serveSamples({ debug: true })
     await served.get(targetOf(await linkOf(served)))
     await expect.poll(() => served.requests.length).toBe(2)

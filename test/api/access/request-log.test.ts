@@ -9,7 +9,7 @@ afterEach(closeAll)
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const fill = (store: FilledStore): void => store.publishFeeds(FEEDS)
 
-test('a client gets its request id and traceparent back, but nothing that does not look like one', async () => {
+test('an answer repeats a well-formed request id and traceparent, and no malformed one', async () => {
   const { get, fields } = await serve(fill)
   const good = { 'x-request-id': 'build-7/a', traceparent: TRACE }
   for (const path of ['/external/patch_feed', '/-/health', '/v1/none', '/nowhere']) {
@@ -25,7 +25,7 @@ test('a client gets its request id and traceparent back, but nothing that does n
   expect(fields.filter((one) => 'requestId' in one)).toEqual([])
 })
 
-test('log.access writes a line for each answer, with the key by name and without secret values', async () => {
+test('with log.access each answer is logged with the name of its key and without secret values', async () => {
   const env = { PATCHMIRROR_LOG_ACCESS: 'true', PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' }
   const { get, fields, told } = await serve(fill, { env })
   const { headers } = await get('/external/patch_feed?token=hunter2', {
@@ -46,7 +46,7 @@ test('log.access writes a line for each answer, with the key by name and without
   expect(text).not.toContain(TEST_KEY)
 })
 
-test('a local key in a path or in a parameter that is shown is not in a target as it is logged', () => {
+test('a local key in a path or parameter is not logged', () => {
   const key = `pmk_${'A-b_9'.repeat(6)}`
   expect(withoutValues(`/v1/${key}/x?after=${key}&limit=2`)).toBe(
     '/v1/********/x?after=********&limit=2',

@@ -62,11 +62,11 @@ describe('a route', () => {
     expect(match(path)?.route.path).toBeUndefined()
   })
 
-  test('is not looked for under a path that cannot be decoded', () => {
+  test('is not found for a path that cannot be decoded', () => {
     expect(() => match('/v1/tags/%zz')).toThrow(/percent-encoded/)
   })
 
-  test('that is declared twice, or asks for too much, is a defect seen at once', () => {
+  test('that is declared twice or is malformed throws when the table is made', () => {
     expect(() => table('/v1/tags/{a}', '/v1/tags/{b}/')).toThrow(/same path/)
     expect(() => table('/v1/{a+}/x/{b+}')).toThrow(/several segments/)
   })
@@ -86,7 +86,7 @@ test.each([
   ['/packages', null, false, 'message'],
   ['/v10/me', null, false, 'message'],
   ['/-/health', null, false, 'message'],
-])('%s is of the surface %s', (path, name, hidden, form) => {
+])('the path %s belongs to the surface %s', (path, name, hidden, form) => {
   const surface = surfaceOf(path)
   expect(surface).toBe(name)
   expect([isPrivate(surface), errorForm(surface)]).toEqual([hidden, form])

@@ -12,7 +12,7 @@ describe('a signed link', () => {
   const { signLink, verifyLink, expiry } = links()
   const target = signLink({ path: PATH, expiresAt: expiry() })
 
-  test('opens until its time has come, then says when that was', () => {
+  test('opens until it expires, and the refusal says when it expired', () => {
     let now = NOW
     const clocked = links('one', () => now)
     expect(clocked.verifyLink(target)).toEqual({ state: 'good' })
@@ -22,7 +22,7 @@ describe('a signed link', () => {
     expect(clocked.verifyLink(target)).toEqual({ state: 'expired', expiredAt: expiry() })
   })
 
-  test('lasts at least fifteen minutes, and is the same text for all made within a minute', () => {
+  test('lasts at least fifteen minutes, and links made within the same minute are equal', () => {
     expect(expiry() - NOW / 1000).toBeGreaterThanOrEqual(900)
     expect(expiry() - NOW / 1000).toBeLessThan(960)
     const later = links('one', () => NOW + 10_000)
@@ -62,7 +62,7 @@ describe('a signed link', () => {
     expect(verifyLink(changed)).toEqual({ state: 'forged' })
   })
 
-  test('says the type of what it opens, and does not open with another one or none', () => {
+  test('contains the media type of its document, and does not open with another type or none', () => {
     const type = 'application/spdx+json; charset="utf-8"'
     const made = signLink({ path: PATH, expiresAt: expiry(), asOf: NOW, type })
     expect(verifyLink(made)).toEqual({ state: 'good' })
@@ -76,7 +76,7 @@ describe('a signed link', () => {
     expect(verifyLink(target.replace('&', `${given}&`))).toEqual({ state: 'forged' })
   })
 
-  test('opens when a proxy has rewritten its escapes', () => {
+  test('opens when a proxy has rewritten its percent-encoding', () => {
     const scoped = signLink({ path: '/-/artifacts/@a+b%7e', expiresAt: expiry() })
     const rewritten = scoped.replace('@a+b%7e', '%40a%2bb~')
     expect(rewritten).not.toBe(scoped)
@@ -87,11 +87,11 @@ describe('a signed link', () => {
     expect(links('two').verifyLink(target)).toEqual({ state: 'forged' })
   })
 
-  test('that is too late and forged is forged', () => {
+  test('that is expired and forged is refused as forged', () => {
     expect(verifyLink(`${path}?expires=1&${signature}`)).toEqual({ state: 'forged' })
   })
 
-  test('cannot be made for what is no path, or no time', () => {
+  test('cannot be made for a malformed path or time', () => {
     for (const odd of ['', 'x', '/a?b', '/a#b', '/a b', '/a\r\nb', '/ä', '/%zz'])
       expect(() => signLink({ path: odd, expiresAt: 1 })).toThrow()
     for (const expiresAt of [-1, 1.5, Number.NaN, Infinity])
@@ -99,7 +99,7 @@ describe('a signed link', () => {
   })
 })
 
-test('a link that does not open is a 403 that says what to do', () => {
+test('a signed link that does not open is a 403 that says what to do', () => {
   expect(linkProblem({ state: 'good' })).toBeNull()
   const forged = linkProblem({ state: 'forged' })
   const expired = linkProblem({ state: 'expired', expiredAt: 1_777_777_777 })

@@ -16,7 +16,7 @@ afterEach(closeAll)
 const PATH = '/external/patch_feed'
 const serveFeeds = servedToAll((store) => store.publishFeeds(FEEDS))
 
-test('without filters the feeds are upstream’s bytes', async () => {
+test('a feed without filters is served as upstream’s bytes', async () => {
   const { get } = await serveFeeds()
   for (const query of ['', '?', '?ecosystem=', '?ecosystem=&package_src_name=&x=1', '?page=2']) {
     const reply = await get(PATH + query)
@@ -26,7 +26,7 @@ test('without filters the feeds are upstream’s bytes', async () => {
   expect(matrix.body.toString()).toBe('{"ecosystems":{}}')
 })
 
-test('a path that upstream does not have is a 404 that says so', async () => {
+test('a feed path that upstream does not have is a 404 that says so', async () => {
   const { get } = await serveFeeds()
   const reply = await get('/external/cve_feed')
   expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'not_found'])
@@ -34,7 +34,7 @@ test('a path that upstream does not have is a 404 that says so', async () => {
   expect(reply.headers['x-mirror-snapshot']).toBeDefined()
 })
 
-test('a path that was added to the settings and not fetched yet is a 503', async () => {
+test('a feed path that is configured and not fetched yet is a 503', async () => {
   const { get } = await serve((store) => store.publishFeeds(FEEDS), {
     env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/extra' },
   })
@@ -42,7 +42,7 @@ test('a path that was added to the settings and not fetched yet is a 503', async
   expect((await get('/external/cve_feed')).status).toBe(404)
 })
 
-test('an extra path is served as it is, whatever its query', async () => {
+test('a feed of feeds.extraPaths is served unchanged, whatever its query', async () => {
   const feeds = { ...FEEDS, '/external/extra': '["as it is"]' }
   const { get } = await serve((store) => store.publishFeeds(feeds), {
     env: { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/extra' },
@@ -69,18 +69,21 @@ test.each([
     'ecosystem=alpine&package_src_name=ca-certs&unknown=1',
     '{"alpine":[{"distroversion":"3.18", "archs": ["x86_64"], "packages": [{"pkg": {"name": "c\\u0061-certs", "secfixes": {}, "odd": "\\"]}\\\\"}}], "later": 12345678901234567890}]}',
   ],
-])('?%s keeps upstream’s own text of what it asks for', async (query, expected) => {
-  const { get } = await serveFeeds()
-  for (let again = 0; again < 2; again++) {
-    const plain = await get(`${PATH}?${query}`)
-    expect(plain.body.toString()).toBe(expected)
-    const packed = await get(`${PATH}?${query}`, { 'Accept-Encoding': 'gzip' })
-    expect(gunzipSync(packed.body).toString()).toBe(expected)
-    expect(packed.headers.etag).toBe(plain.headers.etag?.replace(/"$/, '-gzip"'))
-  }
-})
+])(
+  'the filter ?%s returns upstream’s own text of the matching entries',
+  async (query, expected) => {
+    const { get } = await serveFeeds()
+    for (let again = 0; again < 2; again++) {
+      const plain = await get(`${PATH}?${query}`)
+      expect(plain.body.toString()).toBe(expected)
+      const packed = await get(`${PATH}?${query}`, { 'Accept-Encoding': 'gzip' })
+      expect(gunzipSync(packed.body).toString()).toBe(expected)
+      expect(packed.headers.etag).toBe(plain.headers.etag?.replace(/"$/, '-gzip"'))
+    }
+  },
+)
 
-test('a filtered answer has a tag of its own, and answers conditions with it', async () => {
+test('a filtered feed has its own ETag, and conditional requests use it', async () => {
   const { get, head } = await serveFeeds()
   const whole = await get(PATH)
   const part = await get(`${PATH}?ecosystem=npm`)
@@ -92,7 +95,7 @@ test('a filtered answer has a tag of its own, and answers conditions with it', a
   expect({ ...headed.headers, date: '' }).toEqual({ ...part.headers, date: '' })
 })
 
-test('an unknown ecosystem is a 400 that names the six', async () => {
+test('an unknown ecosystem is a 400 that names the six known ones', async () => {
   const { get } = await serveFeeds()
   for (const name of ['rust', 'Alpine', ' npm', 'constructor']) {
     const reply = await get(`${PATH}?ecosystem=${encodeURIComponent(name)}`)
@@ -101,7 +104,7 @@ test('an unknown ecosystem is a 400 that names the six', async () => {
   }
 })
 
-test('a filter that is given twice is a 400 that names it, for whichever were taken might be the wrong one', async () => {
+test('a filter that is given twice is a 400 that names it', async () => {
   const { get } = await serveFeeds()
   for (const name of ['ecosystem', 'os_distro_major', 'package_src_name'])
     for (const [one, other] of [
@@ -116,7 +119,7 @@ test('a filter that is given twice is a 400 that names it, for whichever were ta
   expect((await get(`${PATH}?unknown=1&unknown=2`)).status).toBe(200)
 })
 
-test('a parameter that is no filter is named in a header, so that a misspelled one is seen', async () => {
+test('a parameter that is no filter is named in a response header', async () => {
   const { get } = await serveFeeds()
   const misspelled = await get(`${PATH}?ecosytem=npm&x%20y=1`)
   expect(misspelled.headers['x-mirror-ignored-parameters']).toBe('ecosytem, x%20y')
@@ -132,7 +135,7 @@ test('the older CVE feed has the same shape and takes the same filters', async (
   expect((await get('/external/cve_feed?ecosystem=maven')).body.toString()).toBe('{"maven":[ ]}')
 })
 
-test('a new snapshot changes whole and filtered answers', async () => {
+test('a new snapshot changes the whole feed and its filtered answers', async () => {
   const served = await serve((store) => store.publishFeeds(FEEDS))
   const before = await served.get(`${PATH}?ecosystem=npm`)
   served.store.publishFeeds({ ...FEEDS, [PATH]: '{"npm":["new"]}' }, FILLED_AT + 60_000)
@@ -143,7 +146,7 @@ test('a new snapshot changes whole and filtered answers', async () => {
   expect(after.headers['x-mirror-snapshot']).not.toBe(before.headers['x-mirror-snapshot'])
 })
 
-test('a new snapshot of the feeds leaves the records as they are', async () => {
+test('a new snapshot of the feeds does not change the records', async () => {
   const served = await serve((store) => {
     store.publishOsv({ one: '{}' })
     store.publishFeeds(FEEDS)
@@ -155,7 +158,7 @@ test('a new snapshot of the feeds leaves the records as they are', async () => {
   expect({ ...after.headers, date: '' }).toEqual({ ...before.headers, date: '' })
 })
 
-test('slices of any JSON object are its members, in any layout', () => {
+test('the slices of a JSON object are its members, in any layout', () => {
   const layouts = fc.constantFrom(undefined, 1, '\t')
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), layouts, (value, indent) => {
@@ -169,7 +172,7 @@ test('slices of any JSON object are its members, in any layout', () => {
   )
 })
 
-test('slices of any JSON list are its elements, and text that is no JSON is refused', () => {
+test('the slices of a JSON list are its elements, and text that is not JSON is refused', () => {
   fc.assert(
     fc.property(fc.array(fc.jsonValue()), (list) => {
       const text = Buffer.from(JSON.stringify(list, null, 1))
@@ -185,7 +188,7 @@ test('slices of any JSON list are its elements, and text that is no JSON is refu
     expect(() => [...membersOf(Buffer.from(bad), 0)]).toThrow('unexpected JSON')
 })
 
-test('a feed of another shape is narrowed as far as it can be', () => {
+test('a feed of another shape is filtered as far as possible', () => {
   const text = Buffer.from(
     '{"alpine": {"odd": 1}, "npm": [1, {"packages": 2}, {"distroversion": 3.1}]}',
   )
@@ -234,18 +237,21 @@ test.each([
   ['tree', indexPatchFeed, '{"npm":[{"other":', '}]}'],
   ['list of rows', (text: Buffer) => indexRows(text, 1e6), '[{"other":', '}]'],
   ['feed of unknown shape', isTree, '{"other":', '}'],
-] as const)('what is no package is passed over in a %s in steps too', (_, index, start, end) => {
-  const text = Buffer.from(`${start}[${'1,'.repeat(1e6)}1]${end}`)
-  const steps: Steps<unknown> = index(text)
-  let count = 0
-  while (steps.next().done !== true) count++
-  expect(count).toBeGreaterThan(text.length / 100_000)
-})
+] as const)(
+  'an entry that is no package is skipped when a %s is filtered in steps',
+  (_, index, start, end) => {
+    const text = Buffer.from(`${start}[${'1,'.repeat(1e6)}1]${end}`)
+    const steps: Steps<unknown> = index(text)
+    let count = 0
+    while (steps.next().done !== true) count++
+    expect(count).toBeGreaterThan(text.length / 100_000)
+  },
+)
 
 test.each([
   ['tree', [`{"npm":[{"packages":[`, ']}]}'], '{"pkg":{"name":"a"}}'],
   ['list of rows', ['[', ']'], '{"name":"a"}'],
-] as const)('a large %s is narrowed in steps', (shape, [start, end], entry) => {
+] as const)('a large %s is filtered in steps', (shape, [start, end], entry) => {
   const text = Buffer.from(start + Array(10_000).fill(entry).join(',') + end)
   const filter = { ecosystem: null, release: null, packageName: 'a' }
   const rows = shape === 'tree' ? null : atOnce(indexRows(text, 1e6))
@@ -269,7 +275,7 @@ test.each([
   ['in an array', (rows: object[]) => JSON.stringify(rows)],
   ['under data', (rows: object[]) => JSON.stringify({ data: rows, meta: { total: rows.length } })],
   ['two levels deep', (rows: object[]) => JSON.stringify({ result: { rows }, x: [1] })],
-])('a feed of rows %s is served whole, and narrowed by the fields that it has', async (_, feed) => {
+])('a feed of rows %s is served whole, and filtered by the fields that it has', async (_, feed) => {
   const whole = ` ${feed(ROWS)}\n`
   const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: whole }))
   const body = async (query: string) => (await get(PATH + query)).body.toString()
@@ -289,7 +295,7 @@ test.each([
   ['[{"ecosystem":"7","release":"3.18"}]', '?ecosystem=alpine', 501],
   ['[{"ecosystem":"alpine"}]', '?os_distro_major=3.18', 501],
   ['{"data":{"alpine":[{}],"debian":[{}]}}', '?ecosystem=alpine', 501],
-])('of %s a filter %s is answered %i', async (feed, query, status) => {
+])('for a feed of %s the filter %s is answered %i', async (feed, query, status) => {
   const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: feed }))
   const reply = await get(PATH + query)
   expect([reply.status, (await get(PATH)).body.toString()]).toEqual([status, feed])
@@ -299,7 +305,7 @@ test.each([
   expect(jsonOf(reply)['message']).toContain(`no field for ${name} can be found`)
 })
 
-test('a feed that begins with a byte order mark is narrowed as any other', () => {
+test('a feed that begins with a byte order mark is filtered as any other', () => {
   const filter = { ecosystem: null, release: null, packageName: 'curl' }
   const tree = Buffer.from('\ufeff{"npm":[{"packages":[{"pkg":{"name":"curl"}},{}]}]}')
   expect(atOnce(isTree(tree))).toBe(true)
@@ -312,7 +318,7 @@ test('a feed that begins with a byte order mark is narrowed as any other', () =>
   expect(atOnce(filterRows(rows, index, filter)).toString()).toBe('\ufeff[{"name":"curl"}]')
 })
 
-test('a name is found however it is written, and no other', () => {
+test('a package name is found in any JSON spelling, and no other name is', () => {
   const names = ['"curl"', '"c\\u0075rl"', '"curl2"', '"Curl"', '12', '""', '"a\\"b"']
   const entries = names.map((name) => `{"pkg":{"name":${name}}}`)
   const text = Buffer.from(`{"npm":[{"packages":[${entries.join()},{},{"pkg":{}}]}]}`)
@@ -326,7 +332,7 @@ test('a name is found however it is written, and no other', () => {
   expect(found('url')).toBe('{"npm":[]}')
 })
 
-test('a feed with too many entries is served whole, and refused to filters', async () => {
+test('a feed with too many entries is served whole, and a filter of it is refused', async () => {
   const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
   expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
   expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()

@@ -30,7 +30,7 @@ test('a record is upstream’s bytes, with validators and the mirror’s own hea
   expect(reply.headers['content-encoding']).toBeUndefined()
 })
 
-test('gzip is sent as stored, under a tag of its own', async () => {
+test('a gzip answer is sent as stored, with its own ETag', async () => {
   const { get } = await serveOne()
   const plain = await get(PATH)
   const packed = await get(PATH, { 'Accept-Encoding': 'gzip, deflate, br' })
@@ -41,7 +41,7 @@ test('gzip is sent as stored, under a tag of its own', async () => {
   expect(packed.headers.vary).toBe('Accept-Encoding')
 })
 
-test('both codings are found in the cache as they were at first', async () => {
+test('the cache returns both content codings unchanged', async () => {
   const { get } = await serveOne()
   for (const coding of ['gzip', 'identity', 'gzip', 'identity']) {
     const { body } = await get(PATH, { 'Accept-Encoding': coding })
@@ -67,22 +67,25 @@ const ODD_IDS = [
   'a"b\\c',
 ]
 
-test.each(ODD_IDS)('the id %j is found when it is percent-encoded', async (id) => {
-  const { get } = await serve((store) => store.publishOsv({ [id]: `{"id":1}`, other: '{}' }))
-  for (let again = 0; again < 2; again++) {
-    const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
-    expect([reply.status, reply.body.toString()]).toEqual([200, '{"id":1}'])
-  }
-})
+test.each(ODD_IDS)(
+  'a record with the id %j is found when the id is percent-encoded',
+  async (id) => {
+    const { get } = await serve((store) => store.publishOsv({ [id]: `{"id":1}`, other: '{}' }))
+    for (let again = 0; again < 2; again++) {
+      const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
+      expect([reply.status, reply.body.toString()]).toEqual([200, '{"id":1}'])
+    }
+  },
+)
 
-test('an id may come with raw slashes, and a query that means nothing', async () => {
+test('a record is found by an id with raw slashes and with an unknown query', async () => {
   const { get } = await serve((store) => store.publishOsv({ 'a/b': '"slash"' }))
   expect((await get('/external/osv/a/b.json')).body.toString()).toBe('"slash"')
   expect((await get('/external/osv/a%2fb.json?x=1&y')).body.toString()).toBe('"slash"')
   expect((await get('/external/osv/a%2Fb.json?')).body.toString()).toBe('"slash"')
 })
 
-test('ids that differ only in their escapes are never taken for each other', async () => {
+test('records whose ids differ only in percent-encoding are not confused', async () => {
   const { get } = await serve((store) =>
     store.publishOsv({ 'a b': '"space"', 'a%20b': '"percent"' }),
   )
@@ -98,7 +101,7 @@ test('a record named "all" never hides the index', async () => {
   expect((await get('/external/osv/%61ll.json')).body.toString()).toContain('"modified"')
 })
 
-test('a path that cannot be decoded is a 400', async () => {
+test('a record path that cannot be decoded is a 400', async () => {
   const { get } = await serveOne()
   for (const bad of ['%', '%zz', '%ff', 'a%2']) {
     const reply = await get(`/external/osv/${bad}.json`)
@@ -107,7 +110,7 @@ test('a path that cannot be decoded is a 400', async () => {
   }
 })
 
-test('an unknown id is a 404 in JSON that names the snapshot', async () => {
+test('an unknown record id is a 404 in JSON that names the snapshot', async () => {
   const { get } = await serveOne()
   const reply = await get('/external/osv/nothing.json')
   expect(reply.status).toBe(404)
@@ -125,7 +128,7 @@ test('an unknown id is a 404 in JSON that names the snapshot', async () => {
   })
 })
 
-test('a removed record is a 404 that says so and when', async () => {
+test('a removed record is a 404 that says that it was removed, and when', async () => {
   const { get } = await serve((store) => {
     store.publishOsv({ [ID]: TEXT, other: '{}' })
     store.publishOsv({ other: '{}' }, FILLED_AT + 3_600_000)
@@ -136,7 +139,7 @@ test('a removed record is a 404 that says so and when', async () => {
   expect(jsonOf(reply)['message']).toContain('removed')
 })
 
-test('damaged bytes are a 500 with a fixed text in every coding, never a 404, and are logged', async () => {
+test('a damaged record is a 500 with a fixed text in every content coding, and is logged', async () => {
   const damages = [
     'DELETE FROM osv_body',
     "UPDATE osv_body SET bytes = x'1f8b'",
@@ -164,7 +167,7 @@ test('damaged bytes are a 500 with a fixed text in every coding, never a 404, an
 const OTHER_STREAM =
   'UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)'
 
-test('bytes that no longer inflate to the record are a 500', async () => {
+test('a record whose bytes no longer inflate is a 500', async () => {
   const { get } = await serve((store) => {
     store.publishOsv({ [ID]: TEXT.repeat(50) })
     store.damage(OTHER_STREAM)
@@ -173,7 +176,7 @@ test('bytes that no longer inflate to the record are a 500', async () => {
     expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(500)
 })
 
-test('a record of an earlier version, without a checksum of its member, is served and checked all the same', async () => {
+test('a record stored by an earlier version without a checksum is served and checked', async () => {
   for (const damaged of [false, true]) {
     const { get } = await serve((store) => {
       store.publishOsv({ [ID]: TEXT.repeat(50) })
@@ -199,7 +202,7 @@ test('a database that cannot be read is a fault, not a 404', async () => {
   expect((await served.get('/external/osv/nothing.json')).status).toBe(503)
 })
 
-test('a defect of ours is a 500 with a fixed text', async () => {
+test('a defect of the program is a 500 with a fixed text', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   served.store.damage('DROP TABLE osv_tombstone')
   served.server.snapshotChanged()
@@ -208,7 +211,7 @@ test('a defect of ours is a 500 with a fixed text', async () => {
   expect(reply.body.toString()).not.toContain('tombstone')
 })
 
-test('before the first snapshot every path says 503 and when to come back', async () => {
+test('every feed path is a 503 with Retry-After before the first snapshot', async () => {
   const { get } = await serve(() => undefined)
   for (const path of [
     PATH,
@@ -226,7 +229,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   ['that has not ended', null, /not mirrored yet: the first sync has not ended$/],
   ['that failed', { state: 'failed', message: 'HTTP 500 at upstream' }, /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream$/],
   ['that was partial', { state: 'partial', message: null }, /last sync \(partial at .*Z\) did not have it$/],
-])('a 503 gives the real reason after a run %s', async (_, end, reason) => {
+])('a 503 before the first snapshot gives the reason after a run %s', async (_, end, reason) => {
   const { get, store, server } = await serve(() => undefined)
   for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
     expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; .*"patchmirror import FILE" here$/)
@@ -241,7 +244,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   expect(jsonOf(await get('/external/patch_feed'))['message']).toMatch(/; another one is running$/)
 }) // prettier-ignore
 
-test('the age is the newest date at which upstream confirmed the stored data', async () => {
+test('the age of the data is the newest date at which upstream confirmed it', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   await served.get(PATH)
   served.store.addRun('osv', FILLED_AT + 7_200_000, { asOf: FILLED_AT + 7_200_000 })
@@ -250,7 +253,7 @@ test('the age is the newest date at which upstream confirmed the stored data', a
   expect(headers['x-mirror-as-of']).toBe('2026-07-01T02:00:00.000Z')
 })
 
-test('a commit of another process is noticed without a word', async () => {
+test('a commit of another process is noticed without a notification', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   const before = await served.get(PATH)
   served.store.publishOsv({ [ID]: '{"new":true}' }, FILLED_AT + 60_000)
@@ -262,14 +265,14 @@ test('a commit of another process is noticed without a word', async () => {
   )
 })
 
-test('without a cache the answers are the same', async () => {
+test('a server without a cache gives the same answers', async () => {
   const { get } = await serve((store) => store.publishOsv({ [ID]: TEXT }), {
     env: { PATCHMIRROR_SERVER_CACHE_BYTES: '0' },
   })
   for (let again = 0; again < 2; again++) expect((await get(PATH)).body.toString()).toBe(TEXT)
 })
 
-test('gzip that does not inflate to the record is never sent', async () => {
+test('a gzip body that does not inflate to the record is never sent', async () => {
   const { get } = await serve((store) => {
     store.publishOsv({ [ID]: TEXT.repeat(50) })
     store.damage(
@@ -280,7 +283,7 @@ test('gzip that does not inflate to the record is never sent', async () => {
     expect((await get(PATH, { 'Accept-Encoding': 'gzip' })).status).toBe(500)
 })
 
-test('a record that the index lists and nothing else knows is a damaged database, not a 404', async () => {
+test('a record that is in the index alone is reported as a damaged database, not as a 404', async () => {
   const served = await serve((store) => {
     store.publishOsv({ [ID]: TEXT, 'odd "id"': '{}', other: '{}' })
     store.damage("DELETE FROM osv_record WHERE id <> 'other'")
@@ -296,7 +299,7 @@ test('a record that the index lists and nothing else knows is a damaged database
   expect((await served.get(PATH)).status).toBe(404)
 })
 
-test('a database that is truncated while it is served is a fault, and the process lives on', async () => {
+test('a database that is truncated while it is served causes a fault, and the process continues', async () => {
   const served = await serve((store) => {
     const records = Array.from({ length: 500 }, (_, at) => [`r${at}`, `"${'x'.repeat(at)}${at}"`])
     store.publishOsv(Object.fromEntries(records) as Record<string, string>)
@@ -336,7 +339,7 @@ test.each([
   )
 })
 
-test('an id that may mean two records, or that is known itself, is no other record', async () => {
+test('an ambiguous id, or one of a known record, does not lead to another record', async () => {
   const { get, store, server } = await serve((filled) =>
     filled.publishOsv(held('X ', ' X', 'GONE', 'GONE ', 'Y', 'Y ', 'a b', 'a%20b')),
   )

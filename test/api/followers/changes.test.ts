@@ -45,7 +45,7 @@ async function three(): Promise<{ served: Served; ids: string[] }> {
 }
 
 describe('/-/changes', () => {
-  test('folds the changes between a snapshot and the one served', async () => {
+  test('lists the net changes between a snapshot and the served one', async () => {
     const { served, ids } = await three()
     const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
     expect(page).toMatchObject({ source: 'osv', from: ids[0], to: ids[2], complete: true })
@@ -66,7 +66,7 @@ describe('/-/changes', () => {
     expect(none).toMatchObject({ from: ids[2], to: ids[2], complete: true, changes: [] })
   })
 
-  test('comes in pages that belong together, whatever is published between them', async () => {
+  test('has pages of the same two snapshots, also when others are published between them', async () => {
     const { served, ids } = await three()
     const found: unknown[] = []
     let next: string | null = null
@@ -87,7 +87,7 @@ describe('/-/changes', () => {
     ])
   })
 
-  test('ends a page of long names sooner, and continues with the next one', async () => {
+  test('ends a page of long names earlier, and continues on the next page', async () => {
     const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
     const served = await serve((store) => store.publishOsv({ a: '1' }))
     const since = await serving(served)
@@ -103,7 +103,7 @@ describe('/-/changes', () => {
     expect(rest.next).toBeNull()
   })
 
-  test('takes the beginning of a snapshot, as the command status prints it, where only one begins so', async () => {
+  test('accepts a unique prefix of a snapshot id, as the command status prints it', async () => {
     const { served, ids } = await three()
     const [first = '', second = ''] = ids
     const page = pageOf(await served.get(`/-/changes?since=${first.slice(0, 12)}`))
@@ -123,7 +123,7 @@ describe('/-/changes', () => {
     expect((await served.get(`/-/changes?since=${second}`)).status).toBe(200)
   })
 
-  test('says of an unknown or forgotten snapshot that everything is to be read, never an empty list', async () => {
+  test('requests a full read after an unknown or forgotten snapshot, never returns an empty list', async () => {
     const { served, ids } = await three()
     const store = openWrites(served.dir)
     store.changes.forgetChanges('osv', FILLED_AT + 1500)
@@ -143,16 +143,19 @@ describe('/-/changes', () => {
     expect((await served.get(`/-/changes?since=${ids[1]}&source=feeds`)).status).toBe(404)
   })
 
-  longTest('says when everything may have changed, instead of naming a part of it', async () => {
-    const { served, ids } = await three()
-    const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
-    served.store.publishOsv(many, FILLED_AT + 3000)
-    served.server.snapshotChanged()
-    const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
-    expect(page).toMatchObject({ complete: false, changes: [], next: null })
-  })
+  longTest(
+    'reports more than ten thousand changes as incomplete instead of naming a part',
+    async () => {
+      const { served, ids } = await three()
+      const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
+      served.store.publishOsv(many, FILLED_AT + 3000)
+      served.server.snapshotChanged()
+      const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
+      expect(page).toMatchObject({ complete: false, changes: [], next: null })
+    },
+  )
 
-  test('refuses what makes no sense, in words', async () => {
+  test('refuses malformed parameters with a reason', async () => {
     const { served, ids } = await three()
     const since = `since=${ids[0]}`
     for (const query of [
@@ -177,7 +180,7 @@ describe('/-/changes', () => {
     expect((await served.get(path, {}, 'POST')).status).toBe(405)
   })
 
-  test('tells feeds to everybody, the catalog to those who have a key', async () => {
+  test('lists changes of the feeds to every client, of the catalog to clients with a key', async () => {
     const fill = (store: FilledStore) => store.publishFeeds(FEEDS)
     const served = await serve(fill, { env: { PATCHMIRROR_SERVER_KEYS: KEY } })
     const feed = await serving(served, 'feeds')
@@ -204,7 +207,7 @@ describe('/-/changes', () => {
     ])
   })
 
-  test('brings a copy of any earlier snapshot to the one that is served', async () => {
+  test('leads from a copy of any earlier snapshot to the served one', async () => {
     const feed = fc.dictionary(
       fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x y'),
       fc.constantFrom('1', '2'),

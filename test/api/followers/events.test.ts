@@ -97,7 +97,7 @@ const start = (options: ServedOptions = {}) =>
   serve((store) => store.publishOsv({ a: '1' }), options)
 
 describe('/-/events', () => {
-  test('tells each new snapshot with what it changed, once it can be read', async () => {
+  test('sends each new snapshot with its changes, after it can be read', async () => {
     const served = await start()
     const reader = await follow(served)
     expect(reader.response.statusCode).toBe(200)
@@ -126,7 +126,7 @@ describe('/-/events', () => {
     })
   })
 
-  test('names the first hundred, and says when there are more', async () => {
+  test('names the first hundred changes, and says when there are more', async () => {
     const served = await start()
     const reader = await follow(served)
     await reader.next()
@@ -192,7 +192,7 @@ describe('/-/events', () => {
     expect((await served.get('/-/events?source=none')).status).toBe(400)
   })
 
-  test('can be narrowed to one source', async () => {
+  test('sends events of one source alone when the request names it', async () => {
     const served = await start()
     const reader = await follow(served, {}, '/-/events?source=feeds')
     await reader.next()
@@ -202,7 +202,7 @@ describe('/-/events', () => {
     expect(dataOf(await reader.next())).toMatchObject({ source: 'feeds', complete: false })
   })
 
-  test('ends with the key that opened it', async () => {
+  test('ends when the key that opened it is revoked', async () => {
     const served = await start({ eventBounds: { heartbeatMs: 10 } })
     const keys = openWrites(served.dir)
     const { id, key } = keys.keys.createKey('ci', FILLED_AT)
@@ -214,7 +214,7 @@ describe('/-/events', () => {
     expect((await served.get('/-/events', { Authorization: `Bearer ${key}` })).status).toBe(401)
   })
 
-  test('gives signs of life, answers HEAD and refuses to be written to', async () => {
+  test('sends heartbeats, answers HEAD and refuses writing methods', async () => {
     const served = await start({ eventBounds: { heartbeatMs: 10 } })
     const reader = await follow(served)
     await reader.comment()
@@ -226,7 +226,7 @@ describe('/-/events', () => {
     expect((await served.get('/-/events', {}, 'POST')).status).toBe(405)
   })
 
-  test('keeps places for those with a key: they take that of the oldest without', async () => {
+  test('gives a client with a key the place of the oldest client without one', async () => {
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
       eventBounds: { maxListeners: 2 },
@@ -241,7 +241,7 @@ describe('/-/events', () => {
     expect((await follow(served)).response.statusCode).toBe(503)
   })
 
-  test('takes a bounded number of readers', async () => {
+  test('accepts a bounded number of readers', async () => {
     // A reader that has left may have closed its side only: a heartbeat that cannot be sent shows it.
     const served = await start({ eventBounds: { heartbeatMs: 10, maxListeners: 2 } })
     const first = await follow(served)
@@ -252,7 +252,7 @@ describe('/-/events', () => {
     await expect.poll(async () => (await served.head('/-/events')).status).toBe(200)
   })
 
-  test('cuts off a reader that takes nothing, and keeps nothing for it', async () => {
+  test('disconnects a reader that reads nothing, and buffers nothing for it', async () => {
     const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'long'.repeat(10_000)}`)
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
@@ -289,7 +289,7 @@ test.each([
   ['\u{feff}{"one":1}', { one: 1 }],
   ['', ''],
   ['not "JSON"\nbut text', 'not "JSON"\nbut text'],
-])('a received event is told as JSON, whatever its body was: %j', (text, shown) => {
+])('a received event is sent as JSON, whatever its body was: %j', (text, shown) => {
   const body = Buffer.from(text)
   const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
   const log = createWebhookLog({

@@ -13,7 +13,7 @@ test.each([
   ['[2001:DB8::1]', '2001:db8::1'],
   ['::ffff:999.1.1.1', '::ffff:999.1.1.1'],
   ['10.0.0.7', '10.0.0.7'],
-])('%s is %s', (address, plain) => {
+])('the address %s is written as %s', (address, plain) => {
   expect(plainAddress(address)).toBe(plain)
 })
 
@@ -29,7 +29,7 @@ test.each([
   ['localhost', false],
   ['', false],
   [undefined, false],
-])('%s is this machine talking to itself: %s', (address, expected) => {
+])('the address %s is a loopback address: %s', (address, expected) => {
   expect(isLoopbackAddress(address)).toBe(expected)
 })
 
@@ -44,7 +44,7 @@ test.each([
   ['1:2:3:4:5:6:192.0.2.1', '1:2:3:4::/64'],
   ['1::3:4:5:6:7:8', '1:0:3:4::/64'],
   ['unknown', 'unknown'],
-])('the client %s is counted as %s', (address, network) => {
+])('failures of the client %s are counted for %s', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })
 
@@ -63,11 +63,11 @@ describe('trust', () => {
     ['127.0.0.1', false],
     ['unknown', false],
     [undefined, false],
-  ])('in %s: %s', (address, expected) => {
+  ])('in %s includes the address %s', (address, expected) => {
     expect(trusted(address)).toBe(expected)
   })
 
-  test('in nobody is what an empty list says', () => {
+  test('in an empty list includes no address', () => {
     expect(createTrust([])('127.0.0.1')).toBe(false)
   })
 

@@ -33,14 +33,14 @@ test.each([
   ['gzip;q=2', 'identity'],
   [' , ,gzip', 'gzip'],
   ['gzip;level=9', 'gzip'],
-])('Accept-Encoding %j is answered in %s', async (header, coding) => {
+])('a request with Accept-Encoding %j is answered in %s', async (header, coding) => {
   expect(chooseCoding(header)).toBe(coding)
   const { get } = await serveOne()
   const reply = await get(PATHS[0] ?? '', header === undefined ? {} : { 'Accept-Encoding': header })
   expect(reply.headers['content-encoding'] ?? 'identity').toBe(coding)
 })
 
-test('matching validators give a 304 with the headers of the 200, in both codings', async () => {
+test('a request with matching validators is a 304 with the headers of the 200, in both content codings', async () => {
   const { get, head } = await serve((store) => {
     store.publishOsv({ one: '{}' })
     store.publishFeeds(FEEDS)
@@ -70,7 +70,7 @@ test('matching validators give a 304 with the headers of the 200, in both coding
   }
 })
 
-test('validators that do not match give the whole answer', async () => {
+test('a request with validators that do not match gets the whole answer', async () => {
   const { get } = await serveOne()
   const tag = (await get(PATHS[0] ?? '')).headers.etag ?? ''
   const conditions: Record<string, string>[] = [
@@ -86,7 +86,7 @@ test('validators that do not match give the whole answer', async () => {
     expect([condition, (await get(PATHS[0] ?? '', condition)).status]).toEqual([condition, 200])
 })
 
-test('If-Match and If-Unmodified-Since that fail give a 412', async () => {
+test('a failed If-Match or If-Unmodified-Since is a 412', async () => {
   const { get } = await serveOne()
   for (const path of [PATHS[0] ?? '', '/external/osv/all.zip']) {
     const tag = (await get(path)).headers.etag ?? ''
@@ -100,7 +100,7 @@ test('If-Match and If-Unmodified-Since that fail give a 412', async () => {
   }
 })
 
-test('HTTP dates are read in their three forms, whatever the time zone', () => {
+test('an HTTP date is read in each of its three forms, in any time zone', () => {
   const seconds = Date.UTC(1994, 10, 6, 8, 49, 37) / 1000
   expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT')).toBe(seconds)
   expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT')).toBe(seconds)
@@ -109,7 +109,7 @@ test('HTTP dates are read in their three forms, whatever the time zone', () => {
     expect(parseHttpDate(other)).toBeNull()
 })
 
-test('repeated header fields count as one list', () => {
+test('repeated header fields are read as one list', () => {
   const requestHeaders = readRequestHeaders([
     'Accept',
     '*/*',
@@ -122,7 +122,7 @@ test('repeated header fields count as one list', () => {
   expect(checkConditions(requestHeaders, { etag: '"b"', changed: 0 })).toBe('unchanged')
 })
 
-test('If-Range takes a strong tag or the exact date', () => {
+test('the header If-Range takes a strong ETag or the exact date', () => {
   const held = { etag: '"a"', changed: Date.parse(DATE) / 1000 }
   expect(rangeStillApplies(undefined, held)).toBe(true)
   expect(rangeStillApplies('"a"', held)).toBe(true)

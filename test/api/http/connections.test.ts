@@ -47,8 +47,8 @@ async function answered(served: Served, path: string, stopped = false): Promise<
   return socket
 }
 
-describe('when all places are taken', () => {
-  test('connections that send no whole request make room for others, the oldest first', async () => {
+describe('when all connections are in use,', () => {
+  test('connections without a complete request are closed for new ones, the oldest first', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '4' })
     const reader = await answered(served, '/external/osv/one.json')
     const silent = [await open(served), await open(served, 'GET /-/hea'), await open(served)]
@@ -62,7 +62,7 @@ describe('when all places are taken', () => {
     expect(served.told.filter((line) => /no complete request/.test(line))).toHaveLength(1)
   })
 
-  test('idle connections are next, and one with a request under way stays', async () => {
+  test('idle connections are closed next, and one with a running request stays', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '3' })
     const stuck = await answered(served, '/external/osv/big.json?x', true)
     const idle = [
@@ -74,7 +74,7 @@ describe('when all places are taken', () => {
     expect(closed(stuck)).toBe(false)
   })
 
-  test('health is answered when every connection has a request under way, and nothing else is', async () => {
+  test('only /-/health is answered while every connection has a running request', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '2' })
     const path = '/external/osv/big.json?x'
     const busy = [await answered(served, path, true), await answered(served, path, true)]
@@ -88,7 +88,7 @@ describe('when all places are taken', () => {
   })
 })
 
-test('one address has as many connections as the setting allows, a trusted proxy has all', async () => {
+test('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
   const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
   const served = await start(env)
   const path = '/external/osv/big.json?x'

@@ -50,7 +50,7 @@ const plain = (path: string, more = '', version = '1.1') =>
 
 const undated = (head: string) => head.replace(/Date: .*/, 'Date: …')
 
-test('the fast lane’s answers are the ordinary ones, to the byte', async () => {
+test('the answers of the fast path equal those of the server byte for byte', async () => {
   const { port } = await serveRecords()
   for (const coding of [
     '',
@@ -82,7 +82,7 @@ test('a connection moves from the fast path to the server and continues', async 
   }
 })
 
-test('each first request that is not plain is answered as it should be', async () => {
+test('a first request that the fast path does not handle gets the right status', async () => {
   const { port } = await serveRecords()
   const first = async (text: string) => (await (await dial(port)).ask(text)).head.split('\r\n')[0]
   const path = '/external/osv/one.json'
@@ -102,7 +102,7 @@ test('each first request that is not plain is answered as it should be', async (
   expect(await first('NONSENSE\r\n\r\n')).toContain('400')
 })
 
-test('a request in pieces, and several at once, are answered in order', async () => {
+test('requests in pieces and several requests at once are answered in order', async () => {
   const { port } = await serveRecords()
   const pieces = await dial(port)
   for (const piece of ['GET /external/osv/o', 'ne.json HTTP/1.1\r\nHo', 'st: m\r\n\r']) {
@@ -129,7 +129,7 @@ test('a request in pieces, and several at once, are answered in order', async ()
   ])
 })
 
-test('requests that come while the reader takes nothing are not piled up in memory', async () => {
+test('requests of a client that reads nothing are not queued in memory', async () => {
   const big = 'y'.repeat(2_000_000)
   const { port, server } = await serve((store) => store.publishOsv({ big: `"${big}"` }))
   const { socket } = await dial(port)
@@ -145,7 +145,7 @@ test('requests that come while the reader takes nothing are not piled up in memo
   expect(server.address()).not.toBeNull()
 })
 
-test('an upgrade that is ignored leaves the connection usable', async () => {
+test('a connection stays usable after an upgrade that is ignored', async () => {
   const { port } = await serveRecords()
   const { ask } = await dial(port)
   const upgrade =
@@ -162,7 +162,7 @@ test('a client that closes its half first still gets its answer', async () => {
   await once(socket, 'close')
 })
 
-test('a new snapshot reaches a connection in the fast lane', async () => {
+test('a connection on the fast path is answered from a new snapshot', async () => {
   const { port, store, server } = await serve(fill)
   const { ask } = await dial(port)
   const gzip = 'Accept-Encoding: gzip\r\n'
@@ -183,7 +183,7 @@ test('idle connections are closed after the keep-alive time', async () => {
   await once(socket, 'close')
 })
 
-test('closing ends idle connections at once, in both lanes', async () => {
+test('closing the server ends idle connections at once, on the fast path too', async () => {
   const { port, server } = await serve(fill)
   const fast = await dial(port)
   await fast.ask(plain('/external/osv/one.json'))
@@ -196,7 +196,7 @@ test('closing ends idle connections at once, in both lanes', async () => {
   await Promise.all(closed)
 })
 
-test('closing cuts off a reader in the fast lane that takes nothing', async () => {
+test('closing the server disconnects a client on the fast path that reads nothing', async () => {
   const { port, server } = await serve(
     (store) => store.publishOsv({ big: `"${'y'.repeat(8_000_000)}"` }),
     { closeGraceMs: 50, env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' } },
@@ -210,7 +210,7 @@ test('closing cuts off a reader in the fast lane that takes nothing', async () =
   await once(socket, 'close')
 })
 
-test('headers made to be slow to read are not', async () => {
+test('headers of sixty thousand spaces are read in linear time', async () => {
   const { port } = await serveRecords()
   const spaces = ' '.repeat(60_000)
   const { ask } = await dial(port)
@@ -223,7 +223,7 @@ test('headers made to be slow to read are not', async () => {
   }
 })
 
-test('a target with a space finds nothing that is cached under a name with one', async () => {
+test('a request target with a space does not find a cached filter result', async () => {
   const { port, get } = await serveRecords()
   const filtered = '/external/patch_feed?ecosystem=debian'
   for (let again = 0; again < 2; again++) expect((await get(filtered)).status).toBe(200)
@@ -233,7 +233,7 @@ test('a target with a space finds nothing that is cached under a name with one',
   }
 })
 
-test('what is not HTTP is answered behind the answers to what came before it', async () => {
+test('bytes that are not HTTP are answered 400 after the answers to earlier requests', async () => {
   const { port, raw } = await serveRecords()
   const one = plain('/external/osv/one.json')
   const all = plain('/external/osv/all.zip')
@@ -246,7 +246,7 @@ test('what is not HTTP is answered behind the answers to what came before it', a
   expect((await (await dial(port)).ask('NONSENSE\r\n\r\n')).head).toContain('400')
 })
 
-test('a client that closes its half first gets the whole archive, and all that it asked for before', async () => {
+test('a client that closes its half first gets the whole archive and all earlier answers', async () => {
   const long = Object.fromEntries(
     Array.from({ length: 20 }, (_, i) => [`r${i}`, randomBytes(60_000).toString('hex')]),
   )
@@ -263,7 +263,7 @@ test('a client that closes its half first gets the whole archive, and all that i
   expect(got.subarray(-body.length).equals(body)).toBe(true)
 })
 
-test('a request with two hosts is refused, on every path', async () => {
+test('a request with two Host headers is refused on every path', async () => {
   const { raw } = await serveRecords()
   for (const path of ['/external/osv/one.json', '/-/health', '/v1/me', '/external/osv/all.zip'])
     for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nhost: a'])

@@ -29,7 +29,7 @@ function urlFor(headers: Headers, peer = PROXY): string {
 }
 
 describe('the base URL', () => {
-  test('is the public URL where one is set, whatever a request says', () => {
+  test('is server.publicUrl if that is set, whatever a request says', () => {
     const publicUrl = 'https://mirror.example.com/deep/'
     const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' }
     expect(baseUrl({ publicUrl, trusted }, arrival(headers))).toBe(
@@ -63,7 +63,7 @@ describe('the base URL', () => {
     [{ 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' }],
     [{ forwarded: 'host=evil.example;proto=https' }],
     [{ 'x-forwarded-prefix': '/evil', 'x-forwarded-for': '10.0.0.1' }],
-  ])('does not follow %j from anybody else', (headers) => {
+  ])('ignores %j from a client that is no trusted proxy', (headers) => {
     expect(urlFor({ host: 'mirror', ...headers }, '192.0.2.1')).toBe('http://mirror')
   })
 
@@ -81,7 +81,7 @@ describe('the base URL', () => {
     [{ forwarded: 'host="evil.example/";proto=ftp' }],
     [{ forwarded: '"' }],
     [{ forwarded: '=;=,,;' }],
-  ])('passes over %j even from a trusted proxy', (headers) => {
+  ])('ignores malformed %j even from a trusted proxy', (headers) => {
     expect(urlFor({ host: 'mirror', ...headers })).toBe('http://mirror')
   })
 
@@ -95,11 +95,11 @@ describe('the base URL', () => {
     [{ host: 'evil.example:99999' }],
     [{ host: '"><script>' }],
     [{ host: ['one', 'two'] }],
-  ])('is the listening address when the request names no sound host: %j', (headers) => {
+  ])('is the listening address when the request has no valid host: %j', (headers) => {
     expect(urlFor(headers)).toBe('http://127.0.0.1:8080')
   })
 
-  test('of an IPv6 listening address has brackets, and the scheme is the connection’s', () => {
+  test('of an IPv6 listening address has brackets, and the scheme of the connection', () => {
     const local = { address: '::1', port: 443 }
     const from = { ...arrival({}), local, scheme: 'https' as const }
     expect(baseUrl({ publicUrl: null, trusted }, from)).toBe('https://[::1]:443')
@@ -125,7 +125,7 @@ test.each([
   ['a..b', false],
   ['', false],
   ['a'.repeat(300), false],
-])('%s is a host: %s', (text, expected) => {
+])('the text %s is a valid host: %s', (text, expected) => {
   expect(isHost(text)).toBe(expected)
 })
 
@@ -140,7 +140,7 @@ test.each<[Headers, string, string]>([
   [{ forwarded: 'for="[2001:db8::1]:80"' }, PROXY, '2001:db8::1'],
   [{ forwarded: 'for=192.0.2.1, for=unknown' }, PROXY, '10.0.0.1'],
   [{ 'x-forwarded-for': '10.0.0.2' }, '192.0.2.9', '192.0.2.9'],
-])('%j from %s comes from %s', (headers, peer, client) => {
+])('a request with %j from %s has the client address %s', (headers, peer, client) => {
   expect(readForwarding(peer, arrival(headers).headers, trusted).client).toBe(client)
 })
 
@@ -153,7 +153,7 @@ const TRACES = [
   'cf-connecting-ip',
 ]
 
-test.each(TRACES)('a request with %s went through a proxy', (name) => {
+test.each(TRACES)('a request with the header %s counts as forwarded by a proxy', (name) => {
   expect(isForwarded({ [name]: ['x'] })).toBe(true)
   expect(isForwarded({ host: ['x'] })).toBe(false)
 })

@@ -6,7 +6,7 @@ import { createAnswerCache } from '../../../src/api/http/response-cache.ts'
 const answer = (bytes: number, coding: 'gzip' | 'identity' = 'gzip'): JsonResponse =>
   createAnswer(coding, Buffer.alloc(bytes), 'a'.repeat(32), 0)
 
-test('an answer is found again in its coding only', () => {
+test('a cached answer is found in its own content coding only', () => {
   const cache = createAnswerCache(100_000)
   cache.put('/a', 'osv', answer(10))
   expect(cache.get('/a', 'gzip')?.body).toHaveLength(10)
@@ -16,7 +16,7 @@ test('an answer is found again in its coding only', () => {
   expect(cache.get('/a', 'gzip')?.body).toHaveLength(10)
 })
 
-test('it never holds more than its bound, whatever is put in', () => {
+test('the cache never exceeds its limit of bytes', () => {
   const puts = fc.array(fc.tuple(fc.nat(50), fc.nat(20_000), fc.boolean()), { maxLength: 300 })
   fc.assert(
     fc.property(puts, (steps) => {
@@ -32,7 +32,7 @@ test('it never holds more than its bound, whatever is put in', () => {
   )
 })
 
-test('what is asked for often survives a scan over more than fits', () => {
+test('an answer that is requested often stays in the cache during a scan over more than fits', () => {
   const cache = createAnswerCache(200_000)
   for (let i = 0; i < 20; i++) cache.put(`hot${i}`, 'osv', answer(1000))
   for (let i = 0; i < 5000; i++) {
@@ -43,7 +43,7 @@ test('what is asked for often survives a scan over more than fits', () => {
   expect(kept.length).toBe(20)
 })
 
-test('what is asked for again and again gets into a full cache', () => {
+test('an answer that is requested repeatedly gets into a full cache', () => {
   const cache = createAnswerCache(200_000)
   for (let i = 0; i < 1000; i++) cache.put(`old${i}`, 'osv', answer(1000))
   for (let i = 0; i < 16 && cache.get('new', 'gzip') === undefined; i++)
@@ -51,7 +51,7 @@ test('what is asked for again and again gets into a full cache', () => {
   expect(cache.get('new', 'gzip')).toBeDefined()
 })
 
-test('a source is dropped without the other', () => {
+test('dropping one source from the cache keeps the other', () => {
   const cache = createAnswerCache(100_000)
   cache.put('/a', 'osv', answer(10))
   cache.put('/b', 'feeds', answer(10))
@@ -60,7 +60,7 @@ test('a source is dropped without the other', () => {
   expect(cache.get('/b', 'gzip')).toBeDefined()
 })
 
-test('a body that is a piece of a larger buffer does not keep that alive', () => {
+test('a cached body that is a slice does not retain its larger buffer', () => {
   const cache = createAnswerCache(100_000)
   const piece = Buffer.alloc(60_000).subarray(0, 10)
   cache.put('/a', 'osv', createAnswer('gzip', piece, 'a'.repeat(32), 0))

@@ -46,7 +46,7 @@ test('the archive is served whole, with its length, checksum and no content codi
   expect(new AdmZip(reply.body).readAsText('two/2.json')).toBe('{"id":"two/2"}')
 })
 
-test('HEAD says what GET says, and ignores a range', async () => {
+test('HEAD of an archive has the headers of GET, and ignores a range', async () => {
   const { get, head } = await serveArchive()
   const full = await get(PATH)
   for (const headers of [{}, { Range: 'bytes=0-1' }]) {
@@ -64,7 +64,7 @@ test.each([
   ['bytes=10-99999999999999999999', 10, undefined],
   ['bytes=-99999999', 0, undefined],
   ['BYTES = 1 - 3', 1, 4],
-])('%s is answered with that part', async (range, start, end) => {
+])('the range %s is answered with that part', async (range, start, end) => {
   const { get, archive } = await serveArchive()
   const part = archive.subarray(start, end)
   const from = start < 0 ? archive.length + start : start
@@ -80,7 +80,7 @@ test.each([
 })
 
 test.each(['bytes=0-1,3-4', 'bytes=9-2', 'bytes=a-b', 'items=0-1', 'bytes=', 'bytes=-', '0-1', ''])(
-  'the range %j is answered with everything',
+  'the range %j is answered with the whole archive',
   async (range) => {
     const { get, archive } = await serveArchive()
     const reply = await get(PATH, { Range: range })
@@ -88,7 +88,7 @@ test.each(['bytes=0-1,3-4', 'bytes=9-2', 'bytes=a-b', 'items=0-1', 'bytes=', 'by
   },
 )
 
-test('a range outside is a 416 that names the size', async () => {
+test('a range outside the archive is a 416 that names the size', async () => {
   const { get, archive } = await serveArchive()
   for (const range of [`bytes=${archive.length}-`, 'bytes=99999999-', 'bytes=-0']) {
     const reply = await get(PATH, { Range: range })
@@ -104,7 +104,7 @@ test('a range of an empty file is never satisfiable', () => {
   expect(parseRange('bytes=-5', 0)).toBe('unsatisfiable')
 })
 
-test('If-Range with the current validator gives a part, with another one the whole', async () => {
+test('a range with a current If-Range gets a part, with another one the whole archive', async () => {
   const { get } = await serveArchive()
   const { headers } = await get(PATH)
   const ask = async (value: string) =>
@@ -116,7 +116,7 @@ test('If-Range with the current validator gives a part, with another one the who
   expect(await ask('Thu, 02 Jul 2026 00:00:00 GMT')).toBe(200)
 })
 
-test('validators that match give a 304, before any range', async () => {
+test('a range request with matching validators is a 304', async () => {
   const { get } = await serveArchive()
   const { headers } = await get(PATH)
   const reply = await get(PATH, { 'If-None-Match': headers.etag ?? '', Range: 'bytes=0-3' })
@@ -166,7 +166,7 @@ async function drainOf(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('a download that began before a new snapshot ends with the old bytes', async () => {
+test('a download that began before a new snapshot continues with the old bytes', async () => {
   const served = await serveLarge()
   const slow = await open(served.port)
   const files = readdirSync(derivedDir(served.dir))
@@ -177,7 +177,7 @@ test('a download that began before a new snapshot ends with the old bytes', asyn
   expect((await drainOf(slow)).equals(served.archive)).toBe(true)
 })
 
-test('readers that take nothing hold little memory, and others are served meanwhile', async () => {
+test('clients that read nothing use little memory, and other clients are served meanwhile', async () => {
   const served = await serveLarge()
   await served.get(PATH)
   collectGarbage()
@@ -205,7 +205,7 @@ function collectGarbage(): void {
   collect()
 }
 
-test('a reader that goes away in the middle leaves nothing behind', async () => {
+test('a client that disconnects during a download leaves no error behind', async () => {
   const served = await serveLarge()
   const socket = connect(served.port, '127.0.0.1')
   socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)
@@ -215,7 +215,7 @@ test('a reader that goes away in the middle leaves nothing behind', async () => 
   expect(served.errors).toEqual([])
 })
 
-test('an archive that is missing, or not as long as it should be, is a 503 and is logged', async () => {
+test('an archive that is missing or truncated is a 503 and is logged', async () => {
   const served = await serve((store) => {
     store.publishOsv(RECORDS)
     for (const file of readdirSync(derivedDir(store.dir)))
@@ -229,7 +229,7 @@ test('an archive that is missing, or not as long as it should be, is a 503 and i
   expect(served.errors).toHaveLength(2)
 })
 
-test('a file that shrinks while it is read breaks the transfer, it never ends it short', async () => {
+test('an archive that is truncated while it is sent ends in a broken connection', async () => {
   const served = await serveLarge()
   const response = await open(served.port)
   const [file = ''] = readdirSync(derivedDir(served.dir))

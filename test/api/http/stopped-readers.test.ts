@@ -61,7 +61,7 @@ function archive(): (count: number) => Promise<Reader[]> {
   }
 }
 
-test('of more readers that stopped than there may be, the one that stopped first is cut off', async () => {
+test('the client that stopped reading first is disconnected when too many have stopped', async () => {
   const begin = archive()
   const [first, ...others] = await begin(MOST)
   vi.advanceTimersByTime(STOPPED_MS + 1)
@@ -73,7 +73,7 @@ test('of more readers that stopped than there may be, the one that stopped first
   expect([...others, next].filter((one) => one?.destroyed)).toEqual([])
 })
 
-test('readers that go on are never cut off, whatever their number', async () => {
+test('clients that continue to read are never disconnected, whatever their number', async () => {
   const begin = archive()
   const readers = await begin(MOST + 20)
   vi.advanceTimersByTime(STOPPED_MS + 1)
@@ -83,7 +83,7 @@ test('readers that go on are never cut off, whatever their number', async () => 
   expect(readers.filter(({ destroyed }) => destroyed)).toEqual([])
 })
 
-test('a reader that takes nothing for two minutes is cut off', async () => {
+test('a client that reads nothing for two minutes is disconnected', async () => {
   const [reader] = await archive()(1)
   vi.advanceTimersByTime(119_000)
   expect(reader?.destroyed).toBe(false)

@@ -44,8 +44,8 @@ const served = (env: Record<string, string> = {}): Promise<Served> =>
 
 const told = ({ status, headers, body }: Reply) => ({ status, headers, text: body.toString() })
 
-describe('the bucket', () => {
-  test('has an archive of each ecosystem, with ranges, validators, checksum and no coding', async () => {
+describe('the bucket of OSV views', () => {
+  test('has an archive of each ecosystem, with ranges, validators, a checksum and no content coding', async () => {
     const { get, head } = await served()
     const whole = await get('/osv/Debian/all.zip', { 'Accept-Encoding': 'gzip' })
     expect(whole).toMatchObject({
@@ -83,7 +83,7 @@ describe('the bucket', () => {
     expect(asked.body).toHaveLength(0)
   })
 
-  test('has upstream’s own archive for all, and its bytes in the vendor’s folder', async () => {
+  test('has upstream’s own archive as all.zip, and its bytes in the vendor’s folder', async () => {
     const { get } = await served()
     const [mirrored, whole] = [await get('/external/osv/all.zip'), await get('/osv/all.zip')]
     expect(whole.body.equals(mirrored.body)).toBe(true)
@@ -93,7 +93,7 @@ describe('the bucket', () => {
     expect(new AdmZip(root.body).readAsText('ROOT-A.json')).toBe(RECORDS['ROOT-A'])
   })
 
-  test('has each record in each of its folders, in both codings', async () => {
+  test('has each record in each of its folders, in both content codings', async () => {
     const { get, head } = await served()
     const derived = await get('/osv/Debian/ROOT-A.json')
     expect(told(derived)).toMatchObject({
@@ -119,7 +119,7 @@ describe('the bucket', () => {
     expect((await get('/osv/Root/ROOT-A.json', { 'If-None-Match': etag })).status).toBe(304)
   })
 
-  test('has names with spaces and slashes percent-encoded', async () => {
+  test('finds names with spaces and slashes when they are percent-encoded', async () => {
     const { get } = await served()
     for (const path of ['/osv/Rocky%20Linux/PLAIN.json', '/osv/a%2Fb/PLAIN.json'])
       expect(told(await get(path))).toMatchObject({ status: 200, text: RECORDS.PLAIN })
@@ -128,7 +128,7 @@ describe('the bucket', () => {
     expect((await get('/osv/%E0%A4%A/all.zip')).status).toBe(400)
   })
 
-  test('has lists of names and stamps, as text in both codings', async () => {
+  test('has lists of names and dates as text, in both content codings', async () => {
     const { get } = await served()
     const names = await get('/osv/ecosystems.txt')
     expect(told(names)).toMatchObject({
@@ -153,7 +153,7 @@ describe('the bucket', () => {
     )
   })
 
-  test('says quickly and in JSON what is not there', async () => {
+  test('answers 404 in JSON for a missing file', async () => {
     const { get } = await served()
     const ask = async (path: string) => {
       const reply = await get(path)
@@ -194,7 +194,7 @@ describe('the bucket', () => {
     expect(upgraded.status).toBe(200)
   })
 
-  test('is a 404 that names the setting where it is switched off', async () => {
+  test('is a 404 that names the setting when it is switched off', async () => {
     const { get } = await served({ PATCHMIRROR_VIEWS_BUCKET: 'false' })
     for (const path of ['/osv/ecosystems.txt', '/osv/Debian/ROOT-A.json']) {
       const reply = await get(path)
@@ -207,7 +207,7 @@ describe('the bucket', () => {
   })
 })
 
-test('before the first generation the answer is 503 with Retry-After, and once it is there it is served', async () => {
+test('the bucket is a 503 with Retry-After until the first generation is made', async () => {
   const dir = await filled()
   const { get, server } = await serve(() => undefined, { dir })
   const early = await get('/osv/Debian/all.zip')
@@ -217,7 +217,7 @@ test('before the first generation the answer is 503 with Retry-After, and once i
   expect((await get('/osv/Debian/all.zip')).status).toBe(200)
 })
 
-test('all answers are of one generation, which they name, while a newer snapshot is served already', async () => {
+test('all answers of the bucket are of one generation, also after a newer snapshot is served', async () => {
   const dir = await filled()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const { get, server, store } = await serve(() => undefined, { dir })
@@ -237,7 +237,7 @@ test('all answers are of one generation, which they name, while a newer snapshot
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(200)
 })
 
-test('damaged view files are a 503, cause a rebuild, and are never served', async () => {
+test('a damaged view file is a 503, causes a rebuild, and is never served', async () => {
   const dir = await filled()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const asked: string[] = []
@@ -259,7 +259,7 @@ test('damaged view files are a 503, cause a rebuild, and are never served', asyn
   expect((await get('/osv/Debian/ROOT-A.json')).body.toString()).toBe(DERIVED)
 })
 
-test('a record is found by its trimmed or undecoded id where that means one of the view', async () => {
+test('a record of a view is found by its trimmed or undecoded id if that is unambiguous', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-bucket-'))
   const store = openFilledStore(dir)
   const of = (id: string, ecosystem: string) => [id, record(id, '2026-05-01', [ecosystem, 'p'])]

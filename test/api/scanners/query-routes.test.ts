@@ -32,7 +32,7 @@ async function serve(current: QueryViews | null = viewsOf(RECORDS), more = {}) {
 const LEFT_PAD = { package: { ecosystem: 'npm', name: 'left-pad' } }
 const textOf = (id: string): string => RECORDS.find((held) => held.id === id)?.text ?? ''
 
-describe('POST query', () => {
+describe('the OSV route POST query', () => {
   test("answers with the records' own bytes, whole and in the order of their ids", async () => {
     const { post } = await serve()
     const { status, headers, text } = await post('query', { ...LEFT_PAD, version: '1.0.0' })
@@ -48,7 +48,7 @@ describe('POST query', () => {
     expect(headers.has('x-mirror-derived')).toBe(false)
   })
 
-  test('leaves out what is fixed, and answers {} for nothing', async () => {
+  test('omits records that are fixed, and answers {} without any', async () => {
     const { post } = await serve()
     expect((await post('query', { ...LEFT_PAD, version: '1.2.0' })).text).toBe(
       `{"vulns":[${textOf('GHSA-1')}]}`,
@@ -77,7 +77,7 @@ describe('POST query', () => {
     }
   })
 
-  test('takes a purl', async () => {
+  test('accepts a package URL', async () => {
     const { post } = await serve()
     const { text } = await post('query', { package: { purl: 'pkg:npm/left-pad@1.2.0' } })
     expect(text).toContain('GHSA-1')
@@ -97,7 +97,7 @@ describe('POST query', () => {
     expect(port).not.toBe(second.port)
   })
 
-  test('gives pages of a thousand, and a token that holds in another snapshot', async () => {
+  test('gives pages of a thousand, and a token that is valid in a later snapshot', async () => {
     const records = Array.from({ length: 1001 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
     )
@@ -112,7 +112,7 @@ describe('POST query', () => {
     expect(second.next_page_token).toBeUndefined()
   })
 
-  test('ends a page when its time is up, not before something was looked at', async () => {
+  test('ends a page when its time is up, after at least one record', async () => {
     const records = Array.from({ length: 200 }, (_, i) =>
       heldRecord(`R${String(i).padStart(3, '0')}`, 'npm', 'p', i < 190 ? '0' : '1.0.0'),
     )
@@ -134,7 +134,7 @@ describe('POST query', () => {
     expect(pages).toBe(4)
   })
 
-  test('repeats its work when newer views replace the ones in use', async () => {
+  test('starts again when newer views replace the ones in use', async () => {
     const old = viewsOf(RECORDS)
     const { post, state } = await serve(old)
     old.broken = true
@@ -147,7 +147,7 @@ describe('POST query', () => {
   })
 })
 
-test('work for a client that has left comes to an end, and others are answered during it', async () => {
+test('a query of a client that has left ends, and other clients are answered meanwhile', async () => {
   const records = Array.from({ length: 5000 }, (_, i) =>
     heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '0'),
   )
@@ -175,7 +175,7 @@ interface Answer {
   next_page_token?: string
 }
 
-describe('POST querybatch', () => {
+describe('the OSV route POST querybatch', () => {
   test('answers each query with ids and dates, in their order', async () => {
     const { post } = await serve()
     const queries = [
@@ -201,7 +201,7 @@ describe('POST querybatch', () => {
     expect((await post('querybatch', {})).text).toBe('{}')
   })
 
-  test('tells dates in a form that protobuf reads, or not at all', async () => {
+  test('gives dates in a form that protobuf reads, or omits them', async () => {
     const stamps = ['2026-01-02T03:04:05Z', '2026-01-02', '2026-01-02T03:04:05+02:00', 'soon']
     const records = stamps.map((stamp, i) => {
       const held = heldRecord(`R${i}`, 'npm', 'p', '1.0.0')
@@ -220,7 +220,7 @@ describe('POST querybatch', () => {
     ])
   })
 
-  test('gives shorter pages once it has returned many records, each with its own token', async () => {
+  test('gives shorter pages after many records, each with its own token', async () => {
     const records = Array.from({ length: 1100 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
     )
@@ -235,7 +235,7 @@ describe('POST querybatch', () => {
     expect(second.results[0]?.vulns?.[0]?.id).toBe('R0005')
   })
 
-  test('is refused as a whole, before any work, for one bad query, which it names', async () => {
+  test('is refused as a whole for one malformed query, which it names', async () => {
     const views = viewsOf(RECORDS)
     const { post } = await serve(views)
     const bad = { commit: 'a'.repeat(40) }
@@ -254,7 +254,7 @@ describe('POST querybatch', () => {
   })
 })
 
-describe('GET vulns', () => {
+describe('the OSV route GET vulns', () => {
   test("gives upstream's bytes, with validators", async () => {
     const { url } = await serve()
     const id = 'ROOT-APP-NPM-CVE-2024-1'
@@ -283,8 +283,8 @@ describe('GET vulns', () => {
   })
 })
 
-describe('a request that cannot be answered', () => {
-  test('gets 405 with what is allowed', async () => {
+describe('a query that cannot be answered', () => {
+  test('gets 405 with the allowed methods', async () => {
     const { url } = await serve()
     const post = await fetch(`${url}vulns/X`, { method: 'POST', body: '{}' })
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
@@ -304,7 +304,7 @@ describe('a request that cannot be answered', () => {
     }
   })
 
-  test('gets 404 where the settings leave the API out', async () => {
+  test('gets 404 when the settings switch the API off', async () => {
     const served = await serveOsv({ current: viewsOf(RECORDS), enabled: false })
     closers.push(served.close)
     const { status, text } = await served.post('query', LEFT_PAD)
@@ -330,7 +330,7 @@ describe('a request that cannot be answered', () => {
     expect(text).not.toContain('database')
   })
 
-  test('gets 400 for what is no JSON', async () => {
+  test('gets 400 for a body that is not JSON', async () => {
     const { post } = await serve()
     for (const body of ['{', '[]', '"x"', 'null', '1'])
       expect((await post('query', body)).status).toBe(400)
@@ -341,7 +341,7 @@ describe('a request that cannot be answered', () => {
     expect((await fetch(`${(await serve()).url}%ff`)).status).toBe(400)
   })
 
-  test('gets 413 for a body that is too large, told or not, and 415 for a coded one', async () => {
+  test('gets 413 for a body that is too large, announced or not, and 415 for a compressed one', async () => {
     const { post, port } = await serve()
     const large = 'x'.repeat(4 * 1024 * 1024 + 1)
     expect((await post('query', large)).status).toBe(413)
@@ -350,7 +350,7 @@ describe('a request that cannot be answered', () => {
     expect((await post('query', '{}', { 'content-encoding': 'gzip' })).status).toBe(415)
   })
 
-  test('gets 408 when its body does not come', async () => {
+  test('gets 408 when its body does not arrive', async () => {
     const { port } = await serve(viewsOf(RECORDS), { bodyTimeoutMs: 50 })
     const text = await new Promise<string>((resolve, reject) => {
       let received = ''

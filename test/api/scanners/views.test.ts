@@ -28,7 +28,7 @@ async function served(env: Record<string, string> = {}) {
   return serve(() => undefined, { dir, env })
 }
 
-test('queries are answered from the views on the disk, by the vendor and by the derived ecosystem', async () => {
+test('queries are answered from the views on disk, by vendor and by derived ecosystem', async () => {
   const { port } = await served()
   const url = `http://127.0.0.1:${port}/osv/v1/`
   const query = async (body: object) => {
@@ -55,7 +55,7 @@ test('queries are answered from the views on the disk, by the vendor and by the 
   expect(record.headers.get('x-mirror-snapshot')).toMatch(/^[0-9a-f]{64}$/)
 })
 
-test('the settings can leave the query API out, and the bucket beside it stays', async () => {
+test('the settings can switch off the query API without the bucket', async () => {
   const { get } = await served({ PATCHMIRROR_VIEWS_QUERY: 'false' })
   expect((await get('/osv/v1/vulns/ROOT-1')).status).toBe(404)
   expect((await get('/osv/Debian/ROOT-1.json')).status).toBe(200)

@@ -65,7 +65,7 @@ async function fastly({ port }: Served): Promise<IncomingMessage> {
   return response
 }
 
-test('refuse: every path of a source that is too old is a 503 with Retry-After, and other sources are served', async () => {
+test('with the policy refuse every path of a source that is too old is a 503, and other sources are served', async () => {
   const served = await mirror('refuse')
   served.setAge(26)
   for (const path of OSV) expect([path, (await served.get(path)).status]).not.toEqual([path, 503])
@@ -97,7 +97,7 @@ test('refuse: every path of a source that is too old is a 503 with Retry-After, 
   expect(served.errors).toEqual([])
 })
 
-test('refuse: a newer snapshot is served again at once', async () => {
+test('with the policy refuse a newer snapshot is served at once', async () => {
   const served = await mirror('refuse')
   served.setAge(30)
   expect((await served.get(RECORD)).status).toBe(503)
@@ -107,7 +107,7 @@ test('refuse: a newer snapshot is served again at once', async () => {
   expect([status, headers['x-mirror-stale']]).toEqual([200, undefined])
 })
 
-test('warn: what is too old has X-Mirror-Stale, on the fast path, archives, views and 304 too', async () => {
+test('with the policy warn answers that are too old have X-Mirror-Stale, on the fast path, archives, views and 304 too', async () => {
   const served = await mirror('warn')
   served.setAge(26)
   const { headers } = await served.get(RECORD)
@@ -124,14 +124,14 @@ test('warn: what is too old has X-Mirror-Stale, on the fast path, archives, view
   expect((await served.get('/external/patch_feed')).headers['x-mirror-stale']).toBeUndefined()
 })
 
-test('serve, the default, changes nothing', async () => {
+test('with the default policy serve an old answer is unchanged', async () => {
   const served = await mirror('serve')
   served.setAge(1000)
   const { status, headers } = await served.get(RECORD)
   expect([status, headers['x-mirror-stale']]).toEqual([200, undefined])
 })
 
-test('private surfaces are refused in their own forms, behind the key, with items, lists and documents', async () => {
+test('with the policy refuse private items, lists and documents are refused in the form of their surface, to clients with a key', async () => {
   const clock = { skew: 0 }
   const bench = await catalogBench(
     { images: 1, tags: 2, packages: 1, tickets: 1 },
@@ -163,7 +163,7 @@ test('private surfaces are refused in their own forms, behind the key, with item
   expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' }) // prettier-ignore
 })
 
-test('refuse: export-db writes no database of records that are too old', async () => {
+test('with the policy refuse export-db writes no database of records that are too old', async () => {
   const { dir } = await mirror('refuse')
   const target = join(dir, 'scanner')
   const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_OSV_STALE_ACTION: 'refuse' }

@@ -17,14 +17,14 @@ interface Report {
   sources: Record<string, unknown>[]
 }
 
-test('health is answered while the process lives, with nothing mirrored', async () => {
+test('the path /-/health is answered when nothing is mirrored', async () => {
   const { get } = await serve(() => undefined)
   const reply = await get('/-/health')
   expect([reply.status, jsonOf(reply)]).toEqual([200, { status: 'ok' }])
   expect(reply.headers['cache-control']).toBe('no-store')
 })
 
-test('an empty mirror reports sources that never ran', async () => {
+test('the status of an empty mirror has sources that never ran', async () => {
   const { get } = await serve(() => undefined)
   const report = jsonOf(await get('/-/status')) as unknown as Report
   expect(report.sources).toEqual(
@@ -48,7 +48,7 @@ test('an empty mirror reports sources that never ran', async () => {
   )
 })
 
-test('the report gives state, age and last run of each source, and nothing else', async () => {
+test('the status gives state, age and last run of each source, and nothing else', async () => {
   const { get } = await serve(
     (store) => {
       store.publishOsv({ one: '{}', two: '{}' })
@@ -90,7 +90,7 @@ test('the report gives state, age and last run of each source, and nothing else'
   ])
 })
 
-test('a source is running while its newest run has not ended', async () => {
+test('a source is reported as running until its newest run has ended', async () => {
   const served = await serve((store) => {
     store.publishOsv({ one: '{}' })
     store.addRun('osv', FILLED_AT + 1000)
@@ -113,7 +113,7 @@ test.each(['partial', 'quarantined', 'failed'] as const)(
   },
 )
 
-test('a data folder that is full is shown, and makes the mirror unready while it is', async () => {
+test('a full data folder is reported, and the mirror is not ready meanwhile', async () => {
   const full = { state: 'full', reason: 'no room', freeBytes: 0 } as const
   const clock = { now: FILLED_AT + 60_000 }
   let storage: StorageState = full
@@ -134,7 +134,7 @@ test('a data folder that is full is shown, and makes the mirror unready while it
   expect((await get('/-/ready')).status).toBe(200)
 })
 
-test('ready needs a snapshot of every source', async () => {
+test('a mirror is ready when every source has a snapshot', async () => {
   const { get } = await serve((store) => store.publishOsv({ one: '{}' }))
   const reply = await get('/-/ready')
   expect(reply.status).toBe(503)
@@ -148,7 +148,7 @@ test('ready needs a snapshot of every source', async () => {
   expect(reply.headers['retry-after']).toBeDefined()
 })
 
-test('ready counts the age from upstream’s date, and a confirmation renews it', async () => {
+test('readiness counts the age from upstream’s date, and a confirmation renews it', async () => {
   const clock = { now: FILLED_AT + 26 * HOUR }
   const served = await serve(
     (store) => {
@@ -169,7 +169,7 @@ test('ready counts the age from upstream’s date, and a confirmation renews it'
   expect((await served.get('/-/ready')).status).toBe(200)
 })
 
-test('a status that cannot be read is a fault in JSON, not a page', async () => {
+test('a status that cannot be read is an error in JSON', async () => {
   const served = await serve((store) => store.publishOsv({ one: '{}' }))
   served.store.damage('DROP TABLE run')
   const reply = await served.get('/-/status')
@@ -179,7 +179,7 @@ test('a status that cannot be read is a fault in JSON, not a page', async () => 
   expect((await served.get('/external/osv/one.json')).status).toBe(200)
 })
 
-test('without an upstream, the stored sources count, and with nothing stored the public feeds are missing', async () => {
+test('without an upstream the stored sources must be ready, and without data the public feeds', async () => {
   const empty = await serveStore(() => undefined)
   const nothing = await empty.get('/-/ready')
   expect(nothing.status).toBe(503)

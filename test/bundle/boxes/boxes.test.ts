@@ -71,7 +71,7 @@ describe('the outbox', () => {
     await bench.close()
   })
 
-  test('begins anew with a full one when the last is damaged or not remembered any more', async () => {
+  test('begins again with a full bundle when the last one is damaged or no longer recorded', async () => {
     const bench = await above()
     const box = folder()
     const deps = {
@@ -91,7 +91,7 @@ describe('the outbox', () => {
     await bench.close()
   })
 
-  test('that cannot be written to is named, and what anybody may read of it has no folder', async () => {
+  test('that cannot be written to is reported, and the public status does not name the folder', async () => {
     const bench = await above()
     const box = join(folder(), 'out')
     writeFileSync(box, 'a file where the folder would be')
@@ -162,7 +162,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('has a delta wait for its base, and says which', async () => {
+  test('keeps a delta until its base arrives, and names the base', async () => {
     const bench = await above()
     const [to, box] = [folder(), folder()]
     const full = await carry(bench.dir, to)
@@ -181,7 +181,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('waits for what is half-copied, in one file or in parts', async () => {
+  test('waits for a bundle that is half-copied, in one file or in parts', async () => {
     const bench = await above()
     const [to, box] = [folder(), folder()]
     const { files } = await carry(bench.dir, to, { split: 4000 })
@@ -207,7 +207,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('refuses what is unsigned, foreign or damaged, with the reason beside it', async () => {
+  test('refuses an unsigned, foreign or damaged bundle, and writes the reason beside it', async () => {
     const box = folder()
     const other = keyPair(scratch(), 'other')
     await writeBundle(join(box, 'unsigned.zip'), [])
@@ -232,7 +232,7 @@ describe('the inbox', () => {
     expect(readdirSync(box).sort()).toEqual(['note.txt', 'refused'])
   })
 
-  test('on a medium that cannot be written to imports once, and remembers', async () => {
+  test('on a read-only medium imports each bundle once', async () => {
     const bench = await above()
     const [to, box] = [folder(), folder()]
     const { files } = await carry(bench.dir, to)
@@ -247,7 +247,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('leaves a bundle where it is for a trouble of its own, and tries again after a while', async () => {
+  test('leaves a bundle in place after a local error, and tries again later', async () => {
     const box = folder()
     await writeBundle(join(box, 'full.zip'), [signer()], undefined, { expiresAt: null })
     let now = Date.now()
@@ -277,7 +277,7 @@ describe('the inbox', () => {
     expect(readdirSync(box)).toEqual(['full.zip'])
   })
 
-  test('refuses what has a stray byte, and waits for what is cut short anywhere', async () => {
+  test('refuses a bundle with an extra byte, and waits for a truncated one', async () => {
     const bench = await above()
     const [to, box] = [folder(), folder()]
     const whole = readFileSync((await carry(bench.dir, to)).files[0] ?? '')
@@ -309,7 +309,7 @@ describe('the inbox', () => {
     }
   })
 
-  test('tells once of links, pipes and folders that it leaves alone', async () => {
+  test('logs once that it ignores links, pipes and folders', async () => {
     const box = folder()
     symlinkSync('/nowhere', join(box, 'link.zip'))
     mkdirSync(join(box, 'media'))
@@ -323,7 +323,7 @@ describe('the inbox', () => {
     ])
   })
 
-  test('tells once of what has lain half-copied for a day', async () => {
+  test('logs once that a bundle has been half-copied for a day', async () => {
     const box = folder()
     await writeBundle(join(box, 'whole'), [signer()])
     writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
@@ -343,7 +343,7 @@ describe('the inbox', () => {
     expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
   })
 
-  test('that is not there says so, until it is', async () => {
+  test('that does not exist is reported until it does', async () => {
     const box = join(folder(), 'not-mounted')
     const { inbox, troubles, look } = watch(box, below())
     await look()

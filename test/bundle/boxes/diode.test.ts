@@ -19,7 +19,7 @@ async function above(now: () => number = Date.now): Promise<Bench> {
   return bench
 }
 
-test('a quiet upstream crosses by its date, under a name of its own, and drives nothing out', async () => {
+test('the date of an unchanged upstream crosses in a delta of its own, and replaces no other bundle', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const box = folder()
@@ -73,7 +73,7 @@ async function exportStates(bench: Bench, to: string, count: number, tick: () =>
   return states
 }
 
-test('what a restored source mirror exports is refused loudly, until it has another identity', async () => {
+test('bundles of a restored source mirror are refused until it has another identity', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const [to, box, there] = [folder(), folder(), below()]
@@ -112,7 +112,7 @@ test('what a restored source mirror exports is refused loudly, until it has anot
   expect(await there.refuses(first ?? [])).toMatch(/older than the stored data/)
 })
 
-test('an outbox that has more than the mirror knows of is not filled, until that is another one', async () => {
+test('an outbox with more bundles than the mirror has recorded is not filled until the mirror has another identity', async () => {
   const bench = await above()
   const box = folder()
   const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
@@ -130,7 +130,7 @@ test('an outbox that has more than the mirror knows of is not filled, until that
   expect(await fill()).toBeNull()
 })
 
-test('one that --allow-rollback took is where the mirror above counts from', async () => {
+test('a bundle imported with --allow-rollback is the base of the next delta', async () => {
   const bench = await above()
   const [to, there] = [folder(), below()]
   const first = await carry(bench.dir, to)
@@ -144,7 +144,7 @@ test('one that --allow-rollback took is where the mirror above counts from', asy
   expect((await there.take(second.files)).outcome).toBe('same')
 })
 
-test('after a rollback the same bundles lead forward again, for sources that did not change too', async () => {
+test('bundles that were imported before a rollback are imported again after it', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   await bench.run('feeds')
@@ -169,7 +169,7 @@ test('after a rollback the same bundles lead forward again, for sources that did
   expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 4, rollback: false })
 })
 
-test('a rollback to what is stored already counts from there', async () => {
+test('a rollback to the stored state sets the sequence', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const [to, there] = [folder(), below()]
@@ -185,7 +185,7 @@ test('a rollback to what is stored already counts from there', async () => {
   expect((await there.take(second?.files ?? [])).outcome).toBe('applied')
 })
 
-test('exports of one mirror are dated in their order, whatever its clock does', async () => {
+test('exports of one mirror have dates in their order, whatever its clock does', async () => {
   const bench = await above()
   const to = folder()
   const dates: number[] = []
@@ -199,7 +199,7 @@ test('exports of one mirror are dated in their order, whatever its clock does', 
   expect(dates).toEqual([...dates].sort((a, b) => a - b))
 })
 
-test('a bundle whose content is held is recorded for its higher number, and is no rollback', async () => {
+test('a bundle whose content is stored already is recorded with its higher sequence, and is no rollback', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const [to, there] = [folder(), below()]

@@ -52,7 +52,7 @@ async function box(name: string, bundles: readonly string[], by = key): Promise<
 }
 
 describe('an inbox', () => {
-  test('takes files alone: pipes, loops and links lie where they lie', async () => {
+  test('imports regular files only: pipes, loops and links stay', async () => {
     const folder = await box('odd', ['good.zip', 'whole.zip'])
     execFileSync(
       'mkfifo',
@@ -69,7 +69,7 @@ describe('an inbox', () => {
     await expect(openBundle([`${pipe}.001`], whom)).rejects.toThrow('is not a file')
   })
 
-  test('waits while a file cannot be read, and takes the others', async () => {
+  test('waits while a file cannot be read, and imports the others', async () => {
     const folder = await box('unreadable', ['a.zip', 'b.zip'])
     chmodSync(join(folder, 'a.zip'), 0)
     const { look, imported, status } = inboxOf(folder)
@@ -79,7 +79,7 @@ describe('an inbox', () => {
     expect(status().refused).toBe(0)
   })
 
-  test('takes a whole bundle with its list of digests, and moves both', async () => {
+  test('imports a whole bundle with its list of digests, and moves both', async () => {
     const folder = await box('listed', ['x.zip'])
     const list = `${await digestOfFile(join(folder, 'x.zip'))}  x.zip\n`
     writeFileSync(join(folder, 'x.zip.sha256'), list)
@@ -91,7 +91,7 @@ describe('an inbox', () => {
     expect(status()).toMatchObject({ refused: 0, waiting: [{ file: 'y.zip' }] })
   })
 
-  test('writes nowhere a link leads, and over nothing', async () => {
+  test('never writes through a link, and overwrites no file', async () => {
     const folder = await box('links', ['bad.zip'], other)
     const [victim, elsewhere] = [join(dir, 'victim'), join(dir, 'elsewhere')]
     writeFileSync(victim, 'precious')
@@ -124,7 +124,7 @@ describe('an inbox', () => {
     expect(Math.max(...open) - Math.min(...open)).toBeLessThan(8)
   })
 
-  test('sets a bundle aside that ended the process twice, and tries it anew when it is another', async () => {
+  test('moves a bundle aside that ended the process twice, and imports another one of the same name', async () => {
     const folder = await box('deadly', ['a.zip', 'b.zip'])
     const deadly = listArrivals(folder).find(({ name }) => name === 'a.zip')
     for (let n = 0; n < 2; n++) {

@@ -53,8 +53,8 @@ function rowsIn(path: string): Map<string, { key?: string; removed?: string }[]>
   )
 }
 
-describe('an export of everything', () => {
-  test('holds the archive as it lies, a row for each thing and each document once', async () => {
+describe('a full export', () => {
+  test('contains the stored archive, a row for each item and each document once', async () => {
     const bench = await wholeMirror()
     const options = optionsFor(bench)
     const { manifest, files, partial } = await exportBundle(options)
@@ -80,7 +80,7 @@ describe('an export of everything', () => {
     }
   })
 
-  test('has the same sequence until something changes, and another then', async () => {
+  test('has the same sequence until something changes, and then the next', async () => {
     const bench = await mirror()
     const sequences: number[] = []
     for (const change of [false, false, true]) {
@@ -93,7 +93,7 @@ describe('an export of everything', () => {
     expect(sequences).toEqual([1, 1, 2])
   })
 
-  test('holds nothing secret: no credential, no key, no address of upstream', async () => {
+  test('contains no credential, no key and no address of upstream', async () => {
     const bench = await wholeMirror()
     bench.store.keys.createKey('somebody', NOW)
     const { key: local } = bench.store.keys.createKey('another', NOW)
@@ -117,7 +117,7 @@ describe('an export of everything', () => {
         expect(text.includes(word), `${word} in ${name}`).toBe(false)
   })
 
-  test('is of one moment, though a sync publishes while it is written', async () => {
+  test('is of one snapshot, also when a sync publishes while it is written', async () => {
     const bench = await mirror()
     const before = bench.store.carried.digestSources().digest
     const syncs: Promise<unknown>[] = []
@@ -135,7 +135,7 @@ describe('an export of everything', () => {
     expect(after.manifest.sequence).toBe(manifest.sequence + 1)
   })
 
-  test('of some sources has these alone', async () => {
+  test('of some sources contains these alone', async () => {
     const bench = await mirror()
     const options = optionsFor(bench, { sources: ['feeds'] })
     const { manifest } = await exportBundle(options)
@@ -146,7 +146,7 @@ describe('an export of everything', () => {
     )
   })
 
-  test('leaves nothing behind where it fails: damaged archive, lost document', async () => {
+  test('that fails on a damaged archive or lost document leaves no file', async () => {
     const bench = await mirror()
     const archive = join(bench.dir, 'derived', bench.store.osv.readArchive()?.file ?? '')
     const bytes = readFileSync(archive)
@@ -171,8 +171,8 @@ test('a document that is damaged in the store is not exported', async () => {
   await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
 })
 
-describe('a delta', () => {
-  test('holds what changed since the export that is named, and its records alone', async () => {
+describe('a delta export', () => {
+  test('contains the changes since the named export, and the changed records alone', async () => {
     const bench = await mirror()
     const first = await exportBundle(optionsFor(bench))
     bench.sandbox.feed.change(1)
@@ -193,7 +193,7 @@ describe('a delta', () => {
     expect(changed.getEntries()[0]?.getData()).toEqual(bench.content(records[0]?.key ?? ''))
   })
 
-  test('applies to all states exported since: what was changed and changed back is in it', async () => {
+  test('applies to all states exported since its base: it contains what was changed and changed back', async () => {
     const bench = await mirror()
     await exportBundle(optionsFor(bench))
     bench.sandbox.feed.change(1)
@@ -207,7 +207,7 @@ describe('a delta', () => {
     expect(manifest.sources.feeds?.bases).toHaveLength(1)
   })
 
-  test('names its base by a snapshot too, and says so when that is unknown or forgotten', async () => {
+  test('accepts a snapshot as its base, and refuses an unknown or forgotten one', async () => {
     const bench = await mirror()
     const { manifest } = await exportBundle(optionsFor(bench))
     const snapshot = manifest.sources.osv?.snapshot.slice(0, 12) ?? ''
@@ -225,7 +225,7 @@ describe('a delta', () => {
     await expect(refused('1')).rejects.toThrow('is not stored any more')
   })
 
-  test('for a need file holds what that mirror lacks, also when it holds nothing', async () => {
+  test('for a need file contains what the target mirror is missing, also when that is empty', async () => {
     const bench = await mirror()
     const need = await needOf(bench, false, {})
     const { manifest } = await exportBundle(optionsFor(bench, { need }))
@@ -234,7 +234,7 @@ describe('a delta', () => {
     expect(manifest.counts['osv-record']).toEqual({ put: 5, removed: 0 })
   })
 
-  test('for a brief need file is made while the state is remembered', async () => {
+  test('for a brief need file is made as long as its state is recorded', async () => {
     const bench = await mirror()
     await exportBundle(optionsFor(bench))
     const { sources } = bench.store.carried.digestSources()
@@ -274,7 +274,7 @@ async function needOf(
   return Buffer.concat(chunks)
 }
 
-test('an export without anything mirrored, or beside another export, says so', async () => {
+test('an export of an empty mirror, or beside another export, is refused', async () => {
   await expect(exportBundle(optionsFor({ dir: scratch() }))).rejects.toMatchObject({
     code: 'not_ready',
   })

@@ -13,8 +13,8 @@ import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../f
 const has = (command: string, ...args: string[]): boolean =>
   spawnSync(command, args, { stdio: 'ignore' }).status === 0
 
-describe('a bundle', () => {
-  test('gives back what was put in, whole, in pieces and in place', async () => {
+describe('a written bundle', () => {
+  test('returns what was put in, whole, in pieces and in place', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
     const path = join(folder, 'b.zip')
@@ -41,7 +41,7 @@ describe('a bundle', () => {
     await bundle.close()
   })
 
-  test('is the same to the byte when the same is put in', async () => {
+  test('has the same bytes for the same content', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
     const [one, two] = [join(folder, '1.zip'), join(folder, '2.zip')]
@@ -50,7 +50,7 @@ describe('a bundle', () => {
     expect(readFileSync(one).equals(readFileSync(two))).toBe(true)
   })
 
-  test('replaces no file unless told, and leaves none behind when it is given up', async () => {
+  test('replaces no file unless forced, and leaves none behind when it is cancelled', async () => {
     const folder = scratch()
     const path = join(folder, 'b.zip')
     writeFileSync(path, 'precious')
@@ -65,7 +65,7 @@ describe('a bundle', () => {
     expect(readFileSync(path, 'utf8')).toBe('precious')
   })
 
-  test('has its name only after it was looked at', async () => {
+  test('gets its name only after it was verified', async () => {
     const folder = scratch()
     const path = join(folder, 'b.zip')
     const writer = createBundleWriter(path, { split: null, force: false })
@@ -75,13 +75,13 @@ describe('a bundle', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('in a folder that is not there is told as such', async () => {
+  test('in a missing folder is an error that says so', async () => {
     const writer = createBundleWriter('/nonexistent/b.zip', { split: null, force: false })
     await expect(writer.complete(head(), [])).rejects.toMatchObject({ code: 'storage' })
   })
 })
 
-describe('the zip', () => {
+describe('the ZIP of a bundle', () => {
   const folder = scratch()
   const key = keyPair(folder, 'key')
 
@@ -111,7 +111,7 @@ describe('the zip', () => {
     },
   )
 
-  test('counts over 65,535 members', () => {
+  test('can have more than 65,535 members', () => {
     const members = Array.from({ length: 65_536 }, (_, i) => {
       return { name: `${i}`, method: 0, crc32: 0, size: 0, packed: 0 }
     })
@@ -121,7 +121,7 @@ describe('the zip', () => {
     expect({ count, offset }).toEqual({ count: 65_536, offset: layout.directoryAt })
   })
 
-  test('takes members and offsets beyond 4 GiB', async () => {
+  test('can have members and offsets beyond 4 GiB', async () => {
     const size = 5 * 2 ** 30
     const member = { name: 'osv/all.zip', method: 'store', size, crc32: '00000000' } as const
     const after = { ...member, name: `blobs/${'a'.repeat(64)}.gz`, size: 1 }

@@ -6,7 +6,7 @@ import { createKeyFiles, readPublicKey, readSigningKey } from '../../../src/bund
 import { parseManifest } from '../../../src/bundle/format/manifest.ts'
 import { head, scratch } from '../fixtures.ts'
 
-describe('a key', () => {
+describe('a bundle key', () => {
   test('is made as two files, the private one for its owner alone, and none is overwritten', () => {
     const path = join(scratch(), 'key')
     const made = createKeyFiles(path)
@@ -27,7 +27,7 @@ describe('a key', () => {
     expect([existsSync(other), readFileSync(`${other}.pub`, 'utf8')]).toEqual([false, 'mine'])
   })
 
-  test('of another kind, encrypted, lost or on the wrong side is refused, and nothing of it is told', () => {
+  test('of another kind, encrypted, lost or on the wrong side is refused, and not quoted', () => {
     const folder = scratch()
     const write = (name: string, text: string | Buffer): string => {
       writeFileSync(join(folder, name), text)
@@ -53,12 +53,12 @@ describe('a key', () => {
   })
 })
 
-describe('a manifest', () => {
+describe('a bundle manifest', () => {
   const good = { ...head(), keys: [], members: [] }
   const parse = (fields: object): unknown =>
     parseManifest(Buffer.from(JSON.stringify({ ...good, ...fields })))
 
-  test('is taken as it was written', () => {
+  test('is read as it was written', () => {
     expect(parse({})).toEqual(JSON.parse(JSON.stringify(good)))
   })
 
@@ -88,7 +88,7 @@ describe('a manifest', () => {
     expect(() => parse(fields)).toThrow(reason)
   })
 
-  test('that is no JSON, no UTF-8 or no object is refused', () => {
+  test('that is not JSON, not UTF-8 or not an object is refused', () => {
     for (const bytes of ['', '[]', 'null', '1', '{"format":1', '"\xff"', '['.repeat(100_000)])
       expect(() => parseManifest(Buffer.from(bytes, 'latin1'))).toThrow('manifest.json')
     expect(() =>

@@ -57,8 +57,8 @@ async function makeHistory() {
 let made: ReturnType<typeof makeHistory> | null = null
 const history = (): ReturnType<typeof makeHistory> => (made ??= makeHistory())
 
-describe('a bundle that does not go with what is held', () => {
-  test('is refused where one before it is missing, and the one is named', async () => {
+describe('a bundle that does not match the stored data', () => {
+  test('is refused when its base is missing, and the base is named', async () => {
     const { first, second, third } = await history()
     const there = below()
     expect(await there.refuses(third.files)).toMatch(/since bundle 2, which is missing.*none was/)
@@ -75,7 +75,7 @@ describe('a bundle that does not go with what is held', () => {
     }
   })
 
-  test('is refused when it is older, and applied and recorded when it is wanted', async () => {
+  test('is refused when it is older, and applied and recorded with --allow-rollback', async () => {
     const { first, third, full } = await history()
     const there = below()
     await there.take(full.files)
@@ -92,7 +92,7 @@ describe('a bundle that does not go with what is held', () => {
     )
   })
 
-  test('is the same bundle once more: nothing is written', async () => {
+  test('writes nothing when it was imported before', async () => {
     const { first } = await history()
     const there = below()
     await there.take(first.files)
@@ -103,7 +103,7 @@ describe('a bundle that does not go with what is held', () => {
     expect(there.store.runs.listRuns(100)).toEqual(runs)
   })
 
-  test('is refused when it has the number of another', async () => {
+  test('is refused when it has the sequence of another', async () => {
     const { to, first, full } = await history()
     const there = below()
     await there.take(full.files)
@@ -113,7 +113,7 @@ describe('a bundle that does not go with what is held', () => {
     expect(await there.refuses(twin)).toMatch(/went backwards.*same sequence 3 was imported/)
   })
 
-  test('is refused when it is another mirror’s and older, and taken when it is not', async () => {
+  test('is refused when it is of another mirror and older, and imported when it is not older', async () => {
     const { to, full } = await history()
     const there = below()
     const other = await above()
@@ -136,7 +136,7 @@ describe('a bundle that does not go with what is held', () => {
   })
 })
 
-describe('a signed bundle that is not what it says', () => {
+describe('a signed bundle whose content contradicts its manifest:', () => {
   const digest = 'ab'.repeat(32)
   const lies: [string, RegExp, Forgery][] = [
     [
@@ -208,7 +208,7 @@ describe('a signed bundle that is not what it says', () => {
     ['has a line that is no JSON', /is not a JSON object/, { rows: () => ['{'] }],
     ['has a field too many', /cannot have: "more"/, { rows: () => ['{"more":1}'] }],
   ]
-  test.each(lies)('that %s changes nothing', async (_, why, forgery) => {
+  test.each(lies)('one that %s changes nothing', async (_, why, forgery) => {
     const { to, first, full } = await history()
     const there = below()
     await there.take(first.files)
@@ -237,7 +237,7 @@ describe('a signed bundle that is not what it says', () => {
   })
 })
 
-test('the medium is only read', async () => {
+test('an import only reads the medium', async () => {
   const { first } = await history()
   const [file = ''] = first.files
   const before = readFileSync(file)
@@ -245,7 +245,7 @@ test('the medium is only read', async () => {
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
-test('several bundles on one command line are taken in the order of their sequence', async () => {
+test('several bundles of one command line are imported in the order of their sequence', async () => {
   const { first, second, third } = await history()
   const there = below()
   const { env } = process

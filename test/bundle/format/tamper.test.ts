@@ -47,7 +47,7 @@ describe('a bundle that was changed', () => {
     expect(await refusal([path], whom)).toBeNull()
   })
 
-  test('is refused when it is cut anywhere that a member ends, or has bytes more', async () => {
+  test('is refused when it is cut at the end of a member, or has extra bytes', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
     const path = join(folder, 'b.zip')
@@ -75,7 +75,7 @@ describe('a bundle that was changed', () => {
     }
   })
 
-  test('is refused with the manifest or the signature of another', async () => {
+  test('is refused with the manifest or the signature of another bundle', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
     const [one, two] = [join(folder, '1.zip'), join(folder, '2.zip')]
@@ -103,7 +103,7 @@ describe('a bundle that was changed', () => {
   })
 })
 
-describe('a signature', () => {
+describe('a bundle signature', () => {
   const folder = scratch()
   const key = keyPair(folder, 'key')
   const other = keyPair(folder, 'other')
@@ -117,7 +117,7 @@ describe('a signature', () => {
     expect(await refusal([path], trust([]))).toContain('it is empty')
   })
 
-  test('of one trusted key is enough, and a revoked one does not count', async () => {
+  test('of one trusted key is enough, and that of a revoked key does not count', async () => {
     await writeBundle(path, [other, key])
     expect(await refusal([path], trust([key]))).toBeNull()
     expect(await refusal([path], trust([key, other], { revoked: new Set([other.id]) }))).toBeNull()
@@ -126,7 +126,7 @@ describe('a signature', () => {
     expect(await refusal([path], trust([key, other], { revoked: gone }))).toBeNull()
   })
 
-  test('that is lacking is refused unless that is allowed, and then no key is named', async () => {
+  test('that is missing is refused unless unsigned bundles are allowed, and then no key is named', async () => {
     await writeBundle(path, [])
     expect(await refusal([path], trust([key]))).toContain('--allow-unsigned')
     const bundle = await openBundle([path], trust([key], { allowUnsigned: true }))
@@ -135,7 +135,7 @@ describe('a signature', () => {
     await bundle.close()
   })
 
-  test('that is bad is refused, also where unsigned bundles are allowed', async () => {
+  test('that is wrong is refused, also when unsigned bundles are allowed', async () => {
     await writeBundle(path, [key])
     const bytes = readFileSync(path)
     const at = bytes.indexOf('.sig') + 6
@@ -146,7 +146,7 @@ describe('a signature', () => {
   })
 })
 
-test('an expired bundle is refused at the moment it expires, by the clock here', async () => {
+test('an expired bundle is refused from the time of its expiry by the local clock', async () => {
   const folder = scratch()
   const key = keyPair(folder, 'key')
   const path = join(folder, 'b.zip')
@@ -158,7 +158,7 @@ test('an expired bundle is refused at the moment it expires, by the clock here',
   expect(await refusal([path], trust([key], { now: () => MADE * 2 }))).toBeNull()
 })
 
-describe('a member that is not what the format has', () => {
+describe('a bundle with a malformed member', () => {
   const folder = scratch()
   const key = keyPair(folder, 'key')
   const path = join(folder, 'b.zip')
@@ -180,12 +180,12 @@ describe('a member that is not what the format has', () => {
     expect(await refusal([path], trust([key]))).toContain(reason)
   })
 
-  test('is refused when its name is there twice', async () => {
+  test('is refused when a name occurs twice', async () => {
     await writeBundle(path, [key], [...SMALL, ...SMALL.slice(0, 1)])
     expect(await refusal([path], trust([key]))).toContain('twice')
   })
 
-  test('is refused when it is more than it says: a pack that inflates beyond its size', async () => {
+  test('is refused when a pack inflates beyond its declared size', async () => {
     // Unsigned, as only then somebody could have written this; all headers are made to fit.
     const packed = deflateRawSync(Buffer.alloc(20_000_000))
     rewriteUnsigned(path, 'rows/osv/osv-record-00001.jsonl', packed, 1000)

@@ -61,8 +61,8 @@ async function needOf({ store, ...there }: Below): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-describe('a delta', () => {
-  test('leads to the same state in the catalog: items that swap places, go and come', async () => {
+describe('an imported delta', () => {
+  test('leads to the same catalog when items swap places, are removed and are added', async () => {
     const bench = await catalogAbove()
     const there = below()
     const to = folder()
@@ -83,7 +83,7 @@ describe('a delta', () => {
     expect(report.sources.map(({ source }) => source)).toEqual(['catalog'])
   })
 
-  test('is made for whatever a mirror says that it has, also what it synced itself', async () => {
+  test('applies to the state of the need file, also to one that the mirror synced itself', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
     const self = await createBench({ dir: there.dir, sandbox: { records: 20 } })
@@ -103,7 +103,7 @@ describe('a delta', () => {
 })
 
 describe('an import', () => {
-  test('lets readers keep what they have until it is done, and tells followers what changed', async () => {
+  test('serves the old snapshot until it has ended, and then notifies followers of the changes', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
     const base = await carry(bench.dir, to)
@@ -139,7 +139,7 @@ describe('an import', () => {
     expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
   })
 
-  test('leaves the sources alone that a bundle does not have', async () => {
+  test('does not change sources that the bundle does not contain', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
     const base = await carry(bench.dir, to)
@@ -157,7 +157,7 @@ describe('an import', () => {
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
   })
 
-  test('says in a dry run what it would change, and changes nothing', async () => {
+  test('reports in a dry run what it would change, and changes nothing', async () => {
     const bench = await catalogAbove()
     const there = below()
     const { files } = await carry(bench.dir, folder())
@@ -175,7 +175,7 @@ describe('an import', () => {
     expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
   })
 
-  test('that was ended half-way goes on with the documents that it has', async () => {
+  test('that was interrupted continues with the documents that it has stored', async () => {
     const bench = await catalogAbove()
     const there = below()
     const { files } = await carry(bench.dir, folder())
@@ -203,7 +203,7 @@ describe('an import', () => {
     expect(new Set(read).size).toBe(read.length)
   })
 
-  test('of the same state tells that upstream was asked again, and the age goes by that', async () => {
+  test('of the same state updates the time at which upstream was asked', async () => {
     let now = Date.now() - 8_000_000
     const bench = await createBench({ sandbox: { records: 5, now: () => now } })
     onTestFinished(() => bench.close())
@@ -219,7 +219,7 @@ describe('an import', () => {
     expect((there.store.runs.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
   })
 
-  test('writes everything anew when it is told so, and mends what was damaged', async () => {
+  test('with --again writes everything again, and repairs damage', async () => {
     const bench = await catalogAbove()
     const [there, to] = [below(), folder()]
     const { files, manifest } = await carry(bench.dir, to)
@@ -240,7 +240,7 @@ describe('an import', () => {
     await expect(refuseFullDisk(dir, 1)).resolves.toBeUndefined()
   })
 
-  test('waits for nobody: another that writes to the folder is named', async () => {
+  test('does not wait: another process that writes to the folder is named', async () => {
     const bench = await feedsAbove()
     const { files } = await carry(bench.dir, folder())
     const there = below()

@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 
 describe('a bundle in parts', () => {
-  test('is the whole one cut, with a list of digests', async () => {
+  test('is the whole bundle in pieces, with a list of digests', async () => {
     const whole = join(folder, 'whole.zip')
     await writeBundle(whole, [key])
     const parts = files.slice(0, -1)
@@ -62,7 +62,7 @@ describe('a bundle in parts', () => {
     expect(await refusal([path], whom)).toContain('b.zip.002 of')
   })
 
-  test('knows by the list that the last part is missing, and without it that something is', async () => {
+  test('names the last part as missing by the list, and without the list that a part is missing', async () => {
     const last = files.at(-2) ?? ''
     rmSync(last)
     expect(await refusal([path], whom)).toContain(basename(last))
@@ -92,7 +92,7 @@ describe('a bundle in parts', () => {
     expect(await refusal([path], whom)).toContain('missing')
   })
 
-  test('names a part that is there in place of another', async () => {
+  test('names a part that is in place of another', async () => {
     copyFileSync(`${path}.002`, `${path}.003`)
     expect(await refusal([path], whom)).toContain('b.zip.003 has the same bytes as b.zip.002')
     renameSync(`${path}.003`, join(folder, 'other.001'))
@@ -102,7 +102,7 @@ describe('a bundle in parts', () => {
     expect(await refusal([`${path}.001`, `${path}.001`], whom)).toContain('given twice')
   })
 
-  test('leaves no part of an older one behind when it is replaced', async () => {
+  test('replaces all parts of an older bundle', async () => {
     writeFileSync(join(folder, 'b.zip.note'), 'mine')
     const writer = createBundleWriter(path, { split: null, force: true })
     await writer.addDeflated('rows/osv/osv-record-00001.jsonl', Buffer.from('x'))
@@ -116,7 +116,7 @@ describe('a bundle in parts', () => {
   })
 })
 
-test('files of several bundles fall into groups', () => {
+test('the files of several bundles are grouped by bundle', () => {
   expect(groupFiles(['a.zip', 'b.zip.002', 'c.zip', 'b.zip.001', 'b.zip.sha256'])).toEqual([
     ['a.zip'],
     ['b.zip.002', 'b.zip.001', 'b.zip.sha256'],

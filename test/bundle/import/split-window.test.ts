@@ -4,7 +4,7 @@ import { readAhead } from '../../../src/bundle/import/split-reader.ts'
 
 const bytes = Buffer.from(Array.from({ length: 700_001 }, (_, i) => (i * 2_654_435_761) >>> 24))
 
-test('reading ahead gives the very bytes, wherever and however long, in the buffer given or in one of its own', async () => {
+test('a window that reads ahead returns the right bytes at any position and length', async () => {
   const place = fc.record({ at: fc.nat(700_000), length: fc.nat(100_000), given: fc.boolean() })
   await fc.assert(
     fc.asyncProperty(fc.array(place, { maxLength: 12 }), async (places) => {

@@ -46,7 +46,7 @@ function change(pack: string, pattern: RegExp, to: string): Forgery {
   }
 }
 
-describe('a bundle of somebody who is trusted and lies', () => {
+describe('a forged bundle with a trusted signature', () => {
   const lies: [string, RegExp, Forgery][] = [
     ['has a line without anything', /has an empty line/, { rows: () => ['', ''] }],
     [
@@ -133,14 +133,14 @@ describe('a bundle of somebody who is trusted and lies', () => {
       change('catalog-answer', /"key":"/, '"key":"\\u0007'),
     ],
   ]
-  test.each(lies)('that %s is refused, and nothing changes', async (_, why, forgery) => {
+  test.each(lies)('whose content %s is refused, and nothing changes', async (_, why, forgery) => {
     const { to, full } = await bundle()
     const there = below()
     expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
     expect(there.store.carried.listStoredSources()).toEqual([])
   })
 
-  test('that has other bytes for a document than its name says is refused', async () => {
+  test('with other bytes for a document than its name says is refused', async () => {
     const { to, full } = await bundle()
     const there = below()
     const opened = await inspectBundle(full.files)
@@ -165,7 +165,7 @@ describe('a bundle of somebody who is trusted and lies', () => {
     expect(there.store.catalog.countCatalog().documents).toBe(0)
   })
 
-  test('is read line by line, however many lines a pack has', async () => {
+  test('with a pack of many lines is read line by line', async () => {
     const name = 'rows/osv/osv-tombstone-00001.jsonl'
     const members = [{ name }] as Manifest['members']
     const read = (): Promise<Buffer> => Promise.resolve(Buffer.alloc(2_000_000, '\n'))
@@ -178,7 +178,7 @@ describe('a bundle of somebody who is trusted and lies', () => {
   })
 })
 
-test('what is held and cannot be read any more is mended by a full bundle that is imported again', async () => {
+test('stored data that can no longer be read is repaired by importing a full bundle again', async () => {
   const { full } = await bundle()
   const there = below()
   await there.take(full.files)

@@ -21,7 +21,7 @@ function keys(...args: string[]): Promise<Finished> {
 }
 
 describe('the command keys', () => {
-  test('create prints the key alone on standard output, list never does', async () => {
+  test('prints a created key on standard output, and never lists it', async () => {
     expect((await keys('list')).out).toContain('patchmirror keys create')
     const { code, out, err } = await keys('create', '--name', 'build server')
     expect(code).toBe(0)
@@ -34,7 +34,7 @@ describe('the command keys', () => {
     expect(table.out + JSON.stringify(listed)).not.toContain(out.trim().slice(8))
   })
 
-  test('create --out writes the key into a new file of its owner alone, and prints it nowhere', async () => {
+  test('writes with create --out the key into a private new file, and does not print it', async () => {
     const file = join(world.dir, 'ci.key')
     const { code, out, err } = await keys('create', '--out', file)
     expect([code, out]).toEqual([0, ''])
@@ -44,7 +44,7 @@ describe('the command keys', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('create --out never writes over a file, nor through a link, and makes no key then', async () => {
+  test('never overwrites a file or follows a link with create --out, and creates no key then', async () => {
     symlinkSync(join(world.dir, 'elsewhere'), join(world.dir, 'link'))
     await keys('create', '--out', join(world.dir, 'there'))
     for (const file of ['there', 'link', 'no/folder']) {
@@ -56,14 +56,14 @@ describe('the command keys', () => {
     expect(readdirSync(world.dir)).not.toContain('elsewhere')
   })
 
-  test('create leaves no file when the key cannot be made', async () => {
+  test('leaves no file when a key cannot be created', async () => {
     const file = join(world.dir, 'ci.key')
     const blocked = { ...world.env, PATCHMIRROR_DATA_DIR: '/proc/none' }
     expect((await run(['keys', 'create', '--out', file], blocked, world.dir)).code).toBe(1)
     expect(readdirSync(world.dir)).not.toContain('ci.key')
   })
 
-  test('revoke says what became of the key; twice does no harm, an unknown one is exit 2', async () => {
+  test('revokes a key once or twice, and exits 2 for an unknown one', async () => {
     await keys('create', '--name', 'ci')
     expect(await keys('revoke', '1')).toMatchObject({ code: 0, out: 'key 1 (ci) is revoked\n' })
     const again = await keys('revoke', '1')
@@ -72,20 +72,20 @@ describe('the command keys', () => {
       expect((await keys('revoke', id)).code).toBe(2)
   })
 
-  test('a name that could forge a line of the list, or is too long, is exit 2', async () => {
+  test('exits 2 for a name that could forge a line of the list or is too long', async () => {
     for (const name of ['a\nb', 'a\u202eb', '\u001b[2J', 'x'.repeat(81)])
       expect((await keys('create', '--name', name)).code).toBe(2)
   })
 
-  test('an unknown word after keys, and none, are exit 2', async () => {
+  test('exits 2 without a subcommand and for an unknown one', async () => {
     expect((await keys()).code).toBe(2)
     expect((await keys('lst')).code).toBe(2)
     expect((await keys('revoke')).code).toBe(2)
   })
 })
 
-describe('patchmirror serve and its keys', () => {
-  test('takes a key made beside it, and lets it go, within moments', async () => {
+describe('a running mirror', () => {
+  test('accepts a key that is created meanwhile, and refuses it once it is revoked', async () => {
     const { url, ...daemon } = await world.host()
     const file = join(world.dir, 'data', 'local.key')
     const said = await daemon.said(
@@ -115,7 +115,7 @@ describe('patchmirror serve and its keys', () => {
     expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
   })
 
-  test('makes no key where keys are set, shows none, and warns of server.openLoopback', async () => {
+  test('creates no key when keys are set, prints none, and warns of server.openLoopback', async () => {
     const secret = 'Zk3v9wq7Rt5y2Lm8'
     const more = {
       PATCHMIRROR_SERVER_KEYS: secret,

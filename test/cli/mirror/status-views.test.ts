@@ -3,7 +3,7 @@ import { describeViews } from '../../../src/cli/mirror/status.ts'
 
 const NONE = { snapshot: null, madeAt: null, making: false, failing: false, odd: null }
 
-test('a line says how views stand, since when, and what is wrong', () => {
+test('the status has a line with the state of the views, their time and their fault', () => {
   expect(describeViews({ kind: 'vex', state: 'none', ...NONE })).toBe('views of vex: none')
   const made = { ...NONE, snapshot: 'ab', madeAt: '2026-07-01T00:00:00.000Z' }
   expect(describeViews({ kind: 'osv', state: 'current', ...made, odd: 0 })).toBe(

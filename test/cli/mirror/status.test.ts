@@ -51,7 +51,7 @@ test.each<[number, SourceState[], number?]>([
   [4, ['quarantined', 'never']],
   [4, ['complete', 'quarantined'], 27 * HOUR],
   [1, ['failed', 'complete'], 27 * HOUR],
-])('status exits %i for %j (age %s)', (code, states, age) => {
+])('the command status exits %i for %j (age %s)', (code, states, age) => {
   expect(statusExitCode(statusOf(states, age), config)).toBe(code)
 })
 
@@ -60,7 +60,7 @@ test.each(['full', 'failing'] as const)('status exits 1 when the data folder is 
   expect(statusExitCode({ ...statusOf(['quarantined', 'partial']), storage }, config)).toBe(1)
 })
 
-test('a source that the settings do not ask for counts for nothing', () => {
+test('the exit code of status ignores a source that the settings do not include', () => {
   const status = statusOf(['complete', 'complete'])
   const sources = [...status.sources, source('catalog', 'never')]
   expect(statusExitCode({ ...status, sources }, config)).toBe(0)
@@ -73,9 +73,12 @@ test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]
   [3, '26h', ['failed', 'complete'], 27 * HOUR], // the age comes first
   [1, '26h', ['failed', 'complete'], HOUR],
   [3, '26h', ['never', 'complete'], HOUR],
-])('status exits %i with --max-age %s for %j (age %i s)', (code, age, states, seconds) => {
-  expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
-})
+])(
+  'the command status exits %i with --max-age %s for %j (age %i s)',
+  (code, age, states, seconds) => {
+    expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
+  },
+)
 
 test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
   '--max-age %j is a usage error that shows what is allowed',
@@ -84,7 +87,7 @@ test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
   },
 )
 
-test('--watch shows the status again, also after an error of the mirror, until a signal', async () => {
+test('the command status --watch prints the status again, also after an error, until a signal', async () => {
   let views = 0
   const code = watch(
     () => {

@@ -43,8 +43,8 @@ async function json(...args: string[]): Promise<unknown> {
 
 type Items = Record<string, unknown>[]
 
-describe('api-keys', () => {
-  test('a key is shown once, works, is listed without it, and can be deleted', async () => {
+describe('the command api-keys', () => {
+  test('shows a created key once, lists it without its secret, and deletes it', async () => {
     const args = ['api-keys', 'create', 'mirror', '--role', 'readonly', '--expires', '2030-01-31']
     const made = await patchmirror(args)
     expect(made.code, made.err).toBe(0)
@@ -71,7 +71,7 @@ describe('api-keys', () => {
     expect(gone.err).not.toContain(key)
   })
 
-  test('--out writes the key into a new file of its owner, and shows it nowhere', async () => {
+  test('writes with --out the key into a private new file, and does not print it', async () => {
     const path = join(dir, 'key')
     const { code, out, err } = await patchmirror(['api-keys', 'create', 'x', '--out', path])
     expect(code, err).toBe(0)
@@ -85,7 +85,7 @@ describe('api-keys', () => {
     expect(JSON.parse(me.out)).toMatchObject({ account: { role: 'member' } })
   })
 
-  test('--out never touches a file that is there, and nothing is created then', async () => {
+  test('never overwrites a file with --out, and creates no key then', async () => {
     const path = join(dir, 'key')
     writeFileSync(path, 'precious')
     for (const taken of [path, join(dir, 'no', 'such', 'folder')]) {
@@ -97,7 +97,7 @@ describe('api-keys', () => {
     expect(sandbox.requests.count()).toBe(0)
   })
 
-  test('a refused creation leaves no file behind', async () => {
+  test('leaves no file behind when the service refuses', async () => {
     const path = join(dir, 'key')
     const { code, err } = await patchmirror([
       'api-keys',
@@ -113,7 +113,7 @@ describe('api-keys', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('a secret that cannot be written is shown after all, and half of it is not left behind', async () => {
+  test('prints a secret that could not be written, and leaves no half of it', async () => {
     const path = join(dir, 'key')
     // The new file may hold nothing, as on a full disk; the pipe to the terminal is no file.
     const shell = 'ulimit -f 0; exec "$0" src/main.ts api-keys create x --out "$1"'
@@ -135,7 +135,7 @@ describe('api-keys', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('what is not there, and a time that is none, is said so', async () => {
+  test('reports an unknown key and a malformed time', async () => {
     const { code, err } = await patchmirror(['api-keys', 'show', 'nope'])
     expect(code).toBe(1)
     expect(err).toContain('the service has no API key nope; "patchmirror api-keys list" shows')
@@ -143,8 +143,8 @@ describe('api-keys', () => {
   })
 })
 
-describe('subscriptions', () => {
-  test('are added, listed, shown and removed, several at once', async () => {
+describe('the command subscriptions', () => {
+  test('adds, lists, shows and removes subscriptions, several at once', async () => {
     const before = (await json('subscriptions', 'list')) as Items
     const [removed, kept] = before.map(({ id }) => String(id)) as [string, string]
     expect(await json('subscriptions', 'show', kept)).toMatchObject({ id: kept })
@@ -159,7 +159,7 @@ describe('subscriptions', () => {
     )
   })
 
-  test('of unknown ids, or of none, say what is wrong', async () => {
+  test('reports unknown and missing ids', async () => {
     const unknown = await patchmirror(['subscriptions', 'add', '--package', 'nope'])
     expect(unknown.code).toBe(1)
     expect(unknown.err).toContain('no tag, image or package of one of these ids')
@@ -172,8 +172,8 @@ describe('subscriptions', () => {
   })
 })
 
-describe('webhooks', () => {
-  test('are registered with a secret, listed without it, tested and deleted', async () => {
+describe('the command webhooks', () => {
+  test('registers an endpoint with a secret, lists it without, tests and deletes it', async () => {
     const path = join(dir, 'secret')
     const url = 'http://127.0.0.1:9/hook'
     const made = await patchmirror(['webhooks', 'register', url, '--out', path, '--json'])
@@ -192,7 +192,7 @@ describe('webhooks', () => {
     expect(await json('webhooks', 'list')).toEqual([])
   })
 
-  test('for another event say so when they are tested', async () => {
+  test('reports a test of an endpoint for another event', async () => {
     const args = [
       'webhooks',
       'register',
@@ -209,8 +209,8 @@ describe('webhooks', () => {
   })
 })
 
-describe('who is who', () => {
-  test('users come from the identity surface, by its own credential', async () => {
+describe('the commands of the identity surface', () => {
+  test('list users by the credential of the identity surface', async () => {
     const identity = {
       PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
       PATCHMIRROR_IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
@@ -225,7 +225,7 @@ describe('who is who', () => {
     expect(without.err).toContain('identity.apiUrl is not set (PATCHMIRROR_IDENTITY_API_URL)')
   })
 
-  test('every credential works, and none at all is asked for by name', async () => {
+  test('accept every kind of credential, and name the setting of a missing one', async () => {
     const byToken = { PATCHMIRROR_UPSTREAM_API_KEY: '', PATCHMIRROR_UPSTREAM_TOKEN: SANDBOX_TOKEN }
     expect((await patchmirror(['whoami'], byToken)).out).toMatch(/organization/)
     const none = await patchmirror(['whoami'], { PATCHMIRROR_UPSTREAM_API_KEY: '' })
@@ -233,7 +233,7 @@ describe('who is who', () => {
     expect(none.err).toContain('PATCHMIRROR_UPSTREAM_API_KEY_FILE')
   })
 
-  test('lists are read in whatever shape they come', async () => {
+  test('read lists of any shape', async () => {
     const other = await createSandbox({ records: 0, service: { shape: 'other' } })
     try {
       const env = { PATCHMIRROR_UPSTREAM_API_ROOT: other.url }

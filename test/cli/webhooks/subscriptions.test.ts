@@ -85,7 +85,7 @@ async function register(...more: string[]): Promise<string> {
 }
 
 describe('webhooks register', () => {
-  test('keeps the secret in the file that the receiver reads, beside those that are there, and sends a test', async () => {
+  test('adds the secret to the file that the receiver reads, and sends a test', async () => {
     const first = await register()
     const made = await patchmirror(['register', '--url', url, '--test-tag', aTag()])
     expect(made.code, made.err).toBe(0)
@@ -107,7 +107,7 @@ describe('webhooks register', () => {
     expect(JSON.parse(listed.out)).toMatchObject([{ held: 'yes' }, { held: 'yes' }])
   })
 
-  test('says so before it asks the service when the file cannot be written', async () => {
+  test('fails before it asks the service when the file cannot be written', async () => {
     const folder = join(dir, 'no-such-folder', 'secrets.json')
     const { code, err } = await patchmirror(['register', '--url', url], {
       PATCHMIRROR_WEBHOOKS_SECRET_FILE: folder,
@@ -121,7 +121,7 @@ describe('webhooks register', () => {
     expect(sandbox.requests.count()).toBe(0)
   })
 
-  test('fails when the test that was asked for does, and keeps the secret', async () => {
+  test('fails when the requested test fails, and keeps the secret', async () => {
     status = 500
     const made = await patchmirror(['register', url, '--test-tag', aTag()])
     expect(made.code).toBe(1)
@@ -137,7 +137,7 @@ describe('webhooks register', () => {
     ])
   })
 
-  test('without an address, or with two uses at once, says what it takes', async () => {
+  test('prints its usage without an address or with two uses at once', async () => {
     expect((await patchmirror(['register'])).err).toContain('--url https://')
     expect((await patchmirror(['register', 'hooks'])).code).toBe(2)
     const both = await patchmirror(['register', url, '--out', 'x', '--test-tag', 'y'])
@@ -146,7 +146,7 @@ describe('webhooks register', () => {
 })
 
 describe('webhooks delete and rotate', () => {
-  test('test without a tag takes one that is mirrored, and says where ids come from when there is none', async () => {
+  test('send a test about a mirrored tag, and say where ids come from when there is none', async () => {
     const id = await register()
     const none = await patchmirror(['test', id])
     expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
@@ -163,7 +163,7 @@ describe('webhooks delete and rotate', () => {
     expect(heard).toHaveLength(1)
   })
 
-  test('delete takes the secret out of the file, and leaves the others', async () => {
+  test('remove a deleted secret from the file, and keep the others', async () => {
     const gone = await register()
     const stays = await register()
     const { code, out } = await patchmirror(['delete', gone])
@@ -176,7 +176,7 @@ describe('webhooks delete and rotate', () => {
     expect((await patchmirror(['delete', stays])).err).toContain('no webhook subscription')
   })
 
-  test('rotate brings a new secret, and drops the old subscription once a test has come through', async () => {
+  test('rotate to a new secret, and delete the old subscription after a successful test', async () => {
     const old = await register()
     const { code, out, err } = await patchmirror(['rotate', old, '--test-tag', aTag()])
     expect(code, err).toBe(0)
@@ -190,7 +190,7 @@ describe('webhooks delete and rotate', () => {
     expect(listed.map(({ id }) => id)).toEqual([after?.subscription])
   })
 
-  test('rotate leaves both in force while no test comes through, until it is finished', async () => {
+  test('keep both secrets valid after a rotation until a test succeeds', async () => {
     const old = await register()
     status = 401
     const begun = await patchmirror(['rotate', old, '--test-tag', aTag()])
@@ -204,7 +204,7 @@ describe('webhooks delete and rotate', () => {
     expect([alone.code, alone.err]).toEqual([2, expect.stringContaining('no other secret')])
   })
 
-  test('finishes no rotation that was not begun, and one to another place only when that is named', async () => {
+  test('finish only a rotation that was begun, and one to another URL only when that is named', async () => {
     const old = await register()
     await register('--url', `${url}-other`)
     const early = await patchmirror(['rotate', old, '--finish'])
@@ -219,18 +219,18 @@ describe('webhooks delete and rotate', () => {
     expect(held()).toHaveLength(2)
   })
 
-  test('rotate of what is not there says so', async () => {
+  test('report a rotation of an unknown subscription', async () => {
     const { code, err } = await patchmirror(['rotate', 'nope'])
     expect([code, err]).toEqual([1, expect.stringContaining('no webhook subscription nope')])
   })
 })
 
-describe('a service whose settings can only register and test', () => {
+describe('a service whose settings API can only register and test', () => {
   let bare: Sandbox
   beforeEach(async () => (bare = await createSandbox({ records: 0, service: { shape: 'link' } })))
   afterEach(() => bare.close())
 
-  test('is registered with, rotated and left, with what is to be done by hand, and shows no secret', async () => {
+  test('is used to register, rotate and delete, with manual steps and without printing a secret', async () => {
     const env = { PATCHMIRROR_UPSTREAM_API_ROOT: bare.url }
     const tag = bare.service.ids('tags')[0] ?? ''
     const made = await patchmirror(['register', url, '--json', '--test-tag', tag], env)
@@ -256,7 +256,7 @@ describe('a service whose settings can only register and test', () => {
     for (const secret of secrets) expect(shown).not.toContain(secret)
   })
 
-  test('fails a test that failed, and one of which it does not say what became', async () => {
+  test('reports a failed test, and one with an unknown result', async () => {
     const answers = ['{"data":{"status":"failed","error_reason":"x"}}', '{"data":{"id":"1"}}']
     for (const answer of [...answers, '{"delivery":{"deliveryStatus":"delivered"}}']) {
       const there = await createOrigin((_, response) => response.end(answer))
@@ -289,7 +289,7 @@ function fill(): void {
 }
 
 describe('webhooks inbox, show, replay and dead-letters', () => {
-  test('say that there is nothing where nothing was delivered', async () => {
+  test('report an empty inbox', async () => {
     expect(await patchmirror(['inbox'])).toMatchObject({ code: 0, out: 'no deliveries yet\n' })
     expect(await patchmirror(['dead-letters'])).toMatchObject({ code: 0, out: 'no dead letters\n' })
     expect(await patchmirror(['inbox', '--json'])).toMatchObject({ out: '[]\n' })
@@ -301,7 +301,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect(existsSync(join(dir, 'data', 'webhooks.db'))).toBe(false)
   })
 
-  test('list the newest first, of one state or all, and move no cursor', async () => {
+  test('list the newest first, of one state or all, with control characters escaped', async () => {
     fill()
     const all = await patchmirror(['inbox'])
     expect(all.out).toMatch(/library\/python:3\.12@sha256:a{12}….*4 s/)
@@ -325,7 +325,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect(letters.out).toContain('replay --failed')
   })
 
-  test('show tells timings and the digest of the body, and the body itself only when asked', async () => {
+  test('show times and the digest of the body, and the body itself only on request', async () => {
     fill()
     const shown = await patchmirror(['show', '1'])
     expect(shown.out).toMatch(/visibleAfter +3500 ms/)
@@ -339,7 +339,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect((await patchmirror(['show', '99'])).err).toContain('there is no delivery 99')
   })
 
-  test('replay makes rows pending again, one by one or all that failed', async () => {
+  test('make rows pending again by replay, one by one or all that failed', async () => {
     fill()
     expect((await patchmirror(['replay', '1'])).out).toContain(
       '1 delivery is pending again: the next "patchmirror serve"',
@@ -365,7 +365,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
 })
 
 describe('webhooks dismiss', () => {
-  test('takes dead letters off the list, one by one or all, and leaves everything else', async () => {
+  test('removes dead letters from the list, one by one or all, and nothing else', async () => {
     expect((await patchmirror(['dismiss', '1'])).err).toContain('there is no delivery 1')
     expect((await patchmirror(['dismiss', '--all'])).out).toBe('no dead letters\n')
     fill()
@@ -421,7 +421,7 @@ describe('webhooks send and doctor', () => {
     },
   )
 
-  test('send signs with a private key, and the doctor takes it with the public one', async () => {
+  test('accept with a public key what was signed with the private one', async () => {
     const { whpk, whsk } = keyPair()
     writeFileSync(join(dir, 'private'), `${whsk}\n`)
     writeFileSync(join(dir, 'public'), `${whpk}\n`)
@@ -439,7 +439,7 @@ describe('webhooks send and doctor', () => {
     expect(sent.out + wrong.err + other.err + start.err).not.toContain(whsk.slice(5))
   })
 
-  test('send with the clock off is told apart, with a secret from a file', async () => {
+  test('recognize a wrong clock, with a secret from a file', async () => {
     const secrets = join(dir, 'secret')
     writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
     status = 401
@@ -463,7 +463,7 @@ describe('webhooks send and doctor', () => {
   })
 
   test.skipIf(!hasOpenssl)(
-    'send trusts the authority of upstream.caFile, and names the setting where it trusts none',
+    'trust the authority of upstream.caFile, and name the setting when it is missing',
     async () => {
       const folder = join(dir, 'tls')
       mkdirSync(folder)
@@ -480,7 +480,7 @@ describe('webhooks send and doctor', () => {
     },
   )
 
-  test('refuse what makes no sense, each with what it takes', async () => {
+  test('refuse contradicting arguments with their usage', async () => {
     const bad: [string[], string][] = [
       [['send'], '--url takes'],
       [['send', '--url', 'ftp://x'], '--url takes'],

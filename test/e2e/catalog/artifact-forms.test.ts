@@ -7,7 +7,7 @@ const listOf =
   (...data: unknown[]): Saying =>
   () => ({ body: { data, cursor: { after: null } } })
 
-test('artifacts come as a bare string, behind a redirect to another host, or not at all', async () => {
+test('artifacts are read as a bare string, behind a redirect to another host, and when missing', async () => {
   const made = await plainBench({
     '/v1/tags/': listOf({ id: 't' }),
     '/v1/tags/t': () => ({ body: { id: 't' } }),
@@ -59,7 +59,7 @@ test('lists, items and artifacts that begin with a byte order mark are read, and
   expect(document).toBe(`\ufeff${JSON.stringify(SBOM)}`)
 })
 
-test('an artifact that is still being made is pending, never stored, and asked for again', async () => {
+test('an artifact that upstream is still making is pending, not stored, and requested again', async () => {
   const tag = { '/v1/tags/': listOf({ id: 't' }), '/v1/tags/t': () => ({ body: { id: 't' } }) }
   const made = await plainBench({
     ...tag,
@@ -87,7 +87,7 @@ test('an item that is no object, or whose id has a line break, is reported and s
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } }) // prettier-ignore
 })
 
-test('a scoped package is found by its name as it is written, and percent-encoded', async () => {
+test('a scoped package is found by its plain and its percent-encoded name', async () => {
   const item = { id: 'p', ecosystem: 'npm', name: '@scope/name', version: '1.0', arch: 'noarch' }
   const at = '/packages/ecosystems/npm/packages/%40scope%2Fname/versions'
   const made = await plainBench({

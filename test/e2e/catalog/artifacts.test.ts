@@ -51,7 +51,7 @@ async function linkOf(made: CatalogBench, path: string, headers = {}): Promise<s
 const targetOf = (url: string): string => new URL(url).pathname + new URL(url).search
 
 describe('an artifact answer', () => {
-  test('carries links of the mirror’s own, fresh each time, and is not to be kept', async () => {
+  test('has links of the mirror’s own, new ones each time, and must not be cached', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     for (const coding of ['identity', 'gzip']) {
@@ -73,7 +73,7 @@ describe('an artifact answer', () => {
     expect([head.status, head.body.length]).toEqual([200, 0])
   })
 
-  test('leads to every file that it names, a provenance’s public key included', async () => {
+  test('has a link to every file that it names, also to the public key of a provenance', async () => {
     const made = shared()
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')
@@ -83,7 +83,7 @@ describe('an artifact answer', () => {
     expect(files).toEqual([...service.documents('tag', tag, 'provenance'), service.publicKey()])
   })
 
-  test('leads to where the client reaches the mirror', async () => {
+  test('has links to the address by which the client reaches the mirror', async () => {
     const asked = async (env: Record<string, string>, headers: Record<string, string>) => {
       const made = await mirrored({ env, largeBytes: 10_000 })
       const [id = ''] = made.sandbox.service.ids('tags')
@@ -107,8 +107,8 @@ describe('an artifact answer', () => {
   })
 })
 
-describe('a link', () => {
-  test('opens without a key, for a quarter of an hour, and says then that it is over', async () => {
+describe('a link to a document', () => {
+  test('opens without a key for fifteen minutes, and is then refused as expired', async () => {
     let now = Date.now()
     const made = await mirrored({ now: () => now, largeBytes: 10_000 })
     const [id = ''] = made.sandbox.service.ids('tags')
@@ -125,7 +125,7 @@ describe('a link', () => {
     ])
   })
 
-  test('opens nothing else, however it is bent', async () => {
+  test('opens no other document when it is changed', async () => {
     const made = shared()
     const { service } = made.sandbox
     const [one = '', two = ''] = service.ids('tags')
@@ -151,7 +151,7 @@ describe('a link', () => {
     }
   })
 
-  test('whose document is gone says where to ask again', async () => {
+  test('whose document is gone is a 404 that says where to get a new link', async () => {
     const made = await mirrored()
     const { service } = made.sandbox
     const { id } = large(made)
@@ -167,7 +167,7 @@ describe('a link', () => {
 })
 
 describe('a document', () => {
-  test('comes with its type and validators, plain and as gzip, and 304 when it is held', async () => {
+  test('is served with its type and validators, plain and as gzip, and as 304 when the client has it', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
@@ -203,7 +203,7 @@ describe('a document', () => {
     expect((await raw(made, url, { 'if-match': '"other"' })).status).toBe(412)
   })
 
-  test('comes in parts, wherever they lie', async () => {
+  test('is served in ranges at any position', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
@@ -243,7 +243,7 @@ describe('a document', () => {
     expect([other.status, other.body.length]).toEqual([200, bytes.length])
   })
 
-  test('goes whole to a reader that takes its time, and nobody minds one that goes away', async () => {
+  test('is served whole to a slow client, also after another client disconnected', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)
@@ -259,7 +259,7 @@ describe('a document', () => {
     expect((await raw(made, url)).status).toBe(200)
   })
 
-  test('that is swept away while it is sent ends in a broken connection, never in a short answer', async () => {
+  test('that is deleted while it is sent ends in a broken connection', async () => {
     const made = await mirrored({ largeBytes: 12_000_000 }) // more than any socket holds
     const { service } = made.sandbox
     const { id, bytes } = large(made)

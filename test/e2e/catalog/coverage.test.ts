@@ -10,7 +10,7 @@ describe.each(FAST_SHAPES)('a service of the shape %s', (name) => {
     proveContract(name))
 })
 
-test('every writing row of the contract is refused with where to do it instead', async () => {
+test('every writing operation of the contract is refused with where to do it instead', async () => {
   const made = await catalogBench({ images: 1, tags: 1 })
   for (const { method, requests } of WRITING) {
     for (const path of requests(allKnown(made))) {
@@ -23,7 +23,7 @@ test('every writing row of the contract is refused with where to do it instead',
   }
 })
 
-test('the table of the contract in docs/coverage.md is this one', async () => {
+test('the table in docs/coverage.md equals the table of these tests', async () => {
   const file = 'test/e2e/catalog/coverage.test.ts'
   const line = ({ table, method, path }: Row, answer: string): string =>
     `| ${table} | \`${method} ${path}\` | ${answer} | \`${file}\` |`

@@ -48,7 +48,7 @@ async function typeAt(url: string): Promise<string | null> {
   return (await fetch(url)).headers.get('content-type')
 }
 
-test('one document named by two answers has for each the type that upstream gave it there', async () => {
+test('a document named by two answers has in each the type that upstream gave it there', async () => {
   const made = await bench(['a', 'b', 'c'], {
     '/v1/tags/a/sbom': naming('/documents/a'),
     '/v1/tags/b/sbom': naming('/documents/b'),
@@ -72,7 +72,7 @@ test('one document named by two answers has for each the type that upstream gave
   ])
 })
 
-test('a document has one type however it is asked for, by a link and inline', async () => {
+test('a document has the same type by a link and inline', async () => {
   const made = await bench(['a'], {
     '/v1/tags/a/sbom': naming('/documents/a'),
     '/v1/tags/a/vex': () => typed(VEX, 'application/vnd.openvex+json'),
@@ -106,7 +106,7 @@ test('a document has one type however it is asked for, by a link and inline', as
     expect((await fetch(forged)).status).toBe(403)
 })
 
-test('a type that contradicts, says nothing or would be run is not handed on', async () => {
+test('a media type that is contradicting, empty or executable is not served', async () => {
   const patches: Record<string, [given: string, served: string]> = {
     '/documents/html': ['text/html', 'application/octet-stream'],
     '/documents/json': ['application/json', 'text/plain; charset=utf-8'],
@@ -139,7 +139,7 @@ test('a type that contradicts, says nothing or would be run is not handed on', a
   expect(found).toEqual(Object.values(patches).map(([, served]) => served))
 })
 
-test('JSON that names no document has its type too, and stays the same bytes', async () => {
+test('an answer in JSON that names no document keeps its type and its bytes', async () => {
   const item = { id: 'p', ecosystem: 'npm', name: 'n', version: '1.0', arch: 'noarch' }
   const path = '/v1/packages/p/artifacts/patches'
   const body = JSON.stringify({ patches: [{ name: '1.patch', content: '--- a\n' }] })
@@ -154,7 +154,7 @@ test('JSON that names no document has its type too, and stays the same bytes', a
   expect(await answer.text()).toBe(body)
 })
 
-test('another type of the same bytes is a change: of a reconcile, of a sync that asks again, and in a delta', async () => {
+test('another type of the same bytes is a change for a reconcile, a sync and a delta', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
   const [sbom, vex] = ['/v1/tags/a/sbom', '/v1/tags/a/vex']
   const made = await bench(
@@ -198,7 +198,7 @@ test('another type of the same bytes is a change: of a reconcile, of a sync that
   expect(comparable(document)).toEqual(comparable(await up(one)))
 })
 
-test('a stored type that is not the one that was published is found by verify', async () => {
+test('a stored type that differs from the published one is found by verify', async () => {
   const made = await bench(['a'], { '/v1/tags/a/sbom': () => typed(SBOM, VERSIONED) })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const verify = async () => {

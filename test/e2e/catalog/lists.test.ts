@@ -39,7 +39,7 @@ async function page(made: CatalogBench, query: string): Promise<Page> {
 }
 
 describe('a page of a list', () => {
-  test('holds 100 items when nothing else is asked for, at most 1000, and tells the total', async () => {
+  test('has 100 items by default, at most 1000, and the total number', async () => {
     const made = shared()
     expect(ids(await page(made, ''))).toHaveLength(100)
     expect(ids(await page(made, 'limit=1000'))).toHaveLength(130)
@@ -48,7 +48,7 @@ describe('a page of a list', () => {
     expect(one.cursor.total_count).toBe(all.tickets.length)
   })
 
-  test('of an order, a list or a filter of another kind refuses the cursor, or goes on where it was', async () => {
+  test('refuses the cursor of another order, list or filter, and continues with its own', async () => {
     const made = shared()
     const { after } = (await page(made, 'limit=5')).cursor
     const refused = async (path: string): Promise<unknown> => {
@@ -63,7 +63,7 @@ describe('a page of a list', () => {
     expect(ids(all).slice(-ids(rest).length)).toEqual(ids(rest))
   })
 
-  test('follows the one before though tickets come, go and change between them', async () => {
+  test('continues the page before it although tickets are added, removed and changed between them', async () => {
     const made = await mirrored()
     const { service } = made.sandbox
     for (const query of ['', 'order=updated_at:desc', 'order=severity:asc', 'ecosystem=debian']) {
@@ -91,7 +91,7 @@ describe('a page of a list', () => {
     }
   })
 
-  test('is the same JSON plain and as gzip, with an ETag of its own each, and 304 for what is held', async () => {
+  test('is the same JSON plain and as gzip, each with its own ETag and 304', async () => {
     const made = shared()
     for (const path of ['/v1/patches?limit=3', '/v1/tags/', '/v1/me']) {
       const plain = await raw(made, path, {})
@@ -129,8 +129,8 @@ describe('a page of a list', () => {
   })
 })
 
-describe('a path', () => {
-  test('means the same with and without the slash at the end, without a redirect', async () => {
+describe('a path of the catalog', () => {
+  test('has the same answer with and without the slash at the end, without a redirect', async () => {
     const made = shared()
     const [image = ''] = made.sandbox.service.ids('images')
     for (const path of ['/v1/patches', '/v1/tags', '/v1/orgs', '/v1/me', `/v1/images/${image}`]) {
@@ -141,7 +141,7 @@ describe('a path', () => {
     }
   })
 
-  test('means the same however it is percent-encoded, repositories with slashes included', async () => {
+  test('has the same answer however it is percent-encoded, also with slashes in a repository', async () => {
     const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
     const { service } = made.sandbox
     const [first = '', second = ''] = service.ids('images')
@@ -201,7 +201,7 @@ describe('a list whose upstream', () => {
     return made
   }
 
-  test('gives bare arrays without cursors is whole, unless less is asked for', async () => {
+  test('gives bare arrays without cursors is served whole, unless the request limits it', async () => {
     const made = await reframed([{ ticket_id: 'x' }])
     const all = (await (await made.ask('/v1/patches')).json()) as unknown[]
     expect(all).toHaveLength(130)
@@ -209,7 +209,7 @@ describe('a list whose upstream', () => {
     expect(await (await made.ask('/v1/patches?severities=&cve_id=none')).json()).toEqual([])
   })
 
-  test('names the next page by a link is walked along links of the mirror’s own, parameters and all', async () => {
+  test('names the next page by a link has next pages by links of the mirror, with all parameters', async () => {
     const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
     const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
     interface Linked {

@@ -16,7 +16,7 @@ async function mirrored(path: string, body: string): Promise<CatalogBench & { re
 const listOf = (items: string, more = ''): string => `{"data":[${items}]${more}}`
 const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
 
-describe('an odd list of upstream spoils nothing beside it', () => {
+describe('a malformed list of upstream does not affect the other lists:', () => {
   const ways: [string, string, string][] = [
     [
       'two images with one repository',
@@ -63,7 +63,7 @@ describe('an odd list of upstream spoils nothing beside it', () => {
   )
 })
 
-test('an item nested deeper than SQLite reads orders as one without the field', async () => {
+test('an item that is nested too deeply for SQLite is ordered as one without the field', async () => {
   const made = await mirrored(
     '/v1/patches',
     listOf(`{"id":"a","foo":1,"x":${nested(2000)}},{"id":"b","foo":2}`),
@@ -75,7 +75,7 @@ test('an item nested deeper than SQLite reads orders as one without the field', 
   expect((await made.ask('/v1/patches?order=nothing:asc')).status).toBe(501)
 })
 
-test('an envelope loses its key material, and may say anything else', async () => {
+test('an envelope of a list is served without key material, and with all other members', async () => {
   const more = ',"webhook_secret":"s3cret","api_key":"k3y","note":"\\u0000items\\u0000"'
   const made = await mirrored('/v1/subscriptions/', listOf('{"id":"a","token":"t0ken"}', more))
   expect(await (await made.ask('/v1/subscriptions/')).json()).toEqual({
@@ -84,7 +84,7 @@ test('an envelope loses its key material, and may say anything else', async () =
   })
 })
 
-test('a document that is XML runs no script with the origin of the mirror', async () => {
+test('a document in XML cannot run a script with the origin of the mirror', async () => {
   const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
   const body =
     '<bom xmlns="http://cyclonedx.org/schema/bom/1.5"><script xmlns="http://www.w3.org/1999/xhtml"/></bom>'
@@ -96,7 +96,7 @@ test('a document that is XML runs no script with the origin of the mirror', asyn
   expect(headers.get('content-security-policy')).toBe("sandbox; default-src 'none'")
 })
 
-test('the open status tells no private path; the run log does', async () => {
+test('the public status names no private path, the run log does', async () => {
   const made = await mirrored('/v1/images/', listOf('{"id":"a","name":"acme/hidden"}'))
   expect(JSON.stringify(made.report.facts['lackingIds'])).toContain('acme/hidden')
   const status = await (await made.ask('/-/status')).text()
@@ -109,7 +109,7 @@ interface Told {
 }
 
 test.each(LONG ? [401, 403, 500] : [403])(
-  'the open status does not repeat what upstream said with a %i; the run log does',
+  'the public status does not repeat the text of upstream’s %i, the run log does',
   async (status) => {
     const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
     const made = await catalogBench(SERVICE, { env })
@@ -126,7 +126,7 @@ test.each(LONG ? [401, 403, 500] : [403])(
   },
 )
 
-test('the open status tells the numbers of a run that went well', async () => {
+test('the public status has the numbers of a successful run', async () => {
   const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
   const { message } = await made.run('catalog')
   expect(message).toMatch(/^\d+ lists changed, \d+ answers fetched, 0 removed$/)

@@ -45,8 +45,8 @@ const LEFT_OUT = {
   setting: expect.stringContaining('catalog.scope') as string,
 }
 
-describe('what is missing', () => {
-  test('is not mirrored when no list names it, whatever the service has by now', async () => {
+describe('the 404 of a missing item or document', () => {
+  test('says that it is not mirrored when no list names it', async () => {
     const made = await mirrored()
     for (const path of [
       '/v1/tags/no-such',
@@ -63,7 +63,7 @@ describe('what is missing', () => {
       expect(await told(made, path)).toMatchObject({ path, ...UNKNOWN })
   })
 
-  test('names the setting when the service has it and the scope leaves it out', async () => {
+  test('names the setting when the service has it and catalog.scope excludes it', async () => {
     const made = await mirrored({}, SERVICE)
     const [tag, image, pkg] = [
       beyond(made, 'tags'),
@@ -93,7 +93,7 @@ describe('what is missing', () => {
     })
   })
 
-  test('is an artifact set that the service has and nothing names any more', async () => {
+  test('is given for an artifact set that nothing names any more', async () => {
     const service = { images: 1, tags: 2, packages: 0, tickets: 0, avrs: 1 }
     const made = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -107,7 +107,7 @@ describe('what is missing', () => {
     expect(answer['message']).toContain('whether the service has it is not known here')
   })
 
-  test('is said to be unknown where the list that would name it is not complete', async () => {
+  test('says that it is unknown when the list that would name it is incomplete', async () => {
     const made = await plainBench({
       '/v1/tags/': () => ({
         body: { data: [{ id: 't' }], cursor: { after: null, total_count: 3 } },
@@ -120,7 +120,7 @@ describe('what is missing', () => {
     expect(answer['message']).toContain('not known to be complete (upstream counts 3 items')
   })
 
-  test('of the package catalog tells a version that is not there from a package left out', async () => {
+  test('of the package catalog distinguishes an unknown version from an excluded package', async () => {
     const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
     const [id = ''] = made.sandbox.service.ids('packages')
     const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
@@ -131,7 +131,7 @@ describe('what is missing', () => {
     expect(await told(made, odd)).toMatchObject(UNKNOWN)
   })
 
-  test('names the setting that switches it off', async () => {
+  test('names the setting that switches the surface off', async () => {
     const made = await mirrored({ PATCHMIRROR_UPSTREAM_CATALOG_URL: '' })
     const off = (setting: string) => ({ status: 404, error: 'not_in_scope', setting })
     for (const path of ['/v1/api_keys/', '/v1/api_keys/some'])
@@ -145,7 +145,7 @@ describe('what is missing', () => {
     })
   })
 
-  test('names the credential where the mirror has none', async () => {
+  test('names the missing credential', async () => {
     const made = await catalogBench(SMALL, {}, () => ({}))
     for (const path of [
       '/v1/me',
@@ -161,7 +161,7 @@ describe('what is missing', () => {
       })
   })
 
-  test('is on its way before the first snapshot, and where the last run could not have it', async () => {
+  test('is a 503 before the first snapshot, and when the last run could not fetch it', async () => {
     const made = await catalogBench(SMALL, {
       env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' },
     })
@@ -182,7 +182,7 @@ describe('what is missing', () => {
     expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
   })
 
-  test('is a document that upstream does not have for a thing that it has', async () => {
+  test('says that the service has the item and not the document', async () => {
     const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
     expect((await told(made, '/v1/tags/newer'))['message']).not.toContain('has nothing')
     for (const id of made.sandbox.service.ids('tags').slice(0, 6)) {
@@ -199,7 +199,7 @@ describe('what is missing', () => {
   })
 })
 
-describe('of the package catalog', () => {
+describe('the versions and architectures of the package catalog', () => {
   const forms: readonly (readonly [string, unknown])[] = [
     ['a list of objects', { versions: [{ version: '9.9', archs: ['riscv64'] }] }],
     ['a map', { package: 'x', versions: { '9.9': { architectures: ['riscv64'] } } }],
@@ -210,7 +210,7 @@ describe('of the package catalog', () => {
     ],
   ]
   test.each(telling(forms, 'a map', 'nested items'))(
-    'versions and architectures come from its answers: %s',
+    'are read from answers in the form of %s',
     async (_form, answer) => {
       const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
       const [id = ''] = made.sandbox.service.ids('packages')

@@ -111,7 +111,7 @@ async function paged(made: PlainBench): Promise<string[]> {
   return seen
 }
 
-describe('a list that goes on by', () => {
+describe('a list whose next page is named by', () => {
   const ids = ALL.map(({ ticket_id: id }) => id)
 
   test.each(
@@ -123,7 +123,7 @@ describe('a list that goes on by', () => {
       'a flag, and the last id as starting_after',
       'its total alone, and the last id',
     ),
-  )('%s is walked to its end, and served page by page', async (_, form) => {
+  )('%s is fetched to its end, and served page by page', async (_, form) => {
     const made = await plainBench({ [PATH]: form })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
     expect(idsOf(made)).toEqual(ids)
@@ -136,7 +136,7 @@ describe('a list that goes on by', () => {
     expect(made.asked(PATH).length - before).toBeLessThanOrEqual(6)
   })
 
-  test('what one page shows only in part is learned from a page of one item, and named so on the mirror', async () => {
+  test('a cursor that one page shows in part is learned from a page of one item, and served under its name', async () => {
     const all = tickets(3)
     const saying = pagedBy(
       'after',
@@ -157,7 +157,7 @@ describe('a list that goes on by', () => {
   })
 
   test.each([10, 3])(
-    'the last id keeps to it beside a cursor object without a cursor: %i items',
+    'the last id, beside a cursor object without a cursor, continues by the last id: %i items',
     async (count) => {
       const form: Form = (data, more) => ({ body: { data, cursor: { limit: 9 }, has_more: more !== null } }) // prettier-ignore
       const made = await plainBench({ [PATH]: pagedBy('starting_after', form, tickets(count)) })
@@ -170,7 +170,7 @@ describe('a list that goes on by', () => {
     },
   )
 
-  test('the last id can be paged through by it on the mirror too', async () => {
+  test('the last id is paged by the last id on the mirror too', async () => {
     const form = FORMS['a flag, and the last id as starting_after']
     const made = await plainBench(form === undefined ? {} : { [PATH]: form })
     await made.run('catalog')
@@ -226,7 +226,7 @@ describe('a list that ends with', () => {
       'a page that is as large as it says pages are',
       'a next page at another host',
     ),
-  )('%s is not called complete', async (_, [form, why]) => {
+  )('%s is reported as incomplete', async (_, [form, why]) => {
     const first = (url: URL): Said => form(ALL.slice(0, SIZE), null, url)
     const made = await plainBench({ [PATH]: first })
     const report = await made.run('catalog')
@@ -253,7 +253,7 @@ describe('a list that ends with', () => {
     expect(idsOf(made)).toHaveLength(10)
   })
 
-  test('a hundred items, or as many as were asked for, and no word of more, is not called complete', async () => {
+  test('a full page of a hundred or the requested number of items is reported as incomplete', async () => {
     for (const count of [100, 1000]) {
       const made = await plainBench({ [PATH]: () => ({ body: tickets(count) }) })
       const report = await made.run('catalog')
@@ -262,7 +262,7 @@ describe('a list that ends with', () => {
     }
   })
 
-  test('a hundred items is complete where asking on brings nothing, or a page of one names the next', async () => {
+  test('a hundred items is complete when the next request is empty or a page of one item names the next', async () => {
     const all = tickets(100)
     const ended: Saying = (url) => {
       const after = url.searchParams.get('after')
@@ -278,7 +278,7 @@ describe('a list that ends with', () => {
     }
   })
 
-  test('an estimated total is complete, and keeps upstream’s number', async () => {
+  test('an estimated total is complete, and upstream’s number is kept', async () => {
     const body = { data: ALL, total: 40, total_is_estimated: true, next: null }
     const made = await plainBench({ [PATH]: () => ({ body }) })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -286,7 +286,7 @@ describe('a list that ends with', () => {
   })
 })
 
-test('what is stored stays as long as its list is cut, and goes when the list is whole again', async () => {
+test('stored items stay while their list is incomplete, and are removed when the list is complete again', async () => {
   const whole = FORMS['a Link header around a bare array'] ?? (() => ({}))
   const made = await plainBench({ [PATH]: whole })
   await made.run('catalog')
@@ -301,7 +301,7 @@ test('what is stored stays as long as its list is cut, and goes when the list is
   expect(idsOf(made)).toEqual(ALL.slice(0, 9).map(({ ticket_id: id }) => id))
 })
 
-test('a list that brings new items without end is reported and skipped, the others are mirrored', async () => {
+test('a list without an end is reported and skipped, the others are mirrored', async () => {
   const endless: Saying = (url) => {
     const at = Number(url.searchParams.get('after') ?? 0)
     return { body: { data: [{ id: `p-${at}` }], cursor: { after: String(at + 1) } } }

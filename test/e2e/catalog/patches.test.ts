@@ -84,8 +84,8 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['search=zlib&ecosystem=debian', 'unknown query parameter'],
 ]
 
-describe('/v1/patches', () => {
-  test('its filters in any combination, order and page size are those of a plain filter', async () => {
+describe('the list /v1/patches', () => {
+  test('has the same items as a plain filter for any filters, order and page size', async () => {
     const made = await mirrored(160)
     const tickets = ticketsOf(made)
     const texts = (field: string): fc.Arbitrary<string | null> =>
@@ -126,7 +126,7 @@ describe('/v1/patches', () => {
     )
   })
 
-  test('is ordered by every field both ways, where it is missing and where it is a number too', async () => {
+  test('is ordered by fields in both directions, also by numbers and missing values', async () => {
     const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 })
     const { service } = made.sandbox
     service.ids('tickets').forEach((id, at) => {
@@ -157,7 +157,7 @@ describe('/v1/patches', () => {
     expect(new Set(ids(large)).size).toBe(tickets.length)
   })
 
-  test('refuses what the contract does not know, and says why', async () => {
+  test('refuses parameters outside the contract with a reason', async () => {
     const made = await mirrored(5)
     for (const [query, why] of REFUSED) {
       const answer = await made.ask(`/v1/patches?${query}`)
@@ -169,7 +169,7 @@ describe('/v1/patches', () => {
     }
   })
 
-  test('takes an empty parameter for none', async () => {
+  test('treats an empty parameter as a missing one', async () => {
     const made = await mirrored(5)
     const query = 'limit=&after=&order=&cve_id=&ecosystem=&severities=,&ticket_statuses='
     expect(await (await made.ask(`/v1/patches?${query}`)).json()).toEqual(
@@ -205,7 +205,7 @@ describe('a filter of /v1/patches', () => {
     ['a prefix in camelCase', (name) => camel(name === 'ticket_id' ? name : `patch_${name}`)],
   ]
   test.each(telling(spellings, 'camelCase', 'a prefix'))(
-    'finds its field in %s, and so does an order',
+    'finds its field spelled in %s, and so does an order',
     async (_spelling, rename) => {
       const made = await rewritten((ticket) => renamed(ticket, rename))
       const status = rename('ticket_status')
@@ -277,7 +277,7 @@ describe('a filter of /v1/patches', () => {
     expect([answer.status, await answer.json()]).toMatchObject([200, { data: [] }])
   })
 
-  test('reads what is stored again when a later page shows that another field is meant', async () => {
+  test('uses the field of the contract’s name when a later page has it', async () => {
     const made = await rewritten((ticket, at) =>
       at < 30 ? renamed(ticket, (name) => (name === 'severity' ? 'cvss_severity' : name)) : ticket,
     )
@@ -289,7 +289,7 @@ describe('a filter of /v1/patches', () => {
   })
 })
 
-test('an unknown parameter of a list is ignored only where the settings say so, and then named', async () => {
+test('an unknown parameter of a list is ignored only if the settings allow it, and then named', async () => {
   const made = await catalogBench(
     { images: 2, tags: 2, packages: 2, tickets: 3 },
     { env: { PATCHMIRROR_SERVER_STRICT_PARAMETERS: 'false' } },

@@ -43,7 +43,7 @@ const LONG = [
 ] as const satisfies readonly (keyof PinnedReads['pinned']['catalog'])[]
 
 describe('the serving thread', () => {
-  test('reads no list and no item itself, nor why one is missing', async () => {
+  test('reads no list, no item and no reason of a missing one itself', async () => {
     const made = await mirrored()
     const reads = openPinnedReads(made.dir)
     if (reads === null) throw new Error('no database')
@@ -90,7 +90,7 @@ describe('the reading thread', () => {
     requestHeaders: readRequestHeaders([]),
   }
 
-  test('begins nothing that nobody waits for, and refuses what is too much to wait', async () => {
+  test('does not begin a request whose client has left, and refuses requests beyond its queue', async () => {
     const made = await mirrored()
     const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
     closing.push(() => thread.close())
@@ -106,7 +106,7 @@ describe('the reading thread', () => {
     expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
   })
 
-  test('fails what it was asked when it ends, and answers again afterwards', async () => {
+  test('fails its requests when it ends, and answers again after its restart', async () => {
     const made = await mirrored()
     const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
     closing.push(() => thread.close())
@@ -117,7 +117,7 @@ describe('the reading thread', () => {
     expect(await thread.ask(request, () => false)).toMatchObject({ status: 200 })
   })
 
-  test('a page of an order that was made before is of the list as it is now', async () => {
+  test('answers a page of a prepared order from the current list', async () => {
     const made = await mirrored()
     const path = '/v1/patches?order=version:asc&limit=1000'
     const total = async (): Promise<number> =>

@@ -50,8 +50,8 @@ const DAMAGE: readonly (readonly [what: string, sql: string])[] = [
   ['a lost chunk', `DELETE FROM catalog_chunk WHERE ${ONE('catalog_chunk')}`],
 ]
 
-describe('verification of the catalog', () => {
-  test('finds nothing wrong after a crawl, and tells how much it read', async () => {
+describe('the verification of the catalog', () => {
+  test('finds no fault after a sync, and reports how much it read', async () => {
     const made = await mirrored()
     const verdict = await verify(made)
     expect(verdict).toMatchObject({ catalog: { answers: [], lists: [], documents: [] } })
@@ -60,7 +60,7 @@ describe('verification of the catalog', () => {
     expect(Math.min(entries, answers, documents)).toBeGreaterThan(10)
   })
 
-  test('finds each kind of damage, and the next crawl repairs it with few requests', async () => {
+  test('finds each kind of damage, and the next sync repairs it with few requests', async () => {
     const made = await mirrored()
     for (const [what, sql] of DAMAGE) {
       tamper(made, sql)
@@ -81,7 +81,7 @@ describe('verification of the catalog', () => {
     }
   })
 
-  test('has an answer repaired that upstream would confirm by its validator alone', async () => {
+  test('causes the repair of an answer whose validator upstream would confirm', async () => {
     const made = await mirrored()
     tamper(made, `UPDATE catalog_answer SET body = zeroblob(40) WHERE etag IS NOT NULL`)
     const { catalog } = await verify(made)
@@ -93,7 +93,7 @@ describe('verification of the catalog', () => {
     expect(mirror).toEqual(upstream)
   })
 
-  test('finds an answer that is gone', async () => {
+  test('finds a missing answer', async () => {
     const made = await mirrored()
     tamper(made, `DELETE FROM catalog_answer WHERE ${ONE('catalog_answer')}`)
     const verdict = await verify(made)
