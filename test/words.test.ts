@@ -58,7 +58,7 @@ test('code and documents use the words of the glossary', () => {
   expect(paths.flatMap(placesIn)).toEqual([])
 })
 
-test('no file has a name that says nothing of its content', () => {
+test('no file has a name that does not describe its content', () => {
   const names = SOURCES.map((path) => path.split('/').at(-1) ?? '')
   expect(names.filter((name) => BANNED_FILES.test(name))).toEqual([])
 })

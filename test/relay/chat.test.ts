@@ -29,7 +29,7 @@ describe('a message to a team workspace', () => {
     expect(textOf(event, 'Mirror: {summary}!')).toBe(`Mirror: ${text}!`)
   }) // prettier-ignore
 
-  test('tells of a snapshot in plain words', () => {
+  test('describes a snapshot in plain words', () => {
     const type = 'io.patchmirror.snapshot.published.v1'
     const counts = { added: 1, changed: 2, removed: 0 }
     const told = textOf({ type, data: { source: 'osv', counts } })
@@ -48,7 +48,7 @@ describe('a message to a team workspace', () => {
       )
   })
 
-  test('is bounded', () => {
+  test('has a bounded length', () => {
     const images = Array.from({ length: 99 }, (_, at) => `${'a'.repeat(200)}/b:${at}`)
     const text = textOf({ images }, `${'é'.repeat(900)} {summary}`)
     expect(Array.from(text)).toHaveLength(2000)
@@ -83,7 +83,7 @@ describe('the signature of the relay', () => {
   const now = Math.floor(Date.now() / 1000)
   const hex = createHmac('sha256', SECRET).update(`msg_1.${now}.`).update(body).digest('hex')
 
-  test('has both forms in one header, and a library of Standard Webhooks takes it', () => {
+  test('has both forms in one header, and a library of Standard Webhooks accepts it', () => {
     const signature = createSigner(SECRET, 'both')('msg_1', now, body)
     const [standard, vendor] = signature.split(' ')
     expect(vendor).toBe(`v1,${hex}`)
@@ -102,7 +102,7 @@ describe('the signature of the relay', () => {
   })
 })
 
-test('chat targets are checked as targets are, and neither quoted nor shown', () => {
+test('chat targets are validated as other targets, and neither quoted nor printed', () => {
   const url = 'https://hooks.example.com/services/private'
   const load = (env: Record<string, string>) => loadConfig({ env, cwd: '/' })
   expect(load({ PATCHMIRROR_RELAY_CHAT_TARGETS: url }).config.relay.chatTargets).toEqual([url])

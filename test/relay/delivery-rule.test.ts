@@ -4,12 +4,12 @@ import { pauseAfter, readRetryAfter, outcomeOf } from '../../src/relay/delivery-
 
 const NOW = Date.UTC(2026, 4, 1)
 
-test('pauses grow from seconds to hours, and stay there', () => {
+test('the pauses of the relay grow from seconds to hours, and then stay the same', () => {
   const pauses = Array.from({ length: 11 }, (_, at) => pauseAfter(at + 1, 0.5, null) / 1000)
   expect(pauses).toEqual([...[5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 21_600, 21_600]])
 })
 
-test('a pause is a quarter more or less at random, never shorter than the target asked for', () => {
+test('a pause of the relay varies by a quarter at random, and is never shorter than Retry-After', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 1000 }),
@@ -36,19 +36,19 @@ test.each([
   ['soon', null],
   ['', null],
   ['99999999999999', null],
-])('Retry-After: %s', (text, ms) => expect(readRetryAfter(text, NOW)).toBe(ms))
+])('the relay reads Retry-After: %s', (text, ms) => expect(readRetryAfter(text, NOW)).toBe(ms))
 
 const answered = (status: number, retryAfter: string | null = null) =>
   outcomeOf({ status, retryAfter }, { attempts: 1, targetFailures: 0, now: NOW, random: 0.5 })
 
-test('2xx alone is done, and 410 alone is the end', () => {
+test('only a 2xx completes a delivery, and only a 410 disables a target', () => {
   for (const status of [200, 201, 202, 204, 299]) expect(answered(status)).toEqual({ kind: 'done' })
   expect(answered(410)).toMatchObject({ kind: 'disabled' })
   for (const status of [100, 199, 301, 307, 400, 404, 429, 500, 503, 600])
     expect([status, answered(status).kind]).toEqual([status, 'retry'])
 })
 
-test('what is about the event holds up the event, what is about the target the target', () => {
+test('an answer about the event delays the event, an answer about the target delays the target', () => {
   for (const status of [400, 409, 413, 415, 422])
     expect(answered(status)).toMatchObject({ dueAt: NOW + 30_000, targetDueAt: null })
   for (const status of [302, 401, 403, 404, 405, 408, 425, 429, 500, 502, 503])

@@ -14,7 +14,7 @@ import { scratch } from '../store/fixtures.ts'
 import { delivery } from '../webhooks/inbox/inboxes.ts'
 import { target } from './targets.ts'
 
-test('a daemon without targets forgets those that it had, with what waits for them', async () => {
+test('a daemon without relay targets removes earlier ones with their pending events', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const db = openInbox(dir)
@@ -28,7 +28,7 @@ test('a daemon without targets forgets those that it had, with what waits for th
   await passing.close()
 })
 
-test('the log tells that a target is disabled by its number, never by its URL', async () => {
+test('the log names a disabled target by its number, never by its URL', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const to = await target(410)
@@ -50,7 +50,7 @@ test('the log tells that a target is disabled by its number, never by its URL', 
   expect(lines[0]).not.toContain('private')
 })
 
-test('targets that an earlier version knew go on where they stood', () => {
+test('relay targets of an earlier version keep their position', () => {
   const dir = scratch()
   const old = new Database(join(dir, 'webhooks.db'))
   for (const step of INBOX_MIGRATIONS.slice(0, 2)) old.exec(step)

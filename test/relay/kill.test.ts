@@ -1,6 +1,6 @@
 import { test } from 'vitest'
 import { relayAndKill } from './killed-relay.ts'
 
-test('a relay that is killed between sending and writing down loses nothing, and renames nothing', async () => {
+test('a relay that is killed between sending and recording loses no event, and keeps all ids', async () => {
   await relayAndKill(8, 2)
 })

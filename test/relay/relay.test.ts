@@ -10,7 +10,7 @@ const logId = (id: string): string => id.replace(/.*_/, '')
 const stateOf = ({ outbox }: ReturnType<typeof bench>, at = 0) => outbox.listTargets()[at]
 
 describe('a received event', () => {
-  test('is passed on as it came: its own id, its own bytes, signed anew', async () => {
+  test('is relayed with its own id and bytes, and a new signature', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     const body = '{ "id": "ü",\r\n "type":"io.service.cr.image.created.v1" }'
@@ -25,7 +25,7 @@ describe('a received event', () => {
     expect(to.got).toHaveLength(1)
   })
 
-  test('of any other form is passed on too, under the content type of its form', async () => {
+  test('of another form is relayed too, with the content type of its form', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     for (const [at, body] of ['', '[{"id":1}]', 'a=b', '{"event":"x"}'].entries())
@@ -56,7 +56,7 @@ describe('a received event', () => {
     expect(to.ids()).toEqual(['msg_1', 'msg_2'])
   })
 
-  test('that came to two endpoints is passed on once', async () => {
+  test('that was received at two endpoints is relayed once', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     made.deliver('msg_1')
@@ -66,7 +66,7 @@ describe('a received event', () => {
     expect(to.ids()).toEqual(['msg_1'])
   })
 
-  test('is kept for readers of the events when there is no target, or none that wants it', async () => {
+  test('is stored for readers of events when no target accepts it', async () => {
     const to = await target()
     for (const made of [bench(), bench({ targets: [to.url], events: ['snapshot'] })]) {
       made.deliver('msg_1')
@@ -78,7 +78,7 @@ describe('a received event', () => {
 })
 
 describe('a published snapshot', () => {
-  test('is told as a CloudEvent with what it changed, from the first start on', async () => {
+  test('is sent as a CloudEvent with its changes, from the first start', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     await made.publish('s1', ['a', 'b'])
@@ -105,7 +105,7 @@ describe('a published snapshot', () => {
     expect(got?.id).toMatch(/^pm_[0-9a-f]{16}_2$/)
   })
 
-  test('that was published while the relay was down is told after its start', async () => {
+  test('that was published while the relay was stopped is sent after its start', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     await made.round()
@@ -117,7 +117,7 @@ describe('a published snapshot', () => {
     expect(to.ids().map(logId)).toEqual(['1', '2'])
   })
 
-  test('that was published while nobody was to be told is no news for whoever comes later', async () => {
+  test('that was published without any target is not sent to a later target', async () => {
     const to = await target()
     const made = bench()
     await made.round()
@@ -132,7 +132,7 @@ describe('a published snapshot', () => {
     expect(to.ids().map(logId)).toEqual(['4'])
   })
 
-  test('that was published before a target came is told to those alone that were there', async () => {
+  test('that was published before a target was added is sent to the earlier targets alone', async () => {
     const [there, comes] = await Promise.all([target(), target()])
     const made = bench({ targets: [there.url] })
     await made.round()
@@ -145,7 +145,7 @@ describe('a published snapshot', () => {
     expect(comes.ids().map(logId)).toEqual(['3'])
   })
 
-  test('is told to a target that left the settings and came back only if it was published after that', async () => {
+  test('is sent to a target that was removed and added again only if it is newer', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     await made.round()
@@ -160,7 +160,7 @@ describe('a published snapshot', () => {
   })
 })
 
-describe('a target', () => {
+describe('a relay target', () => {
   test('that fails is tried again with growing pauses, under the same id and with a new time', async () => {
     const to = await target(500)
     const made = bench({ targets: [to.url] })
@@ -185,7 +185,7 @@ describe('a target', () => {
     expect(to.got.every(({ signed }) => signed)).toBe(true)
   })
 
-  test('that fails several requests at once has failed once', async () => {
+  test('that fails several requests at once is counted as failing once', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 4 })
     for (let n = 0; n < 9; n++) made.deliver(`msg_${n}`)
@@ -197,7 +197,7 @@ describe('a target', () => {
     expect((stateOf(made)?.dueAt ?? 0) - NOW).toBe(35_000)
   })
 
-  test('that asks for time gets it', async () => {
+  test('that sends Retry-After is given that time', async () => {
     const to = await target((response) => response.writeHead(429, { 'Retry-After': '3600' }).end())
     const made = bench({ targets: [to.url] })
     made.deliver('msg_1')
@@ -215,7 +215,7 @@ describe('a target', () => {
     expect(stateOf(made)?.pending).toBe(0)
   })
 
-  test('that answers 410 gets nothing more until somebody enables it', async () => {
+  test('that answers 410 receives nothing until it is enabled', async () => {
     const to = await target(410)
     const made = bench({ targets: [to.url] })
     for (const n of [1, 2, 3]) made.deliver(`msg_${n}`)
@@ -247,7 +247,7 @@ describe('a target', () => {
     expect(stateOf(made)).toMatchObject({ state: 'failing', pending: 1 })
   })
 
-  test('that refuses one event gets the others meanwhile', async () => {
+  test('that refuses one event receives the others meanwhile', async () => {
     const to = await target((response, { id }) =>
       response.writeHead(id === 'bad' ? 400 : 204).end(),
     )
@@ -262,7 +262,7 @@ describe('a target', () => {
     ['resets the connection', (to) => (to.manner = (response) => response.destroy()), /^no answer/],
     ['never answers', (to) => (to.manner = () => undefined), /^no answer within 200 ms$/],
     ['is not there', () => undefined, /^no answer \(ECONNREFUSED\)$/],
-  ])('that %s is failing, and what is said of it holds no token', async (what, spoil, reason) => {
+  ])('that %s is failing, and the reason contains no token', async (what, spoil, reason) => {
     const to = await target()
     spoil(to)
     if (what === 'is not there') await to.close()
@@ -274,7 +274,7 @@ describe('a target', () => {
     expect(stateOf(made)?.reason).not.toContain('private')
   })
 
-  test('that is slow holds up no other', async () => {
+  test('that is slow does not delay the others', async () => {
     const held: (() => void)[] = []
     const slow = await target((response) => held.push(() => response.writeHead(204).end()))
     const quick = await target()
@@ -297,7 +297,7 @@ describe('a target', () => {
       .toBe(10)
   })
 
-  test('whose answer does not come to an end has taken the event, and is hung up on', async () => {
+  test('whose answer does not end has received the event, and is disconnected', async () => {
     const cut = Promise.withResolvers<undefined>()
     const to = await target((response) => {
       response
@@ -312,7 +312,7 @@ describe('a target', () => {
     expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0 })
   })
 
-  test('that comes back gets what waited, in order, one after the other until it works', async () => {
+  test('that works again receives the pending events in order, one at a time at first', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 4 })
     for (let n = 0; n < 6; n++) made.deliver(`msg_${n}`)
@@ -332,7 +332,7 @@ describe('a target', () => {
     expect(to.ids().slice(1)).toEqual([...to.ids().slice(1)].sort())
   })
 
-  test('that was down for long gets what waited at once when somebody asks for it', async () => {
+  test('that was down for a long time receives the pending events when it is enabled', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 1 })
     made.deliver('old')
@@ -347,7 +347,7 @@ describe('a target', () => {
     expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
   })
 
-  test('that is back gets what was put off for long within a minute', async () => {
+  test('that works again receives events with long pauses within a minute', async () => {
     const to = await target((response, { id }) =>
       response.writeHead(id === 'odd' ? 503 : 204).end(),
     )
@@ -365,7 +365,7 @@ describe('a target', () => {
     expect(stateOf(made)?.pending).toBe(1)
   })
 
-  test('that never comes back is given up after the days of the settings, and counted', async () => {
+  test('that never works again loses its events after the configured days, and they are counted', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], maxDays: 3 })
     made.deliver('msg_1')
@@ -379,7 +379,7 @@ describe('a target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
-  test('is sent what waits when the clock was set back, with the pauses that it is due', async () => {
+  test('receives pending events with the usual pauses after the clock went backwards', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 1 })
     made.deliver('first')
@@ -399,7 +399,7 @@ describe('a target', () => {
     expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
   })
 
-  test('is sent what waits when the clock leaps ahead, before anything is given up', async () => {
+  test('receives pending events after the clock jumped forward, before any is given up', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url], maxDays: 3 })
     made.deliver('msg_1')
@@ -413,7 +413,7 @@ describe('a target', () => {
     expect(stateOf(made)).toMatchObject({ pending: 0, givenUp: 1 })
   })
 
-  test('is told of once when it begins to fail, when it is back, and when it is disabled', async () => {
+  test('is logged once when it begins to fail, works again, or is disabled', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url] })
     for (const id of ['msg_1', 'msg_2']) made.deliver(id)
@@ -435,7 +435,7 @@ describe('a target', () => {
     expect(again.turns).toEqual(['1 ok', '1 disabled'])
   })
 
-  test('that leaves the settings is forgotten; a new one gets what comes after it', async () => {
+  test('that is removed from the settings is forgotten, and a new one receives later events', async () => {
     const [gone, stays, comes] = await Promise.all([target(503), target(), target()])
     const made = bench({ targets: [gone.url, stays.url] })
     made.deliver('msg_1')

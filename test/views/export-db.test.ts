@@ -44,7 +44,7 @@ async function bench(
 const BOTH = (...names: string[]): string[] =>
   names.flatMap((name) => [`osv-scanner/${name}/all.zip`, `osv-scalibr/${name}/all.zip`])
 
-test('both layouts get each ecosystem’s archive, as it is served', async () => {
+test('export-db writes each ecosystem’s archive in both layouts, as it is served', async () => {
   const { open, target } = await bench()
   const views = open()
   expect(exportDb(views, target, [])).toEqual({
@@ -61,7 +61,7 @@ test('both layouts get each ecosystem’s archive, as it is served', async () =>
   expect(filesIn(join(target, 'osv-scanner', 'Debian'))).toEqual(['all.zip'])
 })
 
-test('only what differs is written again, a file cut short too', async () => {
+test('export-db rewrites only files that differ, also a truncated one', async () => {
   const { store, make, open, target } = await bench()
   exportDb(open(), target, [])
   const npm = join(target, 'osv-scanner/npm/all.zip')
@@ -79,7 +79,7 @@ test('only what differs is written again, a file cut short too', async () => {
   expect(statSync(npm).ino).toBe(untouched)
 })
 
-test('what is gone is removed if it was written here, and nothing else', async () => {
+test('export-db removes only files that it wrote and that are no longer needed', async () => {
   const { store, make, open, target } = await bench()
   exportDb(open(), target, [])
   mkdirSync(join(target, 'osv-scanner/Mine'))
@@ -94,7 +94,7 @@ test('what is gone is removed if it was written here, and nothing else', async (
   expect(readFileSync(join(target, 'osv-scalibr/npm/all.zip'), 'utf8')).toBe('replaced by somebody')
 })
 
-test('some ecosystems are chosen by name; one that is not there is a wrong usage', async () => {
+test('export-db selects ecosystems by name, and an unknown one is a usage error', async () => {
   const { open, target } = await bench()
   expect(exportDb(open(), target, ['npm', 'npm']).written).toEqual(BOTH('npm'))
   expect(() => exportDb(open(), target, ['Npm'])).toThrow(
@@ -102,7 +102,7 @@ test('some ecosystems are chosen by name; one that is not there is a wrong usage
   )
 })
 
-test('a name that would lead out of the folder is left out', async () => {
+test('export-db skips a name that would lead out of the folder', async () => {
   const odd = { C: record('C', '2026-05-01', ['..', 'x'], ['a/b', 'x'], ['ok', 'x']) }
   const { open, target } = await bench(odd)
   expect(exportDb(open(), target, [])).toEqual({
@@ -111,7 +111,7 @@ test('a name that would lead out of the folder is left out', async () => {
   })
 })
 
-test('a damaged archive is not exported, and what was there stays', async () => {
+test('export-db does not write a damaged archive, and keeps the earlier file', async () => {
   const { open, target } = await bench()
   exportDb(open(), target, [])
   const views = open()
@@ -123,7 +123,7 @@ test('a damaged archive is not exported, and what was there stays', async () => 
   expect(filesIn(join(target, 'osv-scalibr/npm'))).toEqual([])
 })
 
-test('a folder that cannot be written is named', async () => {
+test('export-db names a folder that cannot be written', async () => {
   const { open, target } = await bench()
   const file = join(target, 'file')
   writeFileSync(file, '')
@@ -133,24 +133,27 @@ test('a folder that cannot be written is named', async () => {
 test.each([
   ['osv-scanner', ''],
   ['osv-scalibr', 'npm'],
-])('a link below the folder is refused and nothing is written through it: %s/%s', async (...to) => {
-  const { open, target } = await bench()
-  const elsewhere = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
-  folders.push(elsewhere)
-  writeFileSync(join(elsewhere, 'all.zip'), 'precious')
-  const [layout, name] = to
-  if (name !== '') mkdirSync(join(target, layout))
-  const link = join(target, layout, name)
-  symlinkSync(elsewhere, link)
-  expect(() => exportDb(open(), target, [])).toThrow('is a symbolic link: remove it')
-  expect(readFileSync(join(elsewhere, 'all.zip'), 'utf8')).toBe('precious')
-  expect(filesIn(elsewhere)).toEqual(['all.zip'])
-  expect(existsSync(join(target, 'osv-scanner', 'Debian'))).toBe(false)
-  unlinkSync(link)
-  expect(exportDb(open(), target, []).written).toHaveLength(6)
-})
+])(
+  'export-db refuses a link below the folder and writes nothing through it: %s/%s',
+  async (...to) => {
+    const { open, target } = await bench()
+    const elsewhere = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
+    folders.push(elsewhere)
+    writeFileSync(join(elsewhere, 'all.zip'), 'precious')
+    const [layout, name] = to
+    if (name !== '') mkdirSync(join(target, layout))
+    const link = join(target, layout, name)
+    symlinkSync(elsewhere, link)
+    expect(() => exportDb(open(), target, [])).toThrow('is a symbolic link: remove it')
+    expect(readFileSync(join(elsewhere, 'all.zip'), 'utf8')).toBe('precious')
+    expect(filesIn(elsewhere)).toEqual(['all.zip'])
+    expect(existsSync(join(target, 'osv-scanner', 'Debian'))).toBe(false)
+    unlinkSync(link)
+    expect(exportDb(open(), target, []).written).toHaveLength(6)
+  },
+)
 
-test('a folder that is itself reached by a link is the one that was named', async () => {
+test('export-db accepts a folder that is reached by a link', async () => {
   const { open, target } = await bench()
   const link = `${target}-link`
   symlinkSync(target, link)

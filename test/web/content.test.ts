@@ -169,8 +169,8 @@ function faultsOf(html: string): string[] {
 /** The doctype is the only markup that is not an element. */
 const bodyOf = (html: string): string => html.replace('<!doctype html>', '')
 
-describe('text of upstream', () => {
-  test('is inert on every page, whatever it contains', async () => {
+describe('text of upstream on a page', () => {
+  test('is escaped on every page, whatever it contains', async () => {
     const paths = [
       ...PAGES.flatMap(({ path, type }) => (type === undefined ? [path] : [])),
       of('changes', { since: '2026-06-30' }),
@@ -198,14 +198,14 @@ describe('text of upstream', () => {
     }
   })
 
-  test('is recognized as markup by this test', () => {
+  test('is detected by this test when it is not escaped', () => {
     expect(faultsOf('<p>a</p>')).toEqual([])
     for (const html of ['<p>', '<p></b>', 'a < b', '<img>', '<p onclick="x">a</p>'])
       expect(faultsOf(html)).not.toEqual([])
   })
 })
 
-describe('a record', () => {
+describe('the page of a record', () => {
   test('shows summary, fixes, references, other ids, views and its history', async () => {
     const { html } = await page(of('record', { id: 'CVE-2026-1' }), NO_KEY)
     for (const text of [
@@ -224,7 +224,7 @@ describe('a record', () => {
     expect(html).toMatch(/changed<[\s\S]*2026-07-01 00:00 UTC/)
   })
 
-  test('that was removed, is unknown or is not named says so', async () => {
+  test('says when the record was removed, is unknown or is not named', async () => {
     const removed = await page(of('record', { id: 'OLD-1' }))
     expect([removed.status, removed.html.includes('upstream does not list it any more')]).toEqual([
       404,
@@ -242,7 +242,7 @@ describe('a record', () => {
   })
 })
 
-describe('a search', () => {
+describe('the page of a search', () => {
   test('finds records by id, by its beginning, in any case, and by another id', async () => {
     for (const q of [
       'CVE-2026-1',
@@ -260,7 +260,7 @@ describe('a search', () => {
   })
 })
 
-describe('ecosystems', () => {
+describe('the pages of ecosystems', () => {
   test('lead to packages and records', async () => {
     expect((await page('ecosystems')).html).toContain('href="/-/ui/packages?ecosystem=Debian"')
     const packages = await page(of('packages', { ecosystem: 'Debian', prefix: 'open' }))
@@ -271,11 +271,11 @@ describe('ecosystems', () => {
   })
 })
 
-describe('changes', () => {
+describe('the pages of changes', () => {
   const atom = async (query = ''): Promise<string> =>
     (await page(`changes.atom${query}`, NO_KEY)).html
 
-  test('are listed by snapshot, and each snapshot leads to its names', async () => {
+  test('list snapshots, and each snapshot has a link to its names', async () => {
     const { html } = await page('changes', NO_KEY)
     expect(html).toContain('first snapshot of this source')
     const [, entry = ''] = /href="\/-\/ui\/(changes\?entry=\d+)">\s*<bdi>3 added/.exec(html) ?? []
@@ -286,7 +286,7 @@ describe('changes', () => {
     expect((await page('changes?entry=999', NO_KEY)).status).toBe(404)
   })
 
-  test('since a date or a snapshot are folded, and a time before the log is not called unchanged', async () => {
+  test('list net changes since a date or a snapshot, and say when the log does not reach back', async () => {
     const since = await page(of('changes', { since: '2026-06-30T12:00', source: 'osv' }), NO_KEY)
     expect([since.status, since.html.includes('record?id=BAD-1')]).toEqual([200, true])
     const snapshot = /changes\?source=osv&amp;since=([0-9a-f]{64})/.exec(
@@ -301,7 +301,7 @@ describe('changes', () => {
     expect((await page('changes?since=yesterday')).status).toBe(400)
   })
 
-  test('of private sources take a key, in the page and in both feeds', async () => {
+  test('require a key for private sources, also in both feeds', async () => {
     for (const path of ['changes', 'changes.atom', 'changes.json']) {
       const { status } = await page(`${path}?source=catalog`, NO_KEY)
       expect([path, status, (await page(`${path}?source=catalog`)).status]).toEqual([
@@ -312,7 +312,7 @@ describe('changes', () => {
     }
   })
 
-  test('are an Atom feed and a JSON Feed of the same entries with stable ids', async () => {
+  test('have an Atom feed and a JSON Feed of the same entries with stable ids', async () => {
     const text = await atom()
     expect(text.startsWith('<?xml version="1.0" encoding="utf-8"?>\n<feed ')).toBe(true)
     const inside = text.slice(text.indexOf('<feed')).replace(/<link[^>]*\/>|<category[^>]*\/>/g, '')
@@ -331,8 +331,8 @@ describe('changes', () => {
   })
 })
 
-describe('runs', () => {
-  test('are filtered and paged', async () => {
+describe('the pages of runs', () => {
+  test('have filters and pages', async () => {
     const first = await page(of('runs', { source: 'osv' }))
     const [, next = ''] = /rel="next" href="\/-\/ui\/([^"]*)"/.exec(first.html) ?? []
     expect(next).toMatch(/^runs\?source=osv&amp;before=\d+$/)
@@ -343,7 +343,7 @@ describe('runs', () => {
     expect((await page(of('runs', { state: 'odd' }))).status).toBe(400)
   })
 
-  test('that wait for a decision show the difference and both commands', async () => {
+  test('show the difference and both commands of a run that waits for a decision', async () => {
     const { html } = await page(of('run', { id: String(run.quarantined) }))
     for (const command of ['approve', 'reject'])
       expect(html).toContain(`patchmirror ${command} ${run.quarantined}<`)
@@ -375,8 +375,8 @@ describe('a quarantined run', () => {
   })
 })
 
-describe('webhooks', () => {
-  test('are listed with their state and why they were given up, page by page', async () => {
+describe('the pages of webhooks', () => {
+  test('list deliveries with their state and the reason of failure, page by page', async () => {
     const first = await page('webhooks')
     const [, next = ''] = /rel="next" href="\/-\/ui\/([^"]*)"/.exec(first.html) ?? []
     const second = await page(next.replaceAll('&amp;', '&'))
@@ -388,8 +388,8 @@ describe('webhooks', () => {
   })
 })
 
-describe('the overview', () => {
-  test('shows what is wrong first, with the commands', async () => {
+describe('the overview page', () => {
+  test('shows faults first, with the commands to use', async () => {
     const { html } = await page('', NO_KEY)
     const [problem, sources] = [
       html.indexOf('a change waits for your decision'),

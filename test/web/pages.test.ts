@@ -29,8 +29,8 @@ afterAll(closeAll)
 const page = (path: string, headers: Record<string, string> = NO_KEY, method = 'GET') =>
   served.get(path, { accept: BROWSER, ...headers }, method)
 
-describe('the root', () => {
-  test('is a page for browsers, and the same JSON as before for programs', async () => {
+describe('the root path', () => {
+  test('is a page for browsers, and JSON for programs', async () => {
     const html = await page('/')
     expect(html.status).toBe(200)
     expect(html.headers['content-type']).toBe('text/html; charset=utf-8')
@@ -51,8 +51,8 @@ describe('the root', () => {
   })
 })
 
-describe('every page', () => {
-  test('answers a client with a key, and only open ones answer a client without', async () => {
+describe('each page for people', () => {
+  test('answers a client with a key, and a client without one only if it is public', async () => {
     for (const { path, access } of PAGES) {
       const [open, keyed] = [await page(`/-/ui/${path}`), await page(`/-/ui/${path}`, KEY)]
       expect([path, open.status]).toEqual([path, access === 'key' ? 401 : open.status])
@@ -92,7 +92,7 @@ describe('every page', () => {
     expect(reply.headers['content-type']).toMatch(/^text\/html/)
   })
 
-  test('names its stylesheet by digest, and that may be cached for ever', async () => {
+  test('names its stylesheet by digest, and the stylesheet may be cached for ever', async () => {
     const [, href = ''] =
       /rel="stylesheet" href="([^"]+)"/.exec((await page('/')).body.toString()) ?? []
     expect(href).toMatch(/^\/-\/ui\/style-[\da-f]{16}\.css$/)
@@ -102,8 +102,8 @@ describe('every page', () => {
   })
 })
 
-describe('what is not known', () => {
-  test('is said: without views there is no index, and no list that looks empty', async () => {
+describe('a page about data that is not known', () => {
+  test('says so: without views there is no index, and no list that looks empty', async () => {
     for (const path of [
       'ecosystems',
       'search?q=openssl',
@@ -118,8 +118,8 @@ describe('what is not known', () => {
   })
 })
 
-describe('behind a path prefix', () => {
-  test('links and the stylesheet are below it', async () => {
+describe('pages behind a path prefix', () => {
+  test('have their links and the stylesheet below it', async () => {
     const other = await serve((store) => store.publishFeeds(FEEDS), {
       env: { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://example.com/tools/mirror' },
       people: (config) => createWeb({ config, version: '9.9.9' }),
@@ -132,10 +132,10 @@ describe('behind a path prefix', () => {
   })
 })
 
-describe('a parameter', () => {
+describe('a parameter of a page', () => {
   const query = new URLSearchParams({ n: '12', bad: '1x', long: 'x'.repeat(2000), kind: 'sync' })
 
-  test('that is not understood is refused, and one that is missing is none', () => {
+  test('that is malformed is refused, and a missing one is not', () => {
     expect([numberOf(query, 'n'), numberOf(query, 'none')]).toEqual([12, null])
     expect(choiceOf(query, 'kind', ['sync', 'refresh'])).toBe('sync')
     expect(choiceOf(query, 'none', ['sync'])).toBe('')

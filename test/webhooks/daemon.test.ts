@@ -32,8 +32,8 @@ interface StatusPage {
   webhooks: Record<string, unknown>
 }
 
-describe('the daemon', () => {
-  test('receives on the main listener and says so at start, in status and in metrics', async () => {
+describe('a daemon that receives webhooks', () => {
+  test('receives on the main listener, and reports that at start, in status and in metrics', async () => {
     const { port, dir, lines } = await startDaemon()
     expect(lines.join('')).toContain(`webhooks are received at http://127.0.0.1:${port}/-/webhooks`)
     expect((await deliver(port)).status).toBe(202)
@@ -61,7 +61,7 @@ describe('the daemon', () => {
     )
   })
 
-  test('answers 503 while it shuts down, knows after a restart when the last delivery came, and takes no GET for a refusal', async () => {
+  test('answers 503 while it shuts down, and knows the time of the last delivery after a restart', async () => {
     const dir = scratch()
     const first = await startDaemon({}, dir)
     const empty = JSON.parse(await get(first.port, '/-/status')) as StatusPage
@@ -90,7 +90,7 @@ describe('the daemon', () => {
     })
   })
 
-  test('without a secret answers 503 and says so at start; the first secret takes effect without a restart, for followers too', async () => {
+  test('answers 503 without a secret, and uses the first secret without a restart', async () => {
     const { port, dir, lines } = await startDaemon({
       PATCHMIRROR_WEBHOOKS_SECRETS: '',
       PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
@@ -116,7 +116,7 @@ describe('the daemon', () => {
     expect(text).toContain(`"type":"${EVENT.type}"`)
   })
 
-  test('takes a delivery on a connection that read a record before, goes on there, and answers 404 beside an endpoint', async () => {
+  test('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)
     store.publishOsv({ one: '{"id":"one"}' })
@@ -146,7 +146,7 @@ describe('the daemon', () => {
     expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
   })
 
-  test('has a listener of its own where the settings say so, and there is nothing else on it', async () => {
+  test('has a separate listener when webhooks.port is set, with no other path on it', async () => {
     const { port, lines } = await startDaemon({
       PATCHMIRROR_WEBHOOKS_PORT: '0',
       PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks',
@@ -187,8 +187,8 @@ describe('the daemon', () => {
   })
 })
 
-describe('patchmirror', () => {
-  test('refuses to serve with a weak secret or a malformed file of secrets, exit 2', async () => {
+describe('patchmirror with stored webhooks', () => {
+  test('exits 2 for a weak secret or a malformed file of secrets', async () => {
     const dir = scratch()
     const env = {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
@@ -207,7 +207,7 @@ describe('patchmirror', () => {
   })
 
   test.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
-    'serves on with a damaged webhooks.db, %s: deliveries are 503, pages are not',
+    'continues to serve with a webhooks.db that is damaged %s: deliveries are 503, pages are not',
     async (when) => {
       const dir = scratch()
       const store = openFilledStore(dir)
@@ -232,7 +232,7 @@ describe('patchmirror', () => {
     },
   )
 
-  test('status tells of the sources when the file of deliveries is damaged', async () => {
+  test('reports the sources in status when webhooks.db is damaged', async () => {
     const dir = scratch()
     const store = openFilledStore(dir)
     store.publishOsv({ one: '{"id":"one"}' })
@@ -246,7 +246,7 @@ describe('patchmirror', () => {
   })
 })
 
-test('killed between commit and answer it has the delivery once, and the next one is known', async () => {
+test('a daemon that is killed between commit and answer has the delivery once, and recognizes its retry', async () => {
   const dir = scratch()
   const file = fileURLToPath(new URL('./killed-child.ts', import.meta.url))
   const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -262,7 +262,7 @@ test('killed between commit and answer it has the delivery once, and the next on
   db.close()
 })
 
-test('secrets, signatures and bodies are in no log, answer, page or dump after hundreds of mixed requests', async () => {
+test('no secret, signature or body is in a log, answer, page or dump after many mixed requests', async () => {
   const { agent, port, lines } = await startDaemon({
     PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
   })

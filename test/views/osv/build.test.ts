@@ -38,7 +38,7 @@ const RECORDS = {
   none: '{"id":"none","modified":"2020-01-01"}',
 }
 
-test('the views are osv.dev’s layout: folders by ecosystem, upstream’s bytes, and derived ones beside them', async () => {
+test('the views have osv.dev’s layout: folders by ecosystem with upstream’s and derived records', async () => {
   const bench = openBench()
   const { archive } = bench.store.publishOsv(RECORDS)
   const made = await bench.make()
@@ -80,7 +80,7 @@ test('the views are osv.dev’s layout: folders by ecosystem, upstream’s bytes
   expect(readFileSync(join(views.folder, whole?.file ?? '')).equals(archive)).toBe(true)
 })
 
-test('lists of stamps are newest first by the instant, then by id; what cannot be read comes last', async () => {
+test('the lists of dates are sorted newest first, then by id, and unreadable dates come last', async () => {
   const bench = openBench()
   bench.store.publishOsv({ ...RECORDS, 'ROOT-A2': RECORDS['ROOT-A'] })
   bench.store.damage("UPDATE osv_record SET modified = 'whenever'")
@@ -104,7 +104,7 @@ test('lists of stamps are newest first by the instant, then by id; what cannot b
   ])
 })
 
-test('a record is found by view and by id, a package by ecosystem and name', async () => {
+test('the views find a record by view and id, and a package by ecosystem and name', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
@@ -145,7 +145,7 @@ const sorted = (assets: Record<string, string>): string[] =>
     .sort()
 
 test.each(LONG ? [1, 2] : [1])(
-  'going on from the last generation gives what a rebuild gives: history %i',
+  'an incremental build gives the same views as a full build: history %i',
   async (seed) => {
     const bench = openBench()
     for (const [at, records] of history(seed, 4).entries()) {
@@ -160,7 +160,7 @@ test.each(LONG ? [1, 2] : [1])(
   },
 )
 
-test('only what changed is looked at, what did not is the same file, and two generations are kept', async () => {
+test('an incremental build reads changed records only, reuses files, and keeps two generations', async () => {
   const bench = openBench()
   const names: string[] = []
   for (const [at, tag] of ['one', 'two', 'three'].entries()) {
@@ -177,7 +177,7 @@ test('only what changed is looked at, what did not is the same file, and two gen
   expect(await bench.make()).toBeNull()
 })
 
-test('another setting makes another generation', async () => {
+test('another setting causes a new generation of views', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
@@ -219,7 +219,7 @@ function flip(path: string): void {
 const TELLING = ['an archive with another byte', 'a list that is gone', 'a database that is none']
 
 test.each(telling(DAMAGE, ...TELLING, 'a database that is gone'))(
-  'nothing is built on %s',
+  'a build does not reuse a generation with %s',
   async (_, damage) => {
     const bench = openBench()
     bench.store.publishOsv(RECORDS)
@@ -236,7 +236,7 @@ test.each(telling(DAMAGE, ...TELLING, 'a database that is gone'))(
   },
 )
 
-test('bytes that are not what they were are never shown', async () => {
+test('damaged bytes of a view are never served', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
@@ -250,7 +250,7 @@ test('bytes that are not what they were are never shown', async () => {
   expect(() => views.readViewRecord('Debian', 'ROOT-A')).toThrow(/damaged/)
 })
 
-test('a folder that a killed process left is removed, one that was finished is taken', async () => {
+test('a build removes the unfinished folder of a killed process, and uses a finished one', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
@@ -265,7 +265,7 @@ test('a folder that a killed process left is removed, one that was finished is t
   expect(generationDir(bench.dir, 'x')).toContain('views')
 })
 
-test('one makes them at a time', async () => {
+test('only one process builds views at a time', async () => {
   const bench: ViewsBench = openBench()
   bench.store.publishOsv(RECORDS)
   const lock = acquireLock(bench.dir, 'views')
@@ -274,7 +274,7 @@ test('one makes them at a time', async () => {
   expect(await bench.make()).not.toBeNull()
 })
 
-test('before the first snapshot there is nothing to make; an empty feed has empty lists', async () => {
+test('a build before the first snapshot makes nothing, and an empty feed has empty lists', async () => {
   const bench = openBench()
   expect(await bench.make()).toBeNull()
   bench.store.publishOsv({})

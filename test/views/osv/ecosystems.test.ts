@@ -28,7 +28,7 @@ test.each<[string, ...string[]]>([
   ['Root:Maven', 'Maven'],
   ['Root:Maven:https://repo.example.com', 'Maven:https://repo.example.com'],
   ['Other Vendor:Rocky Linux:9', 'Rocky Linux:9'],
-])('the vendor’s prefix of %s leaves %s', (ecosystem, ...expected) => {
+])('the ecosystem %s without the vendor’s prefix is %s', (ecosystem, ...expected) => {
   const [prefix, base] = ecosystem.split(':')
   expect(stripPrefix(ecosystem, VENDORS)).toEqual({ prefix, base, ecosystems: expected })
 })
@@ -50,7 +50,7 @@ test.each([
   'Docker Hardened Images:Alpine:3.24', // of a vendor that the settings do not name
   'TuxCare:npm',
   'root:npm',
-])('%j has no vendor’s prefix', (ecosystem) => {
+])('the ecosystem %j has no vendor’s prefix', (ecosystem) => {
   expect(stripPrefix(ecosystem, VENDORS)).toBeNull()
 })
 
@@ -65,7 +65,7 @@ test.each([
   ['2026-05-01T00:00:00.1234567891Z', '2026-05-01T00:00:00.123456789Z'],
   ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00Z'],
   ['2026-12-31T23:59:60Z', '2027-01-01T00:00:00Z'],
-])('the stamp %s is shown as %s', (stamp, expected) => {
+])('the date %s is written as %s', (stamp, expected) => {
   expect(stampOf(instantOf(stamp))).toBe(expected)
 })
 
@@ -77,7 +77,7 @@ test.each(['', 'soon', '2026-13-01', '2026-02-30', '26-05-01', '2026-05-01T25:00
   },
 )
 
-test('instants sort as text, whatever the stamps look like', () => {
+test('normalized dates sort as text, whatever form they had', () => {
   const stamps = ['2026-05-01T00:00:00.1Z', '2026-05-01', '2026-04-30T23:00:00-02:00', '2025-01-01']
   const sorted = stamps.map(instantOf).sort().map(stampOf)
   expect(sorted).toEqual([

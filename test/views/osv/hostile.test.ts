@@ -16,7 +16,7 @@ afterEach(() => {
   closeBenches()
 })
 
-test('records of lone surrogates, malformed names and wild forms end no build, and are counted', async () => {
+test('a build counts records with lone surrogates and malformed names, and does not fail', async () => {
   const bench = openBench()
   bench.store.publishOsv({
     one: record('one', '', ['\ud800', 'p'], ['\ud801', 'p'], ['\ud800:npm', '\udc00']),
@@ -37,7 +37,7 @@ test('records of lone surrogates, malformed names and wild forms end no build, a
   ])
 })
 
-test('folders are chosen by what they are called, whatever the order and the number of names', () => {
+test('the folders of too many ecosystems are chosen by name, whatever their order', () => {
   const names = Array.from({ length: 50 }, (_, i) => `x${String((i * 7) % 50).padStart(2, '0')}`)
   const choose = (all: string[], most: number): string[] | null => {
     const choice = createFolderChoice(most)
@@ -51,7 +51,7 @@ test('folders are chosen by what they are called, whatever the order and the num
   expect(choose(names, 51)).toBeNull()
 })
 
-test('of too many ecosystems some have folders, the same whether they came at once or one by one', async () => {
+test('the chosen folders of too many ecosystems are the same by a full and by incremental builds', async () => {
   const bench = openBench()
   const build = async (before: string | null): Promise<string> => {
     const dir = mkdtempSync(join(tmpdir(), 'patchmirror-made-'))

@@ -15,7 +15,7 @@ const VENDORS = new Set(['Root', 'Other', 'Ro\u00f6t'])
 const look = (text: string | Buffer, vendors: ReadonlySet<string> = VENDORS) =>
   analyse(Buffer.from(text), '2026-01-01', vendors)
 
-test('a vendor’s record lies in the vendor’s folder as it is, and derived in those of the ecosystems', () => {
+test('a vendor’s record is in the vendor’s folder unchanged, and derived in the folders of its ecosystems', () => {
   const text = record(
     'R',
     '2026-05-01T00:00:00Z',
@@ -35,7 +35,7 @@ test('a vendor’s record lies in the vendor’s folder as it is, and derived in
   expect(derived?.content.toString()).toBe(expected)
 })
 
-test('a record that names an ecosystem with and without the prefix lies there once, derived', () => {
+test('a record that names an ecosystem with and without the prefix is there once, derived', () => {
   const text = record(
     'R',
     '2026-05-01',
@@ -48,7 +48,7 @@ test('a record that names an ecosystem with and without the prefix lies there on
   expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['plain', '@rootio/plain'] })
 })
 
-test('without derived views everything lies where it says, in upstream’s bytes', () => {
+test('without derived views each record is in the folders that it names, in upstream’s bytes', () => {
   const text = record('R', '2026-05-01', ['npm', 'plain'], ['Root:npm', '@rootio/plain'])
   expect(look(text, new Set())).toMatchObject({ derived: null })
   expect(told(look(text, new Set()).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
@@ -60,7 +60,7 @@ test('names of PyPI are looked up in one spelling', () => {
   expect(told(look(text).folders)).toEqual({ Root: ['zope-interface'], Go: ['A_b'] })
 })
 
-test('ranges of commits put a record into GIT as well', () => {
+test('a record with ranges of commits is in the folder GIT as well', () => {
   const range = '"ranges":[{"type":"GIT","repo":"https://example.com/r"}]'
   expect(told(look(`{"affected":[{${range}}]}`).folders)).toEqual({ GIT: [] })
   const both = `{"affected":[{"package":{"ecosystem":"Go","name":"x"},${range}}]}`
@@ -90,7 +90,7 @@ test.each([
   '',
   '{"affected":[',
   '<html>',
-])('%.80s names no ecosystem, and breaks nothing', (text) => {
+])('the record %.80s names no ecosystem, and causes no fault', (text) => {
   expect(told(look(text).folders)).toEqual({ '[EMPTY]': [] })
   expect(look(text)).toMatchObject({ derived: null, instant: '2026-01-01T00:00:00.000000000' })
 })
@@ -120,7 +120,7 @@ test('a record that is nested too deeply to be serialized names no ecosystem', (
   expect(() => look(`{${broken}"affected":[${named}]}`)).not.toThrow()
 })
 
-test('where folders are chosen, a record lies in those, or in [EMPTY], upstream’s bytes somewhere', () => {
+test('a record is in the chosen folders or in [EMPTY], with upstream’s bytes in one of them', () => {
   const of = (names: string[], ...allowed: string[]) => {
     const text = record('R', '', ...names.map((name): [string, string] => [name, 'p']))
     const isFolder = (name: string): boolean => allowed.includes(name)
@@ -134,17 +134,17 @@ test('where folders are chosen, a record lies in those, or in [EMPTY], upstream�
   expect(of(['Other:npm'], 'Other')).toEqual([['Other'], null, true])
 })
 
-test('a package without a name that is text is in the folder, and never found by name', () => {
+test('a package whose name is not text is in the folder, and never found by name', () => {
   expect(told(look('{"affected":[{"package":{"ecosystem":"npm"}}]}').folders)).toEqual({ npm: [] })
 })
 
-test('the record’s own stamp counts, the index’s where that is none', () => {
+test('the date of a record is its own, or else that of the index', () => {
   expect(look(record('R', '2026-05-01')).instant).toBe('2026-05-01T00:00:00.000000000')
   expect(look(record('R', 'soon')).instant).toBe('2026-01-01T00:00:00.000000000')
   expect(analyse(Buffer.from('{}'), 'never', VENDORS).instant).toBe('')
 })
 
-test('a mark of UTF-8 at the start is passed over', () => {
+test('a byte order mark at the start of a record is ignored', () => {
   const text = record('R', '2026-05-01', ['Root:npm', 'x'])
   const marked = look(Buffer.concat([Buffer.from('\ufeff'), Buffer.from(text)]))
   expect(marked.derived?.content.toString()).toBe(
@@ -152,7 +152,7 @@ test('a mark of UTF-8 at the start is passed over', () => {
   )
 })
 
-test('of a name that stands twice the last counts, in the derived text as for a parser', () => {
+test('the last of two members with one name counts, in the derived text as for a parser', () => {
   const twice =
     '{"affected":[{"package":{"ecosystem":"Go"}}],"affected":[{"package":{"ecosystem":"Go","ecosystem":"Root:npm","name":"x"}}]}'
   const content = look(twice).derived?.content.toString() ?? ''
@@ -161,7 +161,7 @@ test('of a name that stands twice the last counts, in the derived text as for a 
   expect(JSON.parse(content)).toEqual({ affected: [{ package: named }] })
 })
 
-test('an LTS release of Ubuntu stands twice, each time with all that is said of it', () => {
+test('an LTS release of Ubuntu is in a derived record twice, each time complete', () => {
   const one = (ecosystem: string, purl = '') =>
     `{"package":{"name":"c","ecosystem":"${ecosystem}"${purl}}, "ranges": [],"x":"\\u00e9é"}`
   const text = `{"affected": [${one('Root:Ubuntu:22.04')} ,${one('Root:Ubuntu:23.10')}]}`
@@ -180,7 +180,7 @@ test.each<[string, unknown, string?]>([
   ['no package URL', 'c', 'pkg:deb/debian/c'],
   ['no text', 5, 'pkg:deb/debian/c'],
   ['nothing', null, 'pkg:deb/debian/c'],
-])('a package URL that names %s', (_, purl, own) => {
+])('a derived record has the package URL of its package for one that names %s', (_, purl, own) => {
   const expected = own ?? purl
   const text = JSON.stringify({
     affected: [{ package: { ecosystem: 'Root:Debian:12', purl, name: 'c' } }],
@@ -209,7 +209,7 @@ test('in a derived record every package has a package URL where its ecosystem ha
   ])
 })
 
-test('a derived range keeps what is known where an upper bound cannot be read', () => {
+test('a derived range keeps its readable events when an upper bound cannot be read', () => {
   const ranges = [
     { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }] },
     {
@@ -271,7 +271,7 @@ test('the derived text is the record with other packages and nothing else, howev
   }
 })
 
-test.skipIf(!existsSync(REAL))('real records lie in the folders of their ecosystems', async () => {
+test.skipIf(!existsSync(REAL))('real records are in the folders of their ecosystems', async () => {
   const archive = await openArchive(REAL, { maxMemberBytes: 1 << 24 })
   const counts = new Map<string, number>()
   await archive.readMembers(

@@ -29,7 +29,7 @@ test.each([
   'cpe:/a:x',
   'pkg:npm/%E0%A4%A',
   'pkg:npm/@1',
-])('%j is no package', (purl) => {
+])('the identifier %j is no package', (purl) => {
   expect(packageId(purl)).toBeNull()
 })
 
@@ -44,11 +44,11 @@ test.each([
   '{"@context":5}',
   '{"@context":"https://example.com"}',
   '{"bomFormat":"CycloneDX"}',
-])('%j is no OpenVEX', (text) => {
+])('the document %j is no OpenVEX', (text) => {
   expect(readOpenVex(Buffer.from(text))).toBeNull()
 })
 
-test('packages are those that statements name as products, whichever way', () => {
+test('the packages of an OpenVEX document are the products of its statements, in any form', () => {
   const read = readOpenVex(
     document({
       statements: [
@@ -76,7 +76,7 @@ const statement = (name: string, status: string, timestamp?: string, purl = 'pkg
   ...(timestamp === undefined ? {} : { timestamp }),
 })
 
-test('of several documents the newest statement stands last, and what is said twice stands once', () => {
+test('the merged statements of several documents end with the newest, without duplicates', () => {
   const one = document({
     ...{ author: 'B', timestamp: '2026-03-01T00:00:00Z' },
     statements: [
@@ -112,7 +112,7 @@ test('of several documents the newest statement stands last, and what is said tw
   expect(mergeOpenVex(documents, 'pkg:npm/a').equals(merged)).toBe(true)
 })
 
-test('the form of before 0.2 is written as 0.2', () => {
+test('a document in the form before OpenVEX 0.2 is written as 0.2', () => {
   const read = readOpenVex(
     document({
       statements: [
@@ -138,7 +138,7 @@ test('the form of before 0.2 is written as 0.2', () => {
   expect([...(read?.packages ?? [])]).toEqual(['pkg:oci/alpine'])
 })
 
-test.skipIf(!existsSync(REAL))('real documents are read, and others are passed over', () => {
+test.skipIf(!existsSync(REAL))('real OpenVEX documents are read, and others are ignored', () => {
   const files = readdirSync(REAL).filter((name) => !name.startsWith('vexhub'))
   const read = files.map((name) => [name, readOpenVex(readFileSync(REAL + name))] as const)
   const passed = read.filter(([, document]) => document === null).map(([name]) => name)

@@ -62,8 +62,8 @@ const http = ({ headers, body }: Delivery, eol = '\r\n'): string =>
     body,
   ].join(eol)
 
-describe('the doctor', () => {
-  test('accepts a sound delivery, however it was captured, and says which secret and form it is', () => {
+describe('the doctor of webhooks', () => {
+  test('accepts a valid delivery in any capture format, and names its secret and form', () => {
     const delivery = signed()
     const json = { headers: delivery.headers, bodyBase64: Buffer.from(BODY).toString('base64') }
     const raw = { rawHeaders: Object.entries(delivery.headers).flat(), body: BODY }
@@ -84,7 +84,7 @@ describe('the doctor', () => {
     }
   })
 
-  test('judges v1a signatures by public keys, and says when what is held cannot judge what was sent', () => {
+  test('verifies v1a signatures by public keys, and says when the stored keys cannot verify a form', () => {
     const { privateKey, whpk } = keyPair()
     const headers = signedByPair(privateKey, { id: 'msg_1', timestamp: NOW / 1000, body: BODY })
     const found = judge({ headers, body: BODY }, [SECRET, whpk])
@@ -103,7 +103,7 @@ describe('the doctor', () => {
     expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
   })
 
-  test('says when the form is sound but another one is pinned, or junk stands beside it', () => {
+  test('says when a valid form is not the pinned one, or has malformed signatures beside it', () => {
     const pinned = judge(signed(), [SECRET], NOW, 'vendor')
     expect(pinned.problems.join()).toContain('webhooks.dialect pins (vendor)')
     const delivery = signed()
@@ -120,7 +120,7 @@ describe('the doctor', () => {
     [{ notBefore: null, notAfter: NOW - 1 }, 'refused'],
     [{ notBefore: NOW + 1, notAfter: null }, 'refused'],
     [{ notBefore: NOW, notAfter: NOW }, 'accepted'],
-  ])('knows that a secret counts at its time alone: %j', (dates, verdict) => {
+  ])('uses a secret only in its period of validity: %j', (dates, verdict) => {
     const found = judge(signed(), [SECRET], NOW, 'any', dates)
     expect([found.verdict, found.problems.join()]).toEqual([
       verdict,
@@ -130,7 +130,7 @@ describe('the doctor', () => {
     ])
   })
 
-  test('reads a body that came in chunks', () => {
+  test('reads a body that was sent in chunks', () => {
     const delivery = signed()
     const bytes = Buffer.from(BODY)
     const head = http({
@@ -173,7 +173,7 @@ describe('the doctor', () => {
         `v1,${createHmac('sha256', SECRET.slice(6)).update(content).digest('base64')}`,
       false,
     ],
-  ])('knows the form %s', (_name, mac, usual) => {
+  ])('recognizes the form %s', (_name, mac, usual) => {
     const { match, verdict } = judge(signed({ mac }))
     expect(match).toMatchObject({ usual, body: 'as captured' })
     expect(verdict).toBe(usual ? 'accepted' : 'refused')
@@ -186,7 +186,7 @@ describe('the doctor', () => {
     ['slashes escaped', BODY.replace(/\//g, '\\/')],
     ['outside ASCII escaped', BODY.replace('ü', '\\u00fc')],
     ['with a line end', `${JSON.stringify(JSON.parse(BODY), null, 2)}\n`],
-  ])('finds that the body was serialized again: it was signed %s', (name, original) => {
+  ])('detects that the body was serialized again: it was signed %s', (name, original) => {
     const changed = original === BODY ? JSON.stringify(JSON.parse(BODY), null, 4) : BODY
     const found = judge({ ...signed({ body: original }), body: changed })
     expect(found.verdict).toBe('refused')
@@ -194,13 +194,13 @@ describe('the doctor', () => {
     expect(found.problems.join()).toContain('Pass the raw bytes on')
   })
 
-  test('finds that line ends were converted, in either direction', () => {
+  test('detects converted line ends, in either direction', () => {
     const [lf, crlf] = ['{\n"id": 1.0\n}', '{\r\n"id": 1.0\r\n}']
     expect(judge({ ...signed({ body: lf }), body: crlf }).match?.body).toContain('with LF')
     expect(judge({ ...signed({ body: crlf }), body: lf }).match?.body).toContain('with CRLF')
   })
 
-  test('finds a line end that was added or taken away, and says what Content-Length says', () => {
+  test('detects an added or removed line end, and compares Content-Length', () => {
     const trimmed = judge({ ...signed({ body: `${BODY}\n` }), body: BODY })
     expect(trimmed.match?.body).toBe('with a line end after it')
     const headers = { ...signed().headers, 'content-length': String(Buffer.byteLength(BODY)) }
@@ -209,7 +209,7 @@ describe('the doctor', () => {
     expect(longer.problems.join()).toContain('Content-Length')
   })
 
-  test('finds a clock that is off, and does not blame the secret alone for a changed header', () => {
+  test('detects a wrong clock, and does not suspect the secret alone for a changed header', () => {
     const late = judge(signed({ time: String(NOW / 1000 - 301) }))
     expect(late).toMatchObject({ verdict: 'refused', ageSeconds: 301, match: { usual: true } })
     expect(late.problems.join()).toContain('301 s old')
@@ -240,7 +240,7 @@ describe('the doctor', () => {
     expect(found.verdict).toBe('refused')
   })
 
-  test('takes a body that was signed as it is sent, compressed or not, and names the header where it does not fit', () => {
+  test('accepts a body that was signed as sent, compressed or not, and names a contradicting header', () => {
     const delivery = signed()
     const headers = { ...delivery.headers, 'content-encoding': 'gzip' }
     expect(judge({ headers, body: BODY }).verdict).toBe('accepted')
@@ -248,7 +248,7 @@ describe('the doctor', () => {
     expect([verdict, problems.join()]).toEqual(['refused', expect.stringContaining('come uncompressed')]) // prettier-ignore
   })
 
-  test('says nothing of secrets where a header that was signed is missing', () => {
+  test('does not judge secrets when a signed header is missing', () => {
     const { headers, body } = signed()
     for (const lost of ['webhook-id', 'webhook-timestamp']) {
       const rest = Object.fromEntries(Object.entries(headers).filter(([name]) => name !== lost))
@@ -260,7 +260,7 @@ describe('the doctor', () => {
     expect(problems.join()).toContain('the sender signs the body alone')
   })
 
-  test('names headers that are missing, doubled or called otherwise', () => {
+  test('names headers that are missing, repeated or misspelled', () => {
     const { headers, body } = signed()
     const missing = Object.entries(headers).filter(([name]) => name !== 'webhook-id')
     expect(judge({ headers: Object.fromEntries(missing), body }).problems.join()).toContain(
@@ -272,7 +272,7 @@ describe('the doctor', () => {
     expect(doubled.problems.join()).toContain('2 times')
   })
 
-  test('says when no secret fits or none is there, and quotes neither secret nor signature nor body', () => {
+  test('says when no secret fits or none exists, and quotes no secret, signature or body', () => {
     const delivery = signed()
     const wrong = judge(delivery, [OTHER])
     expect(wrong).toMatchObject({ verdict: 'refused', match: null })
@@ -297,7 +297,7 @@ describe('the doctor', () => {
     '{"headers":{}}',
     '{"headers":[1],"body":""}',
     'POST / HTTP/1.1\r\nbad\r\n\r\n',
-  ])('says of a file that is no capture what it takes: %j', (file) => {
+  ])('explains the accepted formats for a file that is no capture: %j', (file) => {
     expect(() => readCapture(Buffer.from(file))).toThrow(/no captured request/)
   })
 })
@@ -311,7 +311,7 @@ interface Vector extends Delivery {
   expect: 'accept' | 'reject'
 }
 
-describe.runIf(existsSync(VECTORS))('of the given vectors the doctor', () => {
+describe.runIf(existsSync(VECTORS))('the doctor of webhooks, for the published vectors,', () => {
   const vectors = existsSync(VECTORS) ? (JSON.parse(readFileSync(VECTORS, 'utf8')) as Vector[]) : []
   test.each(vectors.map((vector) => [vector.name, vector] as const))(
     'judges %s',

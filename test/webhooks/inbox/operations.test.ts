@@ -22,7 +22,7 @@ function open(): { db: Db; dir: string } {
   return { db, dir }
 }
 
-test('what a full disk has no room for is refused as storage, and what fits is kept', () => {
+test('a delivery for which the disk has no space is refused as storage, and one that fits is stored', () => {
   const { db, dir } = open()
   const room = Number(db.pragma('max_page_count', { simple: true }))
   db.pragma('max_page_count = 30')
@@ -38,7 +38,7 @@ test('what a full disk has no room for is refused as storage, and what fits is k
   ])
 })
 
-test('a transaction that cannot be kept refuses every delivery in it, and claims none', () => {
+test('a transaction that fails refuses every delivery in it', () => {
   const { db, dir } = open()
   // As SQLite itself does when the disk fails in the middle: the statement takes the whole transaction with it.
   db.exec(`CREATE TEMP TRIGGER lost BEFORE INSERT ON main.inbox WHEN NEW.webhook_id = 'evt_1'
@@ -51,7 +51,7 @@ test('a transaction that cannot be kept refuses every delivery in it, and claims
   expect(receive(db, dir, ['{}', '{}'])).toMatchObject([{ result: 'new' }, { result: 'new' }])
 })
 
-test('a database that another process keeps locked refuses as storage', () => {
+test('a delivery is refused as storage while another process locks the database', () => {
   const { db, dir } = open()
   const other = openInbox(dir)
   other.exec('BEGIN IMMEDIATE')

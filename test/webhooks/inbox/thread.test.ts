@@ -12,7 +12,7 @@ function crash(inbox: InboxThread): Promise<unknown> {
   return (inbox.call as (name: string) => Promise<unknown>)('no such operation')
 }
 
-test('a delivery is stored once, and is there for another process when the promise resolves', async () => {
+test('a delivery is stored once, and visible to another process when the promise resolves', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   const target = {
@@ -41,7 +41,7 @@ test('two hundred identical deliveries at once are one row', async () => {
   expect(await inbox.counts()).toMatchObject({ pending: 1 })
 })
 
-test('thousands of deliveries at once are all stored, in the order in which they came', async () => {
+test('thousands of deliveries at once are all stored in their order', async () => {
   const inbox = await startInbox(scratch())
   const count = LONG ? 10_000 : 2_000
   const started = Array.from({ length: count }, (_, i) =>
@@ -53,7 +53,7 @@ test('thousands of deliveries at once are all stored, in the order in which they
   expect(rows.map(({ webhookId }) => webhookId)).toEqual(started.map((_, i) => `evt_${i}`))
 })
 
-test('a row is settled field by field, and is pending no more', async () => {
+test('a settled row has its new fields, and is no longer pending', async () => {
   const inbox = await startInbox(scratch())
   await inbox.receive(delivery())
   await inbox.settle([{ id: 1, state: 'pending', attempts: 1, dueAt: NOW + 5000, reason: 'no' }])
@@ -72,7 +72,7 @@ test('a row is settled field by field, and is pending no more', async () => {
   expect(await inbox.call('read', 1)).toMatchObject({ refreshedAt: NOW + 6000, attempts: 1 })
 })
 
-test('what another process writes is noticed, and own writes are not', async () => {
+test('rows that another process writes cause a notification, own writes do not', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   await inbox.receive(delivery({ state: 'dead', reason: 'tried too often' }))
@@ -86,7 +86,7 @@ test('what another process writes is noticed, and own writes are not', async () 
   expect(await inbox.pending(NOW, 9)).toMatchObject([{ id: 1, state: 'pending', reason: null }])
 })
 
-test('a delivery that an earlier version refused unread is replaced by its retry, and no other is', async () => {
+test('a delivery that an earlier version refused without reading is replaced by its retry', async () => {
   const inbox = openInboxHere(scratch())
   const unread = delivery({ state: 'dead', type: null, reason: 'not JSON' })
   const untyped = delivery({ type: null, target: null })
@@ -99,7 +99,7 @@ test('a delivery that an earlier version refused unread is replaced by its retry
   expect(await inbox.counts()).toMatchObject({ pending: 1, dead: 0 })
 })
 
-test('what names neither type nor image is replayed like any other', async () => {
+test('a delivery without type and image is replayed like any other', async () => {
   const dir = scratch()
   const inbox = openInboxHere(dir)
   await inbox.receive(delivery({ state: 'dead', type: null }))
@@ -112,7 +112,7 @@ test('what names neither type nor image is replayed like any other', async () =>
   expect(await inbox.counts()).toMatchObject({ pending: 2, dead: 0 })
 })
 
-test('old rows are forgotten, pending ones never', async () => {
+test('old rows are deleted, pending ones never', async () => {
   const inbox = openInboxHere(scratch())
   for (const state of ['pending', 'done', 'ignored', 'dead'] as const)
     await inbox.receive(delivery({ webhookId: state, state }))
@@ -123,7 +123,7 @@ test('old rows are forgotten, pending ones never', async () => {
   expect(await inbox.receive(delivery({ webhookId: 'done' }))).toBe('new')
 })
 
-test('an operation that fails takes none with it that came in the same turn', async () => {
+test('an operation that fails does not affect the others of its transaction', async () => {
   const inbox = openInboxHere(scratch())
   const bad = inbox.receive(delivery({ state: 3 as unknown as 'done', endpoint: null as never }))
   const good = inbox.receive(delivery())
@@ -132,7 +132,7 @@ test('an operation that fails takes none with it that came in the same turn', as
   expect(await inbox.counts()).toMatchObject({ pending: 1 })
 })
 
-test('a thread that dies is told, refuses meanwhile, and is replaced', async () => {
+test('an inbox thread that dies is reported and replaced, and deliveries are refused meanwhile', async () => {
   const revived = Promise.withResolvers<undefined>()
   const inbox = await startInbox(scratch(), {
     restartMs: 50,
@@ -148,7 +148,7 @@ test('a thread that dies is told, refuses meanwhile, and is replaced', async () 
   expect(await inbox.receive(delivery())).toBe('duplicate')
 })
 
-test('a database that cannot be opened is told, and opened as soon as it can be', async () => {
+test('an inbox database that cannot be opened is reported, and opened as soon as possible', async () => {
   const dir = scratch()
   writeFileSync(
     join(dir, 'webhooks.db'),
@@ -167,7 +167,7 @@ test('a database that cannot be opened is told, and opened as soon as it can be'
   expect(await inbox.receive(delivery())).toBe('new')
 })
 
-test('what was asked before the end is done before the end', async () => {
+test('operations requested before the inbox closes are done before it closes', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   const asked = Array.from({ length: 100 }, (_, i) =>

@@ -40,7 +40,7 @@ test.each([
   expect(readText(body)).toEqual(NOTHING)
 })
 
-describe('without a target that can be used, an event is still an event', () => {
+describe('an event without a usable target is accepted', () => {
   test.each([
     ['a repository of another kind', { ...EVENT.data, image_repo: { name: 'x' } }],
     ['a path that leaves', { ...EVENT.data, image_repo: '../../v1/me' }],
@@ -70,12 +70,12 @@ describe('without a target that can be used, an event is still an event', () => 
     { image: 'https://evil.example.com/a:b' },
     { ref: 'main', target: 'production', artifact: 'sbom' },
     { tag: '3.12', digest: DIGEST },
-  ])('in other fields: %j', (data) => {
+  ])('when its fields are %j', (data) => {
     expect(read({ event: 'x', ...data })).toEqual({ type: 'x', target: null, wanted: true })
   })
 })
 
-test('parts that are not named are null; the repository alone is a target', () => {
+test('the parts of a target that are not named are null, and the repository alone is a target', () => {
   expect(withData({ image_repo: 'python', image_tag: null })).toMatchObject({
     target: { repository: 'python', tag: null, digest: null, arch: null },
   })
@@ -87,7 +87,7 @@ test('parts that are not named are null; the repository alone is a target', () =
 const REF = `cr.example.com:5000/library/python:3.12-slim@${DIGEST}`
 const PYTHON = { repository: 'library/python', tag: '3.12-slim' }
 
-describe('in any envelope an image is named', () => {
+describe('the image of an event is found', () => {
   test.each<[string, unknown, object]>([
     ['by the subject alone', { type: EVENT.type, subject: EVENT.subject }, PYTHON],
     ['in a list', { ...EVENT, data: [EVENT.data] }, { ...PYTHON, digest: DIGEST }],
@@ -106,7 +106,7 @@ describe('in any envelope an image is named', () => {
   }) // prettier-ignore
 })
 
-describe('several events in one body name a target each', () => {
+describe('several events in one body each name a target', () => {
   const other = { ...EVENT, id: 'evt_2', subject: 'cr.example.com/library/node:22', data: { image_repo: 'library/node', image_tag: '22' } } // prettier-ignore
   const both = { ...NAMED, others: [{ repository: 'library/node', tag: '22' }] }
 
@@ -120,7 +120,7 @@ describe('several events in one body name a target each', () => {
     expect(readText(body)).toMatchObject({ type: EVENT.type, target: both, wanted: true })
   })
 
-  test('without a type, and as a list of names', () => {
+  test('also without a type, and as a list of names', () => {
     const named = { repository: 'library/python', tags: ['3.12', '3.13'] }
     expect(read(named).target).toMatchObject({
       tag: '3.12',
@@ -133,18 +133,18 @@ describe('several events in one body name a target each', () => {
     })
   })
 
-  test('and those that nobody wants name none', () => {
+  test('except those of an ignored type', () => {
     const gone = { ...EVENT, type: 'io.service.cr.image.deleted.v1' }
     expect(read([gone, other])).toMatchObject({ target: { tag: '22' }, wanted: true })
     expect(read([gone, gone])).toMatchObject({ wanted: false })
   })
 
-  test('layers and the like are no targets of their own', () => {
+  test('and layers are no targets of their own', () => {
     const layers = [{ digest: `sha256:${'1'.repeat(64)}` }, { digest: `sha256:${'2'.repeat(64)}` }]
     expect(read({ ...EVENT, layers }).target).toEqual(NAMED)
   })
 
-  test('of which only so many are taken', () => {
+  test('up to a limit', () => {
     const tags = Array.from({ length: 5000 }, (_, at) => `v${at}`)
     expect(read({ repository: 'a', tags }).target?.others).toHaveLength(99)
     const events = Array.from({ length: 5000 }, (_, at) => ({ ...EVENT, id: String(at) }))
@@ -155,12 +155,12 @@ describe('several events in one body name a target each', () => {
   })
 })
 
-test('names that belong to every object in JavaScript are names like others', () => {
+test('an image with the name of a member of every JavaScript object is read as any other', () => {
   const text = '{"type":"a.b","__proto__":{"x":1},"constructor":1,"toString":{"hasOwnProperty":2}}'
   expect(readText(text)).toEqual({ type: 'a.b', target: null, wanted: true })
 })
 
-test('types are wanted by pattern: the contract’s, the vendor’s and later versions', () => {
+test('the types of events are accepted by pattern: the contract’s, the vendor’s and later versions', () => {
   const wanted = createTypeFilter(
     ['io.service.cr.image.created.v*', 'io.{vendor}.cr.image.created.v*'],
     'acme',
@@ -172,7 +172,7 @@ test('types are wanted by pattern: the contract’s, the vendor’s and later ve
   expect(createTypeFilter(['a.b'], 'x')('a.b.c')).toBe(false)
 })
 
-test('a type that no pattern fits is unwanted where the patterns speak of its kind, and else a hint', () => {
+test('a type that no pattern matches is ignored if the patterns name its kind, and otherwise causes a refresh', () => {
   expect(read({ ...EVENT, type: 'image.deleted' }).wanted).toBe(false)
   expect(read({ type: 'io.service.cr.image.deleted.v1' }).wanted).toBe(false)
   expect(read({ type: 'image.created', payload: {} }).wanted).toBe(true)

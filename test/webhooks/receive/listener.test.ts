@@ -18,7 +18,7 @@ const OPTIONS: ListenerOptions = {
   log: null,
 }
 
-test('an address that is taken is a clear error', async () => {
+test('a webhook listener whose address is in use fails with an error that names the setting', async () => {
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void other.close())
@@ -29,7 +29,7 @@ test('an address that is taken is a clear error', async () => {
   })
 })
 
-test('closing lets go of connections that are idle', async () => {
+test('closing a webhook listener ends idle connections', async () => {
   const listener = await startListener(OPTIONS)
   expect(await (await fetch(listener.url)).text()).toBe('here')
   await listener.close(60_000)
@@ -65,7 +65,7 @@ test('a sender that closes its half when it has sent its delivery still gets the
   expect(await answerTo(socket, DELIVERY)).toMatch(/^HTTP\/1\.1 200 [^]*got event/)
 })
 
-test('a delivery with two hosts is refused before anything looks at it', async () => {
+test('a delivery with two Host headers is refused before it is read', async () => {
   let handled = 0
   const handler = (): void => {
     handled++
@@ -100,8 +100,8 @@ function nameAt(port: number): Promise<unknown> {
   })
 }
 
-describe.skipIf(!OPENSSL)('a certificate', () => {
-  test('that is renewed is used without a restart, and a broken one is logged and not used', async () => {
+describe.skipIf(!OPENSSL)('the certificate of a webhook listener', () => {
+  test('is replaced by a renewed one without a restart, and a damaged one is logged and not used', async () => {
     const dir = scratch()
     for (const name of ['first', 'second']) makeCertificate(dir, name)
     const tls = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'cert.key') }
@@ -124,7 +124,7 @@ describe.skipIf(!OPENSSL)('a certificate', () => {
     await expect.poll(() => nameAt(port)).toBe('second')
   })
 
-  test('serves senders that close their half, and makes room for them among silent connections', async () => {
+  test('serves senders that close their half, also when silent connections use all places', async () => {
     const dir = scratch()
     makeCertificate(dir, 'only')
     const tls = { certFile: join(dir, 'only.pem'), keyFile: join(dir, 'only.key') }
@@ -161,14 +161,14 @@ describe.skipIf(!OPENSSL)('a certificate', () => {
     expect(told.filter((line) => /no complete request/.test(line))).toHaveLength(1)
   })
 
-  test('with the key of another is a clear error', async () => {
+  test('with the key of another is a clear configuration error', async () => {
     const dir = scratch()
     for (const name of ['first', 'second']) makeCertificate(dir, name)
     const tls = { certFile: join(dir, 'first.pem'), keyFile: join(dir, 'second.key') }
     await expect(startListener({ ...OPTIONS, tls })).rejects.toMatchObject({ code: 'config' })
   })
 
-  test('that cannot be read is a clear error', async () => {
+  test('that cannot be read is a clear configuration error', async () => {
     const tls = { certFile: '/none/cert.pem', keyFile: '/none/cert.key' }
     await expect(startListener({ ...OPTIONS, tls })).rejects.toMatchObject({ code: 'config' })
   })

@@ -22,7 +22,7 @@ function exchange(port: number, bytes: string, until: RegExp): Promise<string> {
 }
 
 describe('a delivery', () => {
-  test('that is new is stored with all that is known of it, and 202', async () => {
+  test('that is new is a 202 and stored with all its fields', async () => {
     const { deliver, inbox, outcomes, stored } = await receiving()
     expect(await deliver({ dialect: 'vendor' })).toMatchObject({ status: 202, body: '' })
     const [row] = await inbox.pending(NOW, 9)
@@ -38,7 +38,7 @@ describe('a delivery', () => {
     expect(stored()).toBe(1)
   })
 
-  test('that is a duplicate is 200, and starts no second refresh', async () => {
+  test('that is a duplicate is a 200, and starts no second refresh', async () => {
     const { deliver, inbox, clock, stored } = await receiving()
     await deliver()
     clock.now += 60_000
@@ -48,7 +48,7 @@ describe('a delivery', () => {
     expect(stored()).toBe(1)
   })
 
-  test('is known apart at each endpoint', async () => {
+  test('is counted as new at each endpoint', async () => {
     const { port, deliver, inbox } = await receiving()
     await deliver()
     const there = await send(port, { ...deliveryOf(), path: '/-/webhooks/staging?x=1' })
@@ -56,7 +56,7 @@ describe('a delivery', () => {
     expect((await inbox.pending(NOW, 9)).map(({ endpoint }) => endpoint)).toEqual(['default', 'staging']) // prettier-ignore
   })
 
-  test('of a type that is not enabled is 200, and remembered as ignored', async () => {
+  test('of a type that is not enabled is a 200, and recorded as ignored', async () => {
     const { deliver, inbox, stored } = await receiving()
     const body = JSON.stringify({ ...EVENT, type: 'io.service.cr.image.deleted.v1' })
     expect((await deliver({ body })).status).toBe(200)
@@ -64,7 +64,7 @@ describe('a delivery', () => {
     expect(stored()).toBe(0)
   })
 
-  test('of a later version or of an unknown shape asks for a refresh without a target', async () => {
+  test('of a later version or an unknown shape requests a refresh without a target', async () => {
     const { deliver, inbox } = await receiving()
     const body = JSON.stringify({ type: 'io.service.cr.image.created.v9', what: ['else'] })
     expect((await deliver({ body })).status).toBe(202)
@@ -79,7 +79,7 @@ describe('a delivery', () => {
     ['without a type', '{"id":"x"}'],
     ['of another envelope', '{"event_type":"tag.created","payload":{"tag_id":7}}'],
   ])(
-    'that is authentic but %s is 202, and asks for one refresh without a target',
+    'that is authentic but %s is a 202, and requests one refresh without a target',
     async (_, body) => {
       const { deliver, inbox, outcomes, stored } = await receiving()
       expect(await deliver({ body })).toMatchObject({ status: 202, body: '' })
@@ -95,7 +95,7 @@ describe('a delivery', () => {
     },
   )
 
-  test('that names several images has them all as targets', async () => {
+  test('that names several images has all of them as targets', async () => {
     const { deliver, inbox } = await receiving()
     const data = { image_repo: 'library/node', image_tag: '22' }
     const body = JSON.stringify([EVENT, { ...EVENT, id: 'evt_2', subject: null, data }])
@@ -105,7 +105,7 @@ describe('a delivery', () => {
     ])
   })
 
-  test('that is compressed is taken as it was signed, and 415 when its signature does not fit', async () => {
+  test('that is compressed is accepted as it was signed, and a 415 when its signature does not fit', async () => {
     const { deliver, inbox, port, outcomes } = await receiving()
     const body = gzipSync(JSON.stringify(EVENT))
     const sent = await deliver({ body }, { 'content-encoding': 'gzip' })
@@ -115,7 +115,7 @@ describe('a delivery', () => {
     expect(outcomes.at(-1)).toEqual(['refused', 'encoding'])
   })
 
-  test('is taken with any content type or none, and with the identity encoding', async () => {
+  test('is accepted with any content type or none, and with the identity encoding', async () => {
     const { deliver } = await receiving()
     const types = ['application/cloudevents+json', 'text/plain', 'application/x-www-form-urlencoded', '???'] // prettier-ignore
     for (const [at, type] of types.entries())
@@ -123,7 +123,7 @@ describe('a delivery', () => {
     expect((await deliver({ id: 'none' }, { 'content-encoding': 'identity' })).status).toBe(202)
   })
 
-  test('two hundred times at once is one row: one 202, the others 200', async () => {
+  test('that is sent two hundred times at once is one row: one 202, the others 200', async () => {
     const { deliver, inbox } = await receiving()
     const all = await Promise.all(Array.from({ length: 200 }, () => deliver()))
     const statuses = all.map(({ status }) => status).sort()
@@ -133,7 +133,7 @@ describe('a delivery', () => {
 })
 
 describe('an authentication failure', () => {
-  test('is one constant 401 whatever the reason; ids are not remembered', async () => {
+  test('is the same 401 for every reason, and its id is not recorded', async () => {
     const { port, inbox, outcomes, told, deliver } = await receiving()
     const good = deliveryOf()
     const without = (name: string): Record<string, string> =>
@@ -167,7 +167,7 @@ describe('an authentication failure', () => {
     expect((await deliver()).status).toBe(202)
   })
 
-  test('is a second value that hides behind more header lines than are kept', async () => {
+  test('is caused by a second value behind more header lines than Node.js keeps', async () => {
     const { port, outcomes } = await receiving()
     const { headers, body = '' } = deliveryOf()
     const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
@@ -179,7 +179,7 @@ describe('an authentication failure', () => {
     expect(outcomes).toEqual([['unauthorized', 'header_repeated']])
   })
 
-  test('is logged once in ten seconds for each reason, then with how many there were', async () => {
+  test('is logged once in ten seconds for each reason, then with the number of failures', async () => {
     const { port, told, clock } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
     for (let i = 0; i < 50; i++) await send(port, bad)
@@ -189,7 +189,7 @@ describe('an authentication failure', () => {
     expect(told.map(({ fields }) => fields['alike'])).toEqual([undefined, 49])
   })
 
-  test('of others shuts no sender out, however many there are', async () => {
+  test('does not shut out other senders, however many there are', async () => {
     const { port, deliver } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
     const all = await Promise.all([
@@ -201,7 +201,7 @@ describe('an authentication failure', () => {
   })
 })
 
-describe('what is no delivery', () => {
+describe('a request that is no valid delivery', () => {
   test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])('by %s is 405', async (method) => {
     const { port } = await receiving()
     const reply = await send(port, { ...deliveryOf(), method })
@@ -209,7 +209,7 @@ describe('what is no delivery', () => {
     expect(reply.headers.allow).toBe('POST, OPTIONS')
   })
 
-  test('is 413 when its length says too much, before it is sent, and when it turns out too long', async () => {
+  test('is a 413 when its length is too large, as announced or as received', async () => {
     const { port, deliver, outcomes } = await receiving()
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\n'
     const announced = await exchange(port, `${head}Content-Length: 4097\r\n\r\n`, /bytes"}$/)
@@ -221,7 +221,7 @@ describe('what is no delivery', () => {
     expect(outcomes.map(([, reason]) => reason)).toEqual(['too_large', 'too_large', ''])
   })
 
-  test('is 413 in thousands of tiny chunks, and taken in hundreds of them', async () => {
+  test('is a 413 in thousands of tiny chunks, and accepted in hundreds of them', async () => {
     const { port, outcomes } = await receiving()
     const crumbs = (text: string): string => Array.from(text, (one) => `1\r\n${one}\r\n`).join('')
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n'
@@ -249,20 +249,20 @@ describe('what is no delivery', () => {
     },
   )
 
-  test('is left to others when its path is another', async () => {
+  test('is passed to the other routes when its path is no endpoint', async () => {
     const { port } = await receiving()
     for (const path of ['/-/webhooks/', '/-/Webhooks', '/', '/-/webhooks/other'])
       expect((await send(port, { ...deliveryOf(), path })).status).toBe(404)
   })
 
-  test('is given up when it does not come to an end in time', async () => {
+  test('is ended when it does not end in time', async () => {
     const { port, outcomes } = await receiving({ deadlineMs: 50 })
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{'
     expect(await exchange(port, head, /in time"}$/)).toMatch(/^HTTP\/1.1 408 /)
     expect(outcomes).toEqual([['refused', 'too_slow']])
   })
 
-  test('and breaks off is nobody’s fault', async () => {
+  test('is not counted as a failure when it breaks off', async () => {
     const { port, outcomes, deliver } = await receiving()
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{'
     const socket = connect(port, '127.0.0.1', () => socket.write(head, () => socket.destroy()))
@@ -271,7 +271,7 @@ describe('what is no delivery', () => {
   })
 })
 
-test('bodies that fill the memory make room for others, the slowest first', async () => {
+test('the slowest deliveries are ended when bodies fill the memory', async () => {
   const { port, deliver } = await receiving({ deadlineMs: 20_000 })
   const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n'
   const slow = Array.from({ length: 70 }, () =>
@@ -283,7 +283,7 @@ test('bodies that fill the memory make room for others, the slowest first', asyn
   expect((await deliver()).status).toBe(202)
 })
 
-describe('503 with Retry-After, never 2xx,', () => {
+describe('a delivery is a 503 with Retry-After', () => {
   const unavailable = (reply: { status: number; headers: Record<string, unknown> }): void => {
     expect(reply.status).toBe(503)
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
@@ -296,7 +296,7 @@ describe('503 with Retry-After, never 2xx,', () => {
     expect(outcomes).toEqual(Array(2).fill(['unavailable', 'no_secret']))
   })
 
-  test('while the inbox cannot store, and 202 when it can again', async () => {
+  test('while the inbox cannot store, and a 202 when it can again', async () => {
     const state = { failing: true }
     const receive: InboxThread['receive'] = (delivery) =>
       state.failing ? Promise.reject(new Error('the disk is full')) : real.receive(delivery)
@@ -310,14 +310,14 @@ describe('503 with Retry-After, never 2xx,', () => {
     expect(outcomes.map(([, reason]) => reason)).toEqual(['inbox', 'inbox', ''])
   })
 
-  test('while its thread is dead', async () => {
+  test('while the inbox thread is not running', async () => {
     const { deliver, inbox } = await receiving({}, await startInbox(scratch()))
     const dying = (inbox.call as (name: string) => Promise<unknown>)('no such operation')
     await expect(dying).rejects.toThrow()
     unavailable(await deliver())
   })
 
-  test('while as many are pending as may be, but 200 to what is known, and 202 when there are fewer', async () => {
+  test('while too many are pending, but a 200 for a duplicate, and a 202 when fewer are pending', async () => {
     const two = openInboxHere(scratch(), { maxPending: 2 })
     const { deliver, inbox, outcomes, told, stored } = await receiving({}, two)
     for (const id of ['evt_1', 'evt_2']) expect((await deliver({ id })).status).toBe(202)
@@ -337,7 +337,7 @@ describe('503 with Retry-After, never 2xx,', () => {
     expect(stored()).toBe(3)
   })
 
-  test('once the mirror shuts down', async () => {
+  test('after the mirror began to shut down', async () => {
     const { deliver, close, inbox } = await receiving()
     close()
     unavailable(await deliver())
@@ -349,7 +349,7 @@ describe('the handshake of CloudEvents', () => {
   const ask = (port: number, headers: Record<string, string | string[]>) =>
     send(port, { method: 'OPTIONS', headers })
 
-  test('tells a sender that is allow-listed that it may send', async () => {
+  test('allows a sender that is allow-listed', async () => {
     const { port } = await receiving()
     const reply = await ask(port, {
       'WebHook-Request-Origin': 'Events.Example.com',
@@ -363,7 +363,7 @@ describe('the handshake of CloudEvents', () => {
     })
   })
 
-  test('tells no other, and calls nobody back', async () => {
+  test('allows no other sender, and makes no callback', async () => {
     const { port } = await receiving()
     const callback = await receiving()
     for (const origin of ['evil.example.com', '*', ['events.example.com', 'evil.example.com']]) {

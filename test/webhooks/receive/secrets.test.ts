@@ -43,7 +43,7 @@ function open(file: string, more: { settings?: string[]; dialect?: 'standard' } 
   return { clock, told, labels }
 }
 
-test('secrets come from settings and file, and those of the file have labels and dates', () => {
+test('the secrets are read from settings and file, and those of the file have labels and dates', () => {
   const file = join(scratch(), 'secrets.json')
   replaceSecretFile(file, [
     kept('old', { notAfter: NOW + 1000 }),
@@ -57,7 +57,7 @@ test('secrets come from settings and file, and those of the file have labels and
   expect(labels()).toEqual(['settings-1', 'new'])
 })
 
-test('the file is written whole, for its owner alone, and read back as it was', () => {
+test('the file of secrets is written whole, private to its owner, and read unchanged', () => {
   const dir = scratch()
   const file = join(dir, 'secrets.json')
   writeFileSync(file, 'old', { mode: 0o644 })
@@ -69,7 +69,7 @@ test('the file is written whole, for its owner alone, and read back as it was', 
   expect(() => replaceSecretFile(join(dir, 'none', 'x.json'), secrets)).toThrow('cannot be written')
 })
 
-test('a secret file that changes is read again without a restart, also when nothing but its content changed', () => {
+test('a secret file is read again without a restart, also when only its content changed', () => {
   const file = join(scratch(), 'secrets.json')
   const { clock, labels, told } = open(file)
   expect(labels()).toEqual([])
@@ -86,7 +86,7 @@ test('a secret file that changes is read again without a restart, also when noth
   expect(told.filter((line) => line.startsWith('read the webhook secrets again'))).toHaveLength(3)
 })
 
-test('a secret file that became malformed is logged once, and the secrets before it stay in force', () => {
+test('a secret file that became malformed is logged once, and the earlier secrets stay valid', () => {
   const file = join(scratch(), 'secrets.json')
   replaceSecretFile(file, [kept('one')])
   const { clock, labels, told } = open(file)
@@ -103,7 +103,7 @@ test('a secret file that became malformed is logged once, and the secrets before
   expect(labels()).toEqual(['two'])
 })
 
-test('a file that others may read is warned of', () => {
+test('a secret file that other users can read causes a warning', () => {
   const file = join(scratch(), 'secrets.json')
   replaceSecretFile(file, [kept('one')])
   chmodSync(file, 0o644)
@@ -131,7 +131,7 @@ test.each([
   [entry({ notAfter: 'soon' }), '(secret 1) notAfter is not a date'],
   [entry({ notBefore: 5 }), '(secret 1) notBefore is not a date'],
   [JSON.stringify({ secrets: [kept('one'), kept('one')] }), 'has two secrets with the label one'],
-])('a malformed file is a clear error at start that quotes no secret: %s', (text, fault) => {
+])('a malformed secret file is a clear error at start that quotes no secret: %s', (text, fault) => {
   const file = join(scratch(), 'secrets.json')
   writeFileSync(file, text, { mode: 0o600 })
   const start = (): unknown => open(file)
@@ -141,13 +141,13 @@ test.each([
   expect(start).not.toThrow(SECRET.slice(6))
 })
 
-test('a file that cannot be read is a clear error at start', () => {
+test('a secret file that cannot be read is a clear error at start', () => {
   const folder = join(scratch(), 'secrets.json')
   mkdirSync(folder)
   expect(() => open(folder)).toThrow('cannot be read (it is a folder: name a file)')
 })
 
-test('a file may hold public keys, with any form pinned, and secrets as a dashboard prints them', () => {
+test('a secret file can contain public keys, pinned forms, and secrets as a dashboard prints them', () => {
   const file = join(scratch(), 'secrets.json')
   const { whpk } = keyPair()
   replaceSecretFile(file, [kept('one', { secret: `v1,${SECRET}` }), kept('key', { secret: whpk })])

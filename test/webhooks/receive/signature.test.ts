@@ -38,8 +38,8 @@ function judge({
   return createVerifier(options)(headers, Buffer.from(body))
 }
 
-describe('known answers', () => {
-  test('published by the libraries of Standard Webhooks are accepted', () => {
+describe('the published signatures', () => {
+  test('of the libraries of Standard Webhooks are accepted', () => {
     const published = [
       {
         secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
@@ -78,7 +78,7 @@ describe('known answers', () => {
     expect: 'accept' | 'reject'
   }
 
-  test.skipIf(!existsSync(VECTORS))('of the vectors are all as they are to be', () => {
+  test.skipIf(!existsSync(VECTORS))('of the vectors are judged as expected', () => {
     const vectors = JSON.parse(readFileSync(VECTORS, 'utf8')) as Vector[]
     expect(vectors.length).toBeGreaterThan(0)
     const wrong = vectors.filter(({ secret, headers, body, now, expect: expected }) => {
@@ -89,8 +89,8 @@ describe('known answers', () => {
   })
 })
 
-describe('a signature', () => {
-  test.each(SIGNATURE_DIALECTS)('of the form %s fits, is named, and can be pinned', (dialect) => {
+describe('a webhook signature', () => {
+  test.each(SIGNATURE_DIALECTS)('of the form %s is valid, named, and can be pinned', (dialect) => {
     const headers = raw(signed({ dialect, body: BODY }))
     expect(judge({ headers, body: BODY })).toMatchObject({ ok: true, dialect })
     expect(judge({ headers, body: BODY, dialect })).toMatchObject({ ok: true })
@@ -103,7 +103,7 @@ describe('a signature', () => {
     expect(signDelivery({ ...content, dialect })).toBe(signed({ dialect, body: BODY })['webhook-signature']) // prettier-ignore
   })
 
-  test('by any of several secrets fits, and the label of that secret is returned', () => {
+  test('by any of several secrets is valid, and the label of that secret is returned', () => {
     const headers = raw(signed({ secret: RAW_SECRET, dialect: 'vendor', body: BODY }))
     const verdict = judge({ headers, body: BODY, secrets: [SECRET, RAW_SECRET] })
     expect(verdict).toMatchObject({ ok: true, label: 'settings-2', dialect: 'vendor' })
@@ -130,7 +130,7 @@ describe('a signature', () => {
     expect(judge({ headers: raw(signed({ body })), body: `${body} ` }).ok).toBe(false)
   })
 
-  test('among others fits; versions that nobody here knows are passed over', () => {
+  test('among others is valid, and unknown versions are ignored', () => {
     const right = signed({ body: BODY })
     const other = signed({ body: 'other' })['webhook-signature'] ?? ''
     const list = `${other} v1a,AAAA== v2,whatever ${right['webhook-signature'] ?? ''}`
@@ -141,7 +141,7 @@ describe('a signature', () => {
   })
 })
 
-describe('the time', () => {
+describe('the timestamp', () => {
   test.each([
     [-300, null],
     [-301, 'too_old'],
@@ -154,7 +154,7 @@ describe('the time', () => {
   })
 })
 
-describe('headers', () => {
+describe('the headers of a delivery', () => {
   const good = signed({ body: BODY })
   const [id = '', time = '', signature = ''] = Object.values(good)
   const hex = signed({ body: BODY, dialect: 'decoded-hex' })['webhook-signature'] ?? ''
@@ -201,7 +201,7 @@ describe('headers', () => {
     expect(judge({ headers: raw(headers), body: BODY })).toEqual({ ok: false, reason })
   })
 
-  test('in any case of letters, with an id of 256 characters and 16 signatures, are taken', () => {
+  test('in any case of letters, with an id of 256 characters and 16 signatures, are accepted', () => {
     const long = signed({ id: 'a'.repeat(250) + '_:-Z09', body: BODY })
     const list = Array(16).fill(long['webhook-signature']).join(' ')
     const headers = raw({ ...long, 'webhook-signature': list })
@@ -209,7 +209,7 @@ describe('headers', () => {
     expect(judge({ headers: shouted, body: BODY }).ok).toBe(true)
   })
 
-  test('with several spaces between, before and behind signatures are taken', () => {
+  test('with several spaces between and around signatures are accepted', () => {
     const other = signed({ body: 'other' })['webhook-signature'] ?? ''
     for (const list of [`${other}  ${signature}`, ` ${signature}   ${other} `, `${other}\t${signature}`]) // prettier-ignore
       expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY }).ok).toBe(true) // prettier-ignore
@@ -242,7 +242,7 @@ describe('a public key', () => {
       expect(signDelivery({ id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: whsk, dialect })).toBe(given['webhook-signature']) // prettier-ignore
   })
 
-  test('takes nothing that was changed or that another key signed', () => {
+  test('rejects what was changed or signed by another key', () => {
     const ask = (headers: Record<string, string>, body = BODY) =>
       judge({ headers: raw(headers), body, secrets: [whpk] })
     expect(ask(given, `${BODY} `)).toEqual(refused)
@@ -254,7 +254,7 @@ describe('a public key', () => {
     expect(ask(old)).toEqual({ ok: false, reason: 'too_old' })
   })
 
-  test('never verifies an HMAC made with its text or its bytes: everybody may know them', () => {
+  test('never verifies an HMAC made with its text or its bytes, which are public', () => {
     const text = whpk.slice('whpk_'.length)
     const bytes = Buffer.from(text, 'base64')
     const content = `evt_1.${NOW / 1000}.${BODY}`
@@ -280,7 +280,7 @@ describe('a public key', () => {
   })
 })
 
-describe('a secret', () => {
+describe('a webhook secret', () => {
   test('as a dashboard prints it, v1,whsec_…, is the secret behind the comma', () => {
     for (const dialect of ['standard', 'vendor'] as const) {
       const headers = raw(signed({ body: BODY, dialect }))
@@ -290,7 +290,7 @@ describe('a secret', () => {
     }
   })
 
-  test('outside ASCII is its bytes in UTF-8', () => {
+  test('with characters outside ASCII is used as UTF-8', () => {
     const secret = 'пароль-für-Webhooks-秘密-2026'
     expect(webhookSecretFault(secret)).toBeNull()
     for (const dialect of ['vendor', 'whole-base64'] as const) {
@@ -302,14 +302,14 @@ describe('a secret', () => {
   })
 })
 
-test('no secret, no acceptance: not even of what an empty key would sign', () => {
+test('a delivery is never accepted without a secret, not even when signed with an empty key', () => {
   for (const secrets of [[], [''], ['whsec_']]) {
     const headers = raw(signed({ secret: '', body: BODY }))
     expect(judge({ headers, body: BODY, secrets }).ok).toBe(false)
   }
 })
 
-test('a prepared secret shows nothing of itself in a dump', () => {
+test('a prepared secret is not visible in a dump', () => {
   const shown = inspect([createSigningSecret('one', SECRET)], { depth: 9, showHidden: true })
   expect(shown).toContain('one')
   expect(shown).not.toContain(SECRET.slice(6, 20))

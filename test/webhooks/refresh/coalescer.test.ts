@@ -10,7 +10,7 @@ const atOnce: Answer = () => ({ ms: 500, failure: null })
 const always = (): Shown => 'visible'
 const never = (): Shown => 'absent'
 
-describe('the coalescer', () => {
+describe('the coalescer of refreshes', () => {
   test('refreshes once, two seconds after the last of several events', async () => {
     const world = createWorld(atOnce, always)
     await world.pass(10_000)
@@ -37,7 +37,7 @@ describe('the coalescer', () => {
     expect(world.asked[0]?.startedAt).toBe(start + 30_000)
   })
 
-  test('refreshes exactly once more for events that arrive meanwhile, and settles them with that one', async () => {
+  test('refreshes once more for events that arrive meanwhile, and settles them with that refresh', async () => {
     const world = createWorld(() => ({ ms: 60_000, failure: null }), always)
     world.arrive(tagged('a'))
     await world.pass(10_000)
@@ -62,7 +62,7 @@ describe('the coalescer', () => {
     expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
   })
 
-  test('looks again for what is not visible yet, and settles it when it is', async () => {
+  test('looks again for an item that is not visible yet, and settles it when it is', async () => {
     let visible = false
     const world = createWorld(atOnce, () => (visible ? 'visible' : 'absent'))
     const { id } = world.arrive(tagged('late'))
@@ -92,7 +92,7 @@ describe('the coalescer', () => {
     })
   })
 
-  test('is done in the end with a tag whose documents never all come, but not with another digest', async () => {
+  test('settles a tag whose documents never all appear, but not one with another digest', async () => {
     const world = createWorld(atOnce, ({ tag }) => (tag === 'poor' ? 'partly' : 'other digest'))
     world.arrive(tagged('poor'))
     world.arrive(tagged('moved'))
@@ -105,7 +105,7 @@ describe('the coalescer', () => {
     expect(world.rows[0]?.visibleAt).toBeGreaterThan(0)
   })
 
-  test('refreshes for all that one delivery names, and is done with it when all can be read', async () => {
+  test('refreshes all items that one delivery names, and settles it when all can be read', async () => {
     let late: Shown = 'absent'
     const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? late : 'visible'))
     world.arrive({ ...tagged('early'), others: [tagged('late'), tagged('third')] })
@@ -138,7 +138,7 @@ describe('the coalescer', () => {
     expect(world.rows[0]?.state).toBe('done')
   })
 
-  test('is done with an event that names nothing after a refresh without a target', async () => {
+  test('settles an event without a target after a refresh', async () => {
     const world = createWorld(atOnce, never)
     world.arrive(null)
     await world.pass(5_000)
@@ -146,7 +146,7 @@ describe('the coalescer', () => {
     expect(world.rows[0]).toMatchObject({ state: 'done', visibleAt: null })
   })
 
-  test('tries later and later while the service is down, and gives up after about a day', async () => {
+  test('retries with growing pauses while the service is down, and gives up after about a day', async () => {
     const world = createWorld(() => ({ ms: 10, failure: 'no connection' }), always)
     world.arrive(tagged('a'))
     await world.pass(DAY / 2)
@@ -161,7 +161,7 @@ describe('the coalescer', () => {
     expect(world.asked).toHaveLength(MAX_ATTEMPTS)
   })
 
-  test('tries once a minute at most while the service is down, and has caught up soon after', async () => {
+  test('retries once a minute at most while the service is down, and catches up soon after', async () => {
     let failure: string | null = 'no connection'
     const world = createWorld(() => ({ ms: 10, failure }), always)
     for (let i = 0; i < 500; i++) world.arrive(tagged(`t${i}`))
@@ -174,7 +174,7 @@ describe('the coalescer', () => {
     expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
   })
 
-  test('does not let one row that fails every refresh hold up the others', async () => {
+  test('does not let one row that fails every refresh delay the others', async () => {
     const world = createWorld(({ tags }) => {
       return { ms: 10, failure: tags.includes('poison') ? 'it chokes' : null }
     }, always)
@@ -214,7 +214,7 @@ describe('the coalescer', () => {
     expect(world.rows[0]?.state).toBe('done')
   })
 
-  test('asks for nothing when it is stopped, and settles nothing of a refresh that ends then', async () => {
+  test('requests nothing after it was stopped, and settles nothing of a refresh that ends then', async () => {
     const world = createWorld(() => ({ ms: 5_000, failure: null }), always)
     world.arrive(tagged('a'))
     await world.pass(2_100)
@@ -226,11 +226,11 @@ describe('the coalescer', () => {
   })
 })
 
-test('whatever happens, no event is lost and two refreshes never run at once', async () => {
+test('no event is lost and two refreshes never run at once in a random sequence of events, failures and restarts', async () => {
   await coalesceAtRandom(10)
 })
 
-test('refreshes never begin closer than the debounce, and a row waits no longer than it and the one before', async () => {
+test('two refreshes begin at least one debounce apart, and a row waits no longer than it and the refresh before', async () => {
   const arrivals = fc.array(fc.record({ gap: fc.nat(8_000), tag: fc.constantFrom('a', 'b') }), {
     minLength: 1,
     maxLength: 60,

@@ -40,8 +40,8 @@ const compare = (more: Partial<Compared>) =>
     ...more,
   })
 
-describe('polls and events', () => {
-  test('agree when each arrival was announced, before or after it was found', () => {
+describe('changes found by polls and announced by events', () => {
+  test('agree when each change was announced, before or after it was found', () => {
     const arrivals = [arrival('a', 5), arrival('b', 3), arrival('c', 2, { trigger: 'webhook' })]
     const announcements = [announced('a', 6), announced('b', 1)]
     expect(compare({ arrivals, announcements })).toEqual({
@@ -53,13 +53,13 @@ describe('polls and events', () => {
     })
   })
 
-  test('disagree about what a poll found and nobody announced', () => {
+  test('disagree when a poll found a change without an event', () => {
     const arrivals = [arrival('a', 5), arrival('b', 3), arrival('c', 2), arrival('d', 1)]
     const found = compare({ arrivals, announcements: [announced('a', 6)], lastEventAt: NOW })
     expect(found).toMatchObject({ arrivals: 4, unannounced: 3, missRate: 0.75, warning: null })
   })
 
-  test('of another repository, or of another digest long ago, are not the same change', () => {
+  test('are different for another repository or an earlier digest', () => {
     const digest = `sha256:${'b'.repeat(64)}`
     const other = announced('a', 5, { repository: 'library/node' })
     const before = announced('a', 50, { digest })
@@ -77,7 +77,7 @@ describe('polls and events', () => {
     expect(compare({ arrivals, announcements: [byDigest] }).unannounced).toBe(0)
   })
 
-  test('are not judged before an event had its time, before events could come, or without a secret', () => {
+  test('are not compared before events could arrive, or without a secret', () => {
     const arrivals = [
       arrival('old', WINDOW_MS / HOUR + 1),
       arrival('early', 10),
@@ -100,7 +100,7 @@ describe('polls and events', () => {
     expect(compare({ arrivals: arrivals.slice(2) }).warning).toBeNull()
   })
 
-  test('disagree about what was announced and never listed', () => {
+  test('disagree when an announced change is never listed', () => {
     const announcements = [{ ...announced('ghost', 3), unconfirmed: true }, announced('a', 2)]
     expect(compare({ announcements }).unconfirmed).toBe(1)
   })
