@@ -137,7 +137,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     expect(await codeOf(() => openWrites(dir))).toBe('storage')
   })
 
-  test('that is mounted read-only is reported', async () => {
+  longTest('that is mounted read-only is reported', async () => {
     const dir = mountSmall('8m')
     if (dir === null) throw new Error('no file system could be mounted')
     const { sandbox } = await bench({ sandbox: { records: 50, large: 0 } })
