@@ -26,6 +26,7 @@ import {
   network,
   ecosystemVendor,
   fileMode,
+  filePath,
   identifier,
   scopePattern,
   socketPath,
@@ -234,6 +235,8 @@ export const SCHEMA = {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     format: choice(['auto', 'json', 'pretty'], 'auto'),
     access: flag(false),
+    file: nullable(filePath('/var/log/patchmirror/patchmirror.log')),
+    fileMode: fileMode(),
   },
 }
 

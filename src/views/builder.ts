@@ -142,7 +142,11 @@ function tell(
   before: string | undefined,
 ): void {
   if ('made' in outcome) {
-    if (outcome.made !== null) log.info({ kind, ...outcome.made }, `views: ${NAMES[kind]} is made`)
+    const { made } = outcome
+    if (made === null) return
+    log.info({ kind, ...made }, `views: ${NAMES[kind]} is made`)
+    if ('skipped' in made)
+      log.warn({ kind }, `views: package URLs of VEX documents are too long and were skipped: ${made.skipped.join(', ')}`) // prettier-ignore
   } else if (!outcome.locked && outcome.failed !== before)
     log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
 }

@@ -62,9 +62,9 @@ interface Making<T> {
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
   const { dataDir, kind, name, snapshot, asOf, rebuild = false, make } = making
   if (!rebuild && isServed(making)) return null
-  makeFolder(viewsDir(dataDir))
   const lock = acquireLock(dataDir, 'views')
   try {
+    makeFolder(viewsDir(dataDir))
     if (!rebuild && isServed(making)) return null
     const folder = generationDir(dataDir, name)
     const current = readCurrentViews(dataDir, kind)?.name ?? null

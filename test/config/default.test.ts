@@ -182,7 +182,7 @@ test('the defaults are those that the manual documents', () => {
       dateHours: 6,
       pollSeconds: 10,
     },
-    log: { level: 'info', format: 'auto', access: false },
+    log: { level: 'info', format: 'auto', access: false, file: null, fileMode: '0600' },
   })
 })
 

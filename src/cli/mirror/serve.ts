@@ -1,7 +1,7 @@
 import { relayUrls } from '../../config/kinds/urls.ts'
 import { createAgent } from '../../daemon/agent.ts'
 import { createReload } from '../../daemon/reload.ts'
-import { createLog } from '../../core/log.ts'
+import { type LogFile, createLog, openLogFile, writeLine } from '../../core/log.ts'
 import { VERSION } from '../../core/version.ts'
 import { checkProxies } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
@@ -26,7 +26,8 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const { config } = settingsOf(options)
   if (offline) goOffline()
   else checkProxies(config, process.env)
-  const log = createLog(config.log)
+  const logFile = openOwnLog(config.log)
+  const log = createLog(config.log, logFile?.write)
   const agent = createAgent({ config, version: VERSION, log, offline })
   const stopped = signalled()
   outliveTerminal()
@@ -37,6 +38,7 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   let serving = 'starting'
   process.on('SIGHUP', () => {
     manager.reloading()
+    logFile?.reopen()
     agent.reload()
     reload()
     manager.ready(serving)
@@ -57,6 +59,12 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   await manager.close()
   log.info('stopped')
   return 0
+}
+
+/** Opens the file of `log.file`; null: the log goes to standard error. */
+function openOwnLog({ file, fileMode }: Config['log']): LogFile | null {
+  if (file === null) return null
+  return openLogFile(file, { mode: fileMode, fallback: (line) => writeLine(line) })
 }
 
 /** Below an air gap there is no upstream to be named; anywhere else its absence is an oversight. */

@@ -97,6 +97,14 @@ export function socketPath(): Setting<string> {
   })
 }
 
+/** The path of a file that is created where it does not exist, made absolute. */
+export function filePath(example: string): Setting<string> {
+  const allowed = 'the path of a file; a relative one counts from the working directory'
+  return textSetting(allowed, example, (path, { cwd }) =>
+    path.includes('\0') ? { fault: 'contains a NUL character' } : { value: resolve(cwd, path) },
+  )
+}
+
 /** The mode of a file that its owner reads and writes, as four octal digits; YAML has the same digits as a number. */
 export function fileMode(): Setting<string> {
   const check = (raw: unknown): Parsed<string> => {

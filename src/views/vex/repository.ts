@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sha256Hex } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import {
@@ -25,12 +26,21 @@ interface VexOptions {
 }
 
 /** What was made. */
-export type VexReport = Pick<VexGeneration, 'documents' | 'packages'>
+export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
+  /** Beginnings of package URLs that are too long for a repository. */
+  readonly skipped?: readonly string[]
+}
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
+/** Longest package URL of the repository, bytes: far above any real one, far below what a name in a zip archive may have. */
+const MAX_ID_BYTES = 4096
+/** Longest name of a folder or file in the repository, bytes: what file systems take when a client unpacks it. */
+const MAX_NAME_BYTES = 255
+/** Skipped package URLs that are reported, and the characters of each. */
+const REPORTED = { count: 5, length: 200 }
 /** Another number when the same documents make another repository. */
-const RULES = '1'
+const RULES = '2'
 
 /** The name of the generation that shows these documents. */
 function vexName(documents: readonly VexDocument[]): string {
@@ -67,7 +77,7 @@ async function writeRepository(
   { folder, changed }: { readonly folder: string; readonly changed: number },
 ): Promise<VexReport> {
   mkdirSync(folder, PRIVATE_FOLDER)
-  const about = await packagesOf(options, documents)
+  const { about, skipped } = await packagesOf(options, documents)
   const file = createFileDraft(folder, '.zip')
   try {
     const zip = createContentZip((chunk) => file.write(chunk))
@@ -84,26 +94,33 @@ async function writeRepository(
     const counts = { documents: documents.length, packages: about.size }
     const made: VexInfo = { ...file.finish(), changed, ...counts }
     writeFileSync(join(folder, VEX_FILE), JSON.stringify(made), { mode: PRIVATE_FILE })
-    return { documents: made.documents, packages: made.packages }
+    const report = { documents: made.documents, packages: made.packages }
+    return skipped.length === 0 ? report : { ...report, skipped }
   } finally {
     file.close()
   }
 }
 
-/** Returns which documents have statements about each package, both in order. What is not OpenVEX is skipped. */
+/** Returns which documents have statements about each package, both in order. What is not OpenVEX, or too long, is skipped. */
 async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexDocument[]) {
   const about = new Map<string, string[]>()
+  const skipped = new Set<string>()
   for (const document of documents) {
     const content = reads.readVexContent(document)
     const read = content === null ? null : readOpenVex(content)
     for (const id of read?.packages ?? []) {
+      if (Buffer.byteLength(id) > MAX_ID_BYTES) {
+        if (skipped.size < REPORTED.count) skipped.add(`${id.slice(0, REPORTED.length)}...`)
+        continue
+      }
       const digests = about.get(id) ?? []
       digests.push(document.digest)
       about.set(id, digests)
     }
     await pause()
   }
-  return new Map([...about].sort(([one], [other]) => (one < other ? -1 : 1)))
+  const sorted = [...about].sort(([one], [other]) => (one < other ? -1 : 1))
+  return { about: new Map(sorted), skipped: [...skipped] }
 }
 
 interface Place {
@@ -117,6 +134,8 @@ function placeOf(id: string, digests: readonly string[]): { location: string } {
   const [only = ''] = digests
   if (digests.length === 1) return { location: `documents/${only}.json` }
   const segments = id.slice('pkg:'.length).split('/')
+  if (segments.some((one) => Buffer.byteLength(one) > MAX_NAME_BYTES))
+    return { location: `pkg/${sha256Hex(id)}/vex.json` }
   // A name of dots only would leave its folder when the archive is unpacked.
   const safe = segments.map((one) => (/^\.+$/.test(one) ? one.replaceAll('.', '%2E') : one))
   return { location: `pkg/${safe.join('/')}/vex.json` }

@@ -1,4 +1,10 @@
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import AdmZip from 'adm-zip'
+import { expect, onTestFinished, test } from 'vitest'
+import { readVexGeneration } from '../../../src/store/views/generations.ts'
+import { makeVexRepository } from '../../../src/views/vex/repository.ts'
 import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../src/api/scanners/vex.ts'
 import { performTask } from '../../../src/views/task.ts'
 import { serveFolder } from '../../bundle/air-gap.ts'
@@ -45,4 +51,39 @@ test('an answer of the VEX repository names the snapshot that its bytes were mad
   const less = await look(VEX_ARCHIVE)
   expect(less.etag).not.toBe(after.etag)
   expect(Date.parse(String(less.changed))).toBeGreaterThan(Date.parse(String(after.changed)))
+})
+
+test('a package URL too long for the archive is skipped and reported, and the others are served', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'patchmirror-vex-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const wide = `pkg:npm/${'w'.repeat(300)}` // longer than the name of a file may be
+  const products = [
+    { '@id': `pkg:npm/${'x'.repeat(70_000)}` },
+    { '@id': wide },
+    { '@id': 'pkg:npm/y' },
+  ]
+  const contents = ['one', 'two'].map((id) =>
+    Buffer.from(
+      JSON.stringify({
+        ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': id },
+        statements: [{ vulnerability: { name: 'CVE-1' }, status: 'fixed', products }],
+      }),
+    ),
+  )
+  const documents = contents.map((content, i) => ({
+    ...{ digest: String(i).repeat(64), size: content.length, changed: 1 },
+  }))
+  const reads = {
+    listVexDocuments: () => documents,
+    readVexContent: ({ digest }: { digest: string }) => contents[Number(digest[0])] ?? null,
+  }
+  const pause = async (): Promise<void> => Promise.resolve()
+  const report = await makeVexRepository({ dataDir, reads, snapshot: { id: 's', asOf: 1 }, pause })
+  expect(report).toMatchObject({ documents: 2, packages: 2 })
+  expect(report?.skipped).toEqual([expect.stringMatching(/^pkg:npm\/x{100,300}\.\.\.$/)])
+  const made = readVexGeneration(dataDir)
+  const names = new AdmZip(join(made?.folder ?? '', made?.file ?? '')).getEntries()
+  const longest = names.flatMap(({ entryName }) => entryName.split('/')).map(({ length }) => length)
+  expect(names).toHaveLength(3)
+  expect(Math.max(...longest)).toBeLessThan(256)
 })
