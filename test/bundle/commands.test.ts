@@ -15,6 +15,7 @@ import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch } from './fixtures.ts'
 import { below, carry, folder, signer } from './air-gap.ts'
 import { spoken } from './error-messages.ts'
+import { longTest } from '../support/tables.ts'
 
 let bench: Promise<Bench> | null = null
 afterAll(async () => (await bench)?.close())
@@ -90,7 +91,7 @@ test('a mirror without an upstream never advises a sync, and has a relay secret 
   expect((await secret()).said).toBe(first.said)
 })
 
-test('an import of some sources prints the digest that the mirror has with them', async () => {
+longTest('an import of some sources prints the digest that the mirror has with them', async () => {
   const made = await above()
   const [to, there] = [folder(), below()]
   await there.take((await carry(made.dir, to)).files)

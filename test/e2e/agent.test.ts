@@ -1,29 +1,37 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { feedDifferences } from '../support/feed-differences.ts'
 
 let world: World
+let daemon: Hosted
 
-afterEach(() => world.close())
-
-/** A daemon that has synced both feeds once. */
-async function synced(records: number): Promise<Hosted> {
-  world = await openWorld({ records, service: false })
-  const daemon = await world.host()
+beforeAll(async () => {
+  world = await openWorld({ records: 200, service: false }) // two of them large
+  daemon = await world.host()
   await daemon.said(/osv sync: complete/)
   await daemon.said(/feeds sync: complete/)
+})
+
+afterEach(() => world.sandbox.faults.clear())
+afterAll(() => world.close())
+
+/** The daemon of all tests, after a sync of whatever an earlier test has left. */
+async function synced(): Promise<Hosted> {
+  const ended = daemon.next('osv')
+  daemon.agent.requestSync('osv', 'sync')
+  expect((await ended).state).toBe('complete')
   return daemon
 }
 
 describe('the agent', () => {
   test('mirrors a made-up feed at start and serves every byte of it under the same paths', async () => {
-    const running = await synced(200) // two of them large
+    const running = await synced()
     expect(await feedDifferences(running, world)).toEqual([])
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
 
   test('serves a change of upstream after the next run in index, record, archive and headers', async () => {
-    const running = await synced(60)
+    const running = await synced()
     const before = await fetch(`${running.url}/external/osv/all.json`)
     const [removed = ''] = world.sandbox.feed.remove(1)
     world.sandbox.feed.change(3)
@@ -43,7 +51,7 @@ describe('the agent', () => {
   })
 
   test('serves the stored data while upstream fails, and reports the failure', async () => {
-    const running = await synced(60)
+    const running = await synced()
     world.sandbox.feed.change(5)
     world.sandbox.faults.set('*', { kind: 'status', status: 503 })
     const ended = running.next('osv')
@@ -66,7 +74,7 @@ describe('the agent', () => {
   })
 
   test('coalesces requests for a source that is running into one more run', async () => {
-    const running = await synced(60)
+    const running = await synced()
     world.sandbox.faults.set(
       '/external/osv/all.json',
       { kind: 'stall', at: 'headers', ms: 300 },
@@ -84,8 +92,9 @@ describe('the agent', () => {
   })
 
   test('answers 503 with Retry-After, never an empty list, until the first sync has ended', async () => {
-    world = await openWorld({ records: 60, service: false })
-    const running = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+    const empty = await openWorld({ records: 1, service: false })
+    onTestFinished(() => empty.close())
+    const running = await empty.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
     const answer = await fetch(`${running.url}/external/osv/all.json`)
     expect(answer.status).toBe(503)
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)

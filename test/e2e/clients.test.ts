@@ -77,7 +77,7 @@ function withTool(
   else test(label, () => body(path))
 }
 
-/** As `withTool`, in the long suite alone: each waits until what a cache stores has expired. */
+/** As `withTool`, in the long suite alone: for what waits until a cache has expired, or fetches megabytes. */
 const withToolInLong: typeof withTool = LONG ? withTool : () => undefined
 
 describe('an archive, read by', () => {
@@ -156,22 +156,26 @@ describe('a download by', () => {
     expect(answered()).toEqual([206, 200])
   })
 
-  withTool(['aria2c'], 'fetches several ranges at once, and then asks by date', async (aria2c) => {
-    const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
-    served.server.snapshotChanged()
-    const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
-    expect(await runTool(aria2c, args, { cwd: dir })).toMatchObject({ code: 0 })
-    expect(local('all.zip').equals(large)).toBe(true)
-    expect(answered().filter((status) => status === 206).length).toBeGreaterThan(1)
-    const again = [
-      '--conditional-get=true',
-      '--allow-overwrite=true',
-      '--remote-time=true',
-      ...args,
-    ]
-    expect(await runTool(aria2c, again, { cwd: dir })).toMatchObject({ code: 0 })
-    expect(answered()).toContain(304)
-  })
+  withToolInLong(
+    ['aria2c'],
+    'fetches several ranges at once, and then asks by date',
+    async (aria2c) => {
+      const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
+      served.server.snapshotChanged()
+      const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
+      expect(await runTool(aria2c, args, { cwd: dir })).toMatchObject({ code: 0 })
+      expect(local('all.zip').equals(large)).toBe(true)
+      expect(answered().filter((status) => status === 206).length).toBeGreaterThan(1)
+      const again = [
+        '--conditional-get=true',
+        '--allow-overwrite=true',
+        '--remote-time=true',
+        ...args,
+      ]
+      expect(await runTool(aria2c, again, { cwd: dir })).toMatchObject({ code: 0 })
+      expect(answered()).toContain(304)
+    },
+  )
 
   test('osv-offline: fetches the archive once and unpacks every record', async () => {
     vi.stubEnv('OSV_OFFLINE_DATABASE_URL', url + ZIP)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { NOW } from '../store/fixtures.ts'
 import { type Target, bench, target } from './targets.ts'
+import { longTest } from '../support/tables.ts'
 
 const MINUTE = 60_000
 const DAY = 86_400_000
@@ -297,7 +298,7 @@ describe('a relay target', () => {
       .toBe(10)
   })
 
-  test('whose answer does not end has received the event, and is disconnected', async () => {
+  longTest('whose answer does not end has received the event, and is disconnected', async () => {
     const cut = Promise.withResolvers<undefined>()
     const to = await target((response) => {
       response

@@ -9,6 +9,7 @@ import { forge } from '../forged.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { watch } from '../watched-inbox.ts'
+import { longTest } from '../../support/tables.ts'
 
 const HOUR = 3_600_000
 
@@ -144,7 +145,7 @@ test('a bundle imported with --allow-rollback is the base of the next delta', as
   expect((await there.take(second.files)).outcome).toBe('same')
 })
 
-test('bundles that were imported before a rollback are imported again after it', async () => {
+longTest('bundles that were imported before a rollback are imported again after it', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   await bench.run('feeds')

@@ -8,6 +8,7 @@ import { SOURCES } from '../../../src/domain/sources.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { type Below, below, carry, signer } from '../air-gap.ts'
 import { type Forgery, forge } from '../forged.ts'
+import { longTest } from '../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -245,33 +246,36 @@ test('an import only reads the medium', async () => {
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
-test('several bundles of one command line are imported in the order of their sequence', async () => {
-  const { first, second, third } = await history()
-  const there = below()
-  const { env } = process
-  const write = process.stdout.write.bind(process.stdout)
-  const tell = process.stderr.write.bind(process.stderr)
-  const said: string[] = []
-  const hear = (text: string | Uint8Array): boolean => said.push(String(text)) > 0
-  const command = async (...media: (typeof first)[]): Promise<number> => {
-    process.env = {
-      PATCHMIRROR_DATA_DIR: there.dir,
-      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
+longTest(
+  'several bundles of one command line are imported in the order of their sequence',
+  async () => {
+    const { first, second, third } = await history()
+    const there = below()
+    const { env } = process
+    const write = process.stdout.write.bind(process.stdout)
+    const tell = process.stderr.write.bind(process.stderr)
+    const said: string[] = []
+    const hear = (text: string | Uint8Array): boolean => said.push(String(text)) > 0
+    const command = async (...media: (typeof first)[]): Promise<number> => {
+      process.env = {
+        PATCHMIRROR_DATA_DIR: there.dir,
+        PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
+      }
+      process.stdout.write = process.stderr.write = hear
+      try {
+        return await importCommand(
+          media.flatMap(({ files }) => files),
+          {},
+        )
+      } finally {
+        process.stdout.write = write
+        process.stderr.write = tell
+        process.env = env
+      }
     }
-    process.stdout.write = process.stderr.write = hear
-    try {
-      return await importCommand(
-        media.flatMap(({ files }) => files),
-        {},
-      )
-    } finally {
-      process.stdout.write = write
-      process.stderr.write = tell
-      process.env = env
-    }
-  }
-  expect(await command(third)).toBe(1)
-  expect(said.join('')).toMatch(/patchmirror: .* is refused: .*since bundle 2, which is missing/)
-  expect(await command(third, first, second)).toBe(0)
-  expect(there.digest()).toBe(third.manifest.digest)
-})
+    expect(await command(third)).toBe(1)
+    expect(said.join('')).toMatch(/patchmirror: .* is refused: .*since bundle 2, which is missing/)
+    expect(await command(third, first, second)).toBe(0)
+    expect(there.digest()).toBe(third.manifest.digest)
+  },
+)
