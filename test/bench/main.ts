@@ -2,7 +2,7 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `serving`, `catalog`, `patches`, `webhooks`, `bundles` or `views` takes one part and leaves the file alone.
+ * `serving`, `catalog`, `patches`, `webhooks`, `bundles`, `views` or `pages` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -14,6 +14,7 @@ import { benchBundles } from './bundles.ts'
 import { benchChanges } from './changes.ts'
 import { startDaemon, took } from './daemon.ts'
 import { benchIngest, benchLarge } from './ingest.ts'
+import { benchPages } from './pages.ts'
 import { ROOT, startSandbox } from './processes.ts'
 import { benchReads } from './reads.ts'
 import { type Row, benchServing } from './serving/serving.ts'
@@ -139,6 +140,12 @@ async function views(): Promise<Line[]> {
   return benchViews(records)
 }
 
+async function pages(): Promise<Line[]> {
+  const scale = values.quick ? 0.1 : 1
+  say(`pages over ${100_000 * scale} records and ${200_000 * scale} tickets …`)
+  return benchPages(100_000 * scale, 200_000 * scale)
+}
+
 const PARTS: Record<string, () => Promise<Line[]>> = {
   records,
   serving,
@@ -147,6 +154,7 @@ const PARTS: Record<string, () => Promise<Line[]>> = {
   webhooks,
   bundles,
   views,
+  pages,
 }
 
 async function main(): Promise<void> {

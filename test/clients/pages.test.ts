@@ -45,7 +45,9 @@ async function findPages(mirror: WholeMirror): Promise<string[]> {
     const links = (await reply.text()).matchAll(/href="(\/-\/ui\/[^"]*)"/g)
     for (const [, href = ''] of links) waiting.push(href.replaceAll('&amp;', '&'))
   }
-  return [...found].flatMap(([name, address]) => (/\.(css|svg)$/.test(name) ? [] : [address]))
+  return [...found].flatMap(([name, address]) =>
+    /\.(css|svg|atom|json)$/.test(name) ? [] : [address],
+  )
 }
 
 function started(): { browser: Browser; mirror: WholeMirror } {
@@ -84,7 +86,8 @@ async function visit(
 test('links lead from the overview to every page', (context) => {
   if (PATH === null) return context.skip(NONE)
   const reached = addresses.map((address) => address.slice('/-/ui/'.length).split('?', 1)[0])
-  expect(PAGES.map(({ path }) => path).filter((path) => !reached.includes(path))).toEqual([])
+  const pages = PAGES.flatMap(({ path, type }) => (type === undefined ? [path] : []))
+  expect(pages.filter((path) => !reached.includes(path))).toEqual([])
 })
 
 test('each page fits narrow and wide windows and has no fault that axe-core knows, light and dark', async (context) => {
@@ -139,4 +142,18 @@ test('the search box is reached and sent by keyboard', async (context) => {
   await page.waitForURL(/\/-\/ui\/search\?q=CVE$/)
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Search: CVE')
   await page.close()
+})
+
+test('the Atom feed is XML that a browser parses, with the entries of the page of changes', async (context) => {
+  if (PATH === null) return context.skip(NONE)
+  const { browser, mirror } = started()
+  const text = await (await mirror.get('/-/ui/changes.atom')).text()
+  const page = await browser.newPage()
+  const count = (name: string): string =>
+    `new DOMParser().parseFromString(${JSON.stringify(text)}, 'text/xml').getElementsByTagName('${name}').length`
+  const faults = await page.evaluate<number>(count('parsererror'))
+  const entries = await page.evaluate<number>(count('entry'))
+  await page.close()
+  expect(faults).toBe(0)
+  expect(entries).toBeGreaterThan(1)
 })

@@ -1,4 +1,5 @@
 import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
+import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
@@ -9,7 +10,6 @@ import {
   clip,
   code,
   count,
-  grouped,
   link,
   plain,
   span,
@@ -17,6 +17,7 @@ import {
   time,
 } from '../cells.ts'
 import type { Page, PageCall } from '../page.ts'
+import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
 import { findProblems } from './findings.ts'
 
@@ -78,7 +79,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ['as of', time(asOf, now)],
       ['last run', ended],
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
-      ['last change', lastChange(call.reads.changes.readLatestLogged(name), now)],
+      ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
       ['records', count(records)],
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
       ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
@@ -99,19 +100,12 @@ function runCells(
   return [first, time(endedAt ?? startedAt, now)]
 }
 
-function lastChange(logged: LoggedSnapshot | null, now: number): Cell | Cell[] {
+function lastChange({ ui, now, signedIn }: PageCall, logged: LoggedSnapshot | null): Cell | Cell[] {
   if (logged === null) return plain('none since the log begins')
-  const { publishedAt, added, changed, removed, complete } = logged
-  const counts = [
-    [added, 'added'],
-    [changed, 'changed'],
-    [removed, 'removed'],
-  ] as const
-  const words = counts.flatMap(([number, word]) =>
-    number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],
-  )
-  const what = complete ? words.join(', ') : 'everything'
-  return [time(publishedAt, now), plain(what)]
+  const words = changeWords(logged)
+  const isOpen = signedIn || !isPrivateSource(logged.source)
+  const what = isOpen ? link(words, ui('changes', { source: logged.source })) : plain(words)
+  return [time(logged.publishedAt, now), what]
 }
 
 function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {

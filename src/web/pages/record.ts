@@ -168,16 +168,17 @@ function storedRows(call: PageCall, id: string, stored: Stored): [string, Cell |
 /** Changes of a record that are shown. */
 const MOST_CHANGES = 50
 
-function historyBlock({ reads, now }: PageCall, id: string): Block {
+function historyBlock({ reads, now, ui, config }: PageCall, id: string): Block {
   const changes = reads.changes.listChangesOf('osv', id, MOST_CHANGES)
   return {
     kind: 'table',
     title: 'History on this mirror',
+    note: `As far as the log of changes reaches back: ${config.data.changeDays} days (data.changeDays), or less.`,
     columns: ['Change', 'When', 'Snapshot'],
     rows: changes.map(({ change, publishedAt, snapshot }) => [
       plain(change === 'added' ? 'first seen' : change),
       time(publishedAt, now),
-      code(snapshot.slice(0, 12)),
+      code(snapshot.slice(0, 12), ui('changes', { source: 'osv', since: snapshot })),
     ]),
     empty:
       'No change of it is in the log: it came with the first snapshot, or its changes are older than data.changeDays.',

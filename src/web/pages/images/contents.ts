@@ -146,7 +146,9 @@ function attestationBlocks(call: PageCall, one: Provenance, further: Further): B
   const cells = (list: readonly Material[]): Cell[] =>
     list.length === 0
       ? [plain(null)]
-      : list.slice(0, 10).map(({ uri, digest }) => ({ ...plain(uri), ...(digest !== '' && { note: digest }) })) // prettier-ignore
+      : list
+          .slice(0, 10)
+          .flatMap(({ uri, digest }) => (digest === '' ? [plain(uri)] : [plain(uri), code(digest)]))
   const facts: Block = {
     kind: 'facts',
     rows: [
