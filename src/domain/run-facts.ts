@@ -1,3 +1,5 @@
+import { userInfo } from 'node:os'
+
 /** Facts of a run that list the first of something, and the fact that counts all of it. */
 export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   lackingIds: 'lacking',
@@ -5,4 +7,20 @@ export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   plannedRemovedIds: 'plannedRemoved',
   contradictions: 'contradicted',
   unusable: 'unusableEntries',
+}
+
+/** Returns who runs this command, for the run log: the name of the operating system's user, `root (alice)` with sudo. */
+export function operatorName(env: Readonly<Partial<Record<string, string>>> = process.env): string {
+  const name = userName()
+  const before = env['SUDO_USER'] ?? ''
+  return name === 'root' && before !== '' ? `${name} (${before})` : name
+}
+
+/** A user of a container may have a number and no name. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.() ?? 'unknown'}`
+  }
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { DAY_MS } from '../core/time.ts'
 import { MirrorError } from '../core/errors.ts'
+import { operatorName } from '../domain/run-facts.ts'
 import { nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
@@ -86,7 +87,10 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const runId = await store.exclusive(() =>
     store.runs.startRun({ source, kind, trigger, startedAt: now() }),
   )
-  const ended = await executeRun(deps, request, runId)
+  const done = await executeRun(deps, request, runId)
+  // Who gave the command: a run of the daemon is given by no one.
+  const by = trigger === 'command' ? { by: operatorName() } : {}
+  const ended = { ...done, facts: { ...done.facts, ...by } }
   const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })

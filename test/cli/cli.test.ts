@@ -11,6 +11,7 @@ import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
+import { operatorName } from '../../src/domain/run-facts.ts'
 import { VERSION } from '../../src/core/version.ts'
 import { type Finished, MAIN } from '../support/command.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -328,6 +329,14 @@ describe('the command line', () => {
     const again = await patchmirror('sync', 'osv')
     const next = /reject (\d+)/.exec(again.out)?.[1] ?? ''
     expect((await patchmirror('reject', next)).code).toBe(0)
+    const by = operatorName({})
+    for (const [id, decision] of [
+      [run, 'approved'],
+      [next, 'rejected'],
+    ] as const)
+      expect(JSON.parse((await patchmirror('runs', id, '--json')).out)).toMatchObject({
+        facts: { by, decision, decidedBy: by },
+      })
     const still = await patchmirror('sync', 'osv')
     expect(still.code).toBe(4)
     expect(still.out).toContain('rejected before')

@@ -14,12 +14,19 @@ export function openStatus(status: Status): Status {
 }
 
 function openSource(source: SourceStatus): SourceStatus {
-  if (!PRIVATE.has(source.name)) return source
+  if (!PRIVATE.has(source.name))
+    return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
   const partialLists = source.partialLists.map(({ path, reason }) => {
     return { path: withoutNames(path), reason: withoutNames(reason) }
   })
   const { lastRun } = source
   return { ...source, partialLists, lastRun: lastRun && openRun(lastRun) }
+}
+
+/** A run without the names of those who gave a command. */
+function withoutPeople(run: RunSummary): RunSummary {
+  const facts = Object.entries(run.facts).filter(([name]) => name !== 'by' && name !== 'decidedBy')
+  return { ...run, facts: Object.fromEntries(facts) }
 }
 
 /** A run with its state, its code and its numbers. */

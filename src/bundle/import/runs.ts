@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { operatorName } from '../../domain/run-facts.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { RowKind } from '../../store/replication/rows.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
@@ -25,7 +26,8 @@ export async function startRuns(
   sources: readonly SourceName[],
 ): Promise<ImportRuns> {
   const { mirror, sequence, kind } = bundle.manifest
-  const facts: RunFacts = { mirror, sequence, bundle: kind, key: bundle.key, file }
+  const by = trigger === 'command' ? { by: operatorName() } : {}
+  const facts: RunFacts = { mirror, sequence, bundle: kind, key: bundle.key, file, ...by }
   const ids = await store.exclusive(
     () =>
       new Map(

@@ -1,5 +1,6 @@
 import { withWrites } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { operatorName } from '../../domain/run-facts.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
@@ -29,9 +30,7 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
       const { source } = approved
       const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
       if (done.state !== 'failed') {
-        await store.exclusive(() =>
-          store.quarantine.decideQuarantine(approved.runId, 'approved', Date.now()),
-        )
+        await store.exclusive(() => decide(store, approved.runId, 'approved'))
       }
       return done
     },
@@ -47,12 +46,18 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
   const { config } = settings(options, false, [])
   const { runId, reason } = await withWrites(config.data.dir, (store) => {
     const open = openQuarantine(store, run, false)
-    store.quarantine.decideQuarantine(open.runId, 'rejected', Date.now())
+    decide(store, open.runId, 'rejected')
     return open
   })
   if (options.json === true) printJson({ run: runId, decision: 'rejected', reason })
   else print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
   return 0
+}
+
+/** Stores a decision, and in the run who made it. */
+function decide(store: Writes, runId: number, decision: 'approved' | 'rejected'): void {
+  if (store.quarantine.decideQuarantine(runId, decision, Date.now()))
+    store.runs.recordDecision(runId, decision, operatorName())
 }
 
 /** Returns the quarantine to decide about. `undo`: a rejected one may be decided again. */

@@ -144,6 +144,9 @@ export function createRunWriter(db: Db) {
     `UPDATE run SET ended_at = @endedAt, state = @state, as_of = @asOf, snapshot = @snapshot,
        code = @code, message = @message, facts = @facts WHERE id = @id`,
   )
+  const decided = db.prepare(
+    "UPDATE run SET facts = json_set(facts, '$.decision', @decision, '$.decidedBy', @by) WHERE id = @id",
+  )
   const orphans = db.prepare(
     `UPDATE run SET ended_at = ?, state = 'failed', code = 'aborted',
        message = 'the process ended before the run did; nothing was committed' WHERE ended_at IS NULL`,
@@ -160,6 +163,10 @@ export function createRunWriter(db: Db) {
       Number(insert.run({ ...run, pid: process.pid }).lastInsertRowid),
     endRun: (id: number, result: RunEnd): void => {
       end.run({ ...result, id, facts: JSON.stringify(result.facts) })
+    },
+    /** Adds to the facts of a quarantined run what was decided about it, and who did. */
+    recordDecision: (id: number, decision: 'approved' | 'rejected', by: string): void => {
+      decided.run({ id, decision, by })
     },
     /**
      * Closes the rows of runs whose process died; call it with the sync lock, when every open row is such a row. Returns
