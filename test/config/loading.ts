@@ -19,7 +19,7 @@ export function fileWith(content: string, name = 'patchmirror.yaml'): string {
   return path
 }
 
-/** Loads with an empty environment unless told otherwise. */
+/** Loads with an empty environment by default. */
 export function load(options: Partial<LoadOptions> = {}): LoadedConfig {
   return loadConfig({ env: {}, cwd: '/srv/mirror', ...options })
 }

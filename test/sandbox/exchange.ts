@@ -1,6 +1,6 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
 
-/** What came over the wire: whatever arrived before the end, and the error code that ended it, if any. */
+/** The received bytes up to the end of the answer, and the error code that ended it, if any. */
 export interface Exchange {
   status: number
   headers: IncomingHttpHeaders

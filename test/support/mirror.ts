@@ -32,7 +32,7 @@ export interface Bench {
     source: RunRequest['source'],
     more?: Partial<RunRequest>,
   ): Promise<RunReport>
-  /** What the mirror would serve for an id, inflated; null when it holds none. */
+  /** What the mirror would serve for an id, inflated; null when it is not stored. */
   content: (id: string) => Buffer | null
   /** The index that the mirror would serve. */
   index: () => Buffer | null
@@ -112,7 +112,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   }
 }
 
-/** Every record of the sandbox's feed is held byte for byte, no other is, and the index is upstream's own. */
+/** Every record of the sandbox's feed is stored byte for byte, no other is, and the index is upstream's own. */
 export function differences({ sandbox, store, content, index }: Bench): string[] {
   const found: string[] = []
   const ids = sandbox.feed.ids()

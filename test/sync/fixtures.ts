@@ -61,7 +61,7 @@ export function runMeeting(
   return made.runWith(env, source)
 }
 
-/** A clock for `now` that stands until it is moved. Unix milliseconds. */
+/** A clock for `now` that changes only by `pass`. Unix milliseconds. */
 export function createClock(start = Date.UTC(2026, 5, 1)) {
   let time = start
   return {
@@ -137,7 +137,7 @@ export function archiveOf({ store, dir }: Pick<Bench, 'store' | 'dir'>): Buffer 
   return info === null ? null : readFileSync(join(dir, 'derived', info.file))
 }
 
-/** How index, records and archive of one moment disagree; the archive is read by another program's reader. */
+/** Returns how index, records and archive of one snapshot disagree; the archive is read by another program's reader. */
 export function disagreements(reads: Reads, dir: string): string[] {
   const document = reads.feeds.readDocument(INDEX)
   const info = reads.osv.readArchive()
@@ -170,7 +170,7 @@ export function disagreements(reads: Reads, dir: string): string[] {
   return found
 }
 
-/** Whether what is held is a state of its own: nothing of it contradicts the rest. */
+/** Checks that the stored index, records and archive agree. */
 export function expectAgreement({ store, dir }: Bench): void {
   expect(disagreements(store, dir)).toEqual([])
 }

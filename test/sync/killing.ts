@@ -93,7 +93,7 @@ async function linesOf(
   return lines
 }
 
-/** What a reader finds wrong in the folder as a killed process left it; opened read-only, nothing is mended. */
+/** Returns what a reader finds wrong in the folder of a killed process; it is opened read-only, so nothing is repaired. */
 export async function findingsAfterKill(dir: string): Promise<string[]> {
   const reads = openPinnedReads(dir)
   if (reads === null) return []

@@ -6,7 +6,7 @@ import type { RunReport } from '../../src/sync/runner.ts'
 import type { CatalogBench } from '../support/catalog/mirror.ts'
 import { SMALL, mirrored } from './catalog/fixtures.ts'
 
-/** A service with enough images that a refresh of one of them can be told from a sync. */
+/** A service with enough images to distinguish a refresh of one of them from a sync. */
 export const WIDE: ServiceOptions = { ...SMALL, images: 5, tags: 10 }
 
 /** A target that names nothing but what is given. */
@@ -43,7 +43,7 @@ export function guarded(): Promise<CatalogBench> {
   return mirrored({ ...SMALL, tickets: 60, tags: 20 }, env)
 }
 
-/** What one more sync has to do after refreshes: nothing, if they did what it would have done. */
+/** Checks that one more sync changes nothing: the refreshes did all that it would have done. */
 export async function expectNothingLeft(made: CatalogBench): Promise<void> {
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', message: 'nothing changed' })
 }

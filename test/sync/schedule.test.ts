@@ -8,7 +8,7 @@ afterEach(async () => {
   for (const schedule of schedules.splice(0)) await schedule.stop()
 })
 
-/** Starts one hourly job and tells whether it was run at once. */
+/** Starts one hourly job and returns whether it ran at once. */
 function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
   let runs = 0
   const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run: () => runs++ }

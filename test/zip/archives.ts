@@ -39,7 +39,7 @@ export interface SourceRead {
 
 export const LIMITS: ReaderLimits = { maxMemberBytes: 1_000_000 }
 
-/** A reader over bytes in memory, found by their end as an archive is, that tells what it has read. */
+/** A reader over bytes in memory, opened by its end record as an archive is, that records what it has read. */
 export function openBytes(
   bytes: Buffer,
   { limits = LIMITS, gap = 1 << 16 }: { limits?: ReaderLimits; gap?: number } = {},

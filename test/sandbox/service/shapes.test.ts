@@ -87,7 +87,7 @@ describe.each(SHAPE_NAMES)('the shape %s', (name) => {
   })
 })
 
-/** Where and how a document lies: behind a redirect, a URL, or in the answer itself. */
+/** Where a document is: behind a redirect, a URL, or in the answer itself. */
 async function documentAt(sandbox: Sandbox, path: string): Promise<Buffer> {
   const { headers, bytes } = await asAdmin(sandbox, path)
   const url = headers.get('location') ?? /http:[^"]*/.exec(bytes.toString())?.[0]

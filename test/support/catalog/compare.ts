@@ -28,7 +28,7 @@ async function read(response: Response): Promise<Comparable> {
   return { status, body: isPlain(value) ? text : await resolved(value) }
 }
 
-/** An item without links is compared as it came. */
+/** An item without links is compared byte for byte. */
 function isPlain(value: unknown): boolean {
   return !JSON.stringify(value).includes('http://127.0.0.1') && !isList(value)
 }

@@ -12,7 +12,7 @@ export interface Row {
   requests: (known: Known) => string[]
 }
 
-/** Identifiers that the sandbox has and the mirror's scope holds, and some that it does not have. */
+/** Identifiers that the sandbox has and that are in the mirror's scope, and some unknown ones. */
 export interface Known {
   tags: string[]
   images: string[]
@@ -173,7 +173,7 @@ export const WRITING: readonly Row[] = [
   writes('Identity surface', 'POST', '{auth_url}/oauth/token', '/oauth/token'),
 ]
 
-/** What the sandbox has, of what the mirror holds. */
+/** Identifiers of the sandbox that the mirror has stored. */
 export function knownOf({ sandbox, store }: CatalogBench): Known {
   const owners = new Set([...store.catalog.eachStoredAnswer()].map(({ owner }) => owner))
   return knownBy(sandbox, (kind) =>

@@ -11,7 +11,7 @@ import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../../support/mirror.ts'
 import { LONG } from '../../support/tables.ts'
 
-/** A service small enough for a sync of it to take a moment. */
+/** A service so small that a sync of it takes milliseconds. */
 export const SMALL: ServiceOptions = {
   images: 3,
   tags: 6,
@@ -104,7 +104,7 @@ export function asked(made: Bench, host?: LoggedRequest['host']): string[] {
     .map(({ path, query }) => (query['after'] === undefined ? path : `${path} after`))
 }
 
-/** What a run could not have, with the reasons. */
+/** Returns the paths that a run could not fetch, with the reasons. */
 export function lackingOf({ facts }: RunReport): string[] {
   const told = facts['lackingIds']
   return Array.isArray(told) ? told.map(String) : []

@@ -36,14 +36,14 @@ function fetched({ requests }: Sandbox): string[] {
     .map(({ path }) => path)
 }
 
-/** The sandbox is the same whenever it is made: another one tells whether the folder holds what it should. */
+/** Compares the folder with a new sandbox, which has the same content as the first one. */
 export async function expectWhole(dir: string): Promise<void> {
   const made = await catalogBench(SERVICE, { dir, env: ALL })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', message: 'nothing changed' })
   expect(await differences(made)).toEqual([])
 }
 
-/** Kills a crawl at its nth item, and has another one go on: it fetches nothing that is in hand. */
+/** Kills a crawl at its nth item and resumes it: the second one requests no answer that is already stored. */
 export async function killAndResume(
   { sandbox, dir, options }: World,
   nth: number,

@@ -6,7 +6,7 @@ import { type Bench, createBench } from '../../support/mirror.ts'
 import { bench } from '../catalog/fixtures.ts'
 import { LONG } from '../../support/tables.ts'
 
-/** What a follower keeps of a source: name → what tells its states apart. */
+/** What a follower keeps of a source: name → a text that differs for each state. */
 type Copy = Map<string, string>
 
 function holdings(reads: Reads, source: SourceName): Copy {
@@ -56,7 +56,7 @@ interface Kept {
   copy: Copy
 }
 
-/** After a run: every copy ever taken, brought up to now, is what is held now. */
+/** Checks after a run that every earlier copy, updated by the change log, equals the store. */
 function check({ store }: Bench, source: SourceName, kept: Kept[]): void {
   const { id = '' } = store.snapshots.readSnapshot(source) ?? {}
   const held = holdings(store, source)

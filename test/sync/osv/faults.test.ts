@@ -193,7 +193,7 @@ describe('redirects of the feed', () => {
 describe('an unusable archive:', () => {
   const BROKEN: Row[] = [
     ...UNUSABLE.filter(([name]) => !/gzip|stall|corrupt|too large|body/.test(name)),
-    // Whatever arrives before a break is kept and gone on from: only one that brings nothing is beyond help.
+    // A download continues from the bytes of a broken attempt: only an attempt without any bytes fails it.
     ['a reset before the first byte', { kind: 'reset', bytes: 0 }, 'upstream_unreachable'],
     ['a body that never begins', { kind: 'truncate', bytes: 0 }, 'upstream_unreachable'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],

@@ -31,7 +31,7 @@ const NAMED = [
   ...['../../evil', 'a/../../evil', '/etc/evil', '..\\evil', 'C:\\evil', 'N'.repeat(60_000)],
 ]
 
-/** One of each: names, twins, lies about sizes, damage, a container that is no archive. */
+/** One of each: unsafe names, duplicates, another id, a damaged archive. */
 const KINDS = telling(HOSTILE_KINDS, ...['traversal', 'duplicates', 'idMismatch', 'truncated'])
 
 describe('a hostile archive', () => {

@@ -11,7 +11,7 @@ function pin(dir: string): PinnedReads {
   return reads
 }
 
-/** Reads the whole mirror on another connection again and again while `work` goes on; all it ever saw wrong. */
+/** Reads the whole mirror on another connection repeatedly during `work`; returns the snapshots and every disagreement. */
 async function watch(
   dir: string,
   work: () => Promise<void>,

@@ -172,7 +172,7 @@ describe('a redirect', () => {
 })
 
 describe('a credential file', () => {
-  /** A service that takes one key at a time, and a mirror whose key lies in a file. */
+  /** A service that takes one key at a time, and a mirror whose key is in a file. */
   const rotating = async () => {
     const state = { key: 'first-key', onRefused: (): void => undefined }
     const { url, requests } = await createOrigin((request, response) => {

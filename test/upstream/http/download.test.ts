@@ -43,7 +43,7 @@ const ASKED = { range: 'bytes=4000-', 'if-range': '"one"' }
 const HAVE = FILE.subarray(0, 4000)
 const KNOWN = { validator: '"one"', etag: '"one"', lastModified: null }
 
-/** An origin with FILE; to a request with a Range it answers as told. */
+/** An origin with FILE; to a request with a Range it answers as the test sets. */
 async function origin(toRange: Answer, toWhole: Answer = whole): Promise<Connection & Asked> {
   const { url, requests } = await createOrigin((request, response) => {
     if (request.headers.range === undefined) toWhole(request, response)

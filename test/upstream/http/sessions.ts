@@ -43,7 +43,7 @@ export function connect(
   return { session, config: config.upstream, settings: config, stop }
 }
 
-/** A sandbox that is closed when the test ends; forty records unless told otherwise. */
+/** A sandbox that is closed when the test ends; forty records by default. */
 export async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const made = await createSandbox({ records: 40, ...options })
   onTestFinished(() => made.close())
