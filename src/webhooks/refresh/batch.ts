@@ -130,7 +130,7 @@ function worstOf(visibilities: readonly Visibility[]): Visibility {
 }
 
 /** Looks up what readers see of each target of the rows; yields to other work between some of them. */
-export async function lookUp(
+export async function lookForTargets(
   batch: readonly Waiting[],
   catalog: AnnouncedReader | null,
   breathe: () => Promise<void>,

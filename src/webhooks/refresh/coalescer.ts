@@ -5,7 +5,7 @@ import {
   type WaitingRows,
   chooseBatch,
   judgeBatch,
-  lookUp,
+  lookForTargets,
   readDue,
   refreshBatch,
   settleRows,
@@ -112,7 +112,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     if (isStopped()) return
     state = counted(state, failure)
     earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, random()))
-    const seen = await lookUp(failure === null ? batch : [], deps.catalog, breathe)
+    const seen = await lookForTargets(failure === null ? batch : [], deps.catalog, breathe)
     const settled = judgeBatch(batch, seen, { failure, now: now(), random: random() })
     await settleRows(inbox, settled)
   }
