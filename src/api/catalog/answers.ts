@@ -1,16 +1,14 @@
-import { gzipSync } from 'node:zlib'
 import { locate } from '../../json/slices.ts'
 import type { CatalogResource } from '../../domain/resources.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
 import type { createOrderings } from '../../store/catalog/list-query.ts'
 import { contentOf } from '../../store/database/gzip.ts'
-import { type Heads, createAnswer, sendAnswer } from '../http/response.ts'
+import { type Heads, encode, respond, respondUnstored } from '../http/response.ts'
 import { DOCUMENT_PATH } from './documents.ts'
 import { type Missing, requestedPath } from './not-found.ts'
 import type { Links } from '../access/signed-links.ts'
 import type { Origins } from '../snapshot/served.ts'
-import { chooseCoding } from '../http/request-headers.ts'
-import { type SnapshotOrigin, originOfOne, originHeaders } from '../http/origin.ts'
+import { type SnapshotOrigin, originOfOne } from '../http/origin.ts'
 import { problemHeaders } from '../http/problems.ts'
 import type { ReadCall } from '../reading/request.ts'
 
@@ -51,11 +49,10 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
       if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
       if (answer.links.length > 0) return sendLinked(call, answer, links, own)
-      const coding = chooseCoding(call.requestHeaders.acceptEncoding)
-      const content = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
-      const bytes = coding === 'gzip' && answer.body !== null ? answer.body : content
+      const { body: stored, changed } = answer
+      const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const tag = answer.sha256.toString('hex', 0, 16)
-      sendAnswer(call, createAnswer(coding, bytes, tag, answer.changed), own, heads)
+      respond(call, { body, gzip: () => stored ?? body, tag, changed, origin: own }, heads)
     },
   }
 
@@ -73,29 +70,18 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     { signLink, expiry }: Links,
     origin: SnapshotOrigin,
   ): void {
-    const { request, response, requestHeaders } = call
     const expiresAt = expiry()
     const asOf = Date.parse(origin.asOf)
     const base = call.baseUrl()
     const text = contentOfAnswer(answer)
-    const content = withLinks(
+    const body = withLinks(
       text,
       answer.links,
       ({ digest, type }) =>
         base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
-    const coding = chooseCoding(requestHeaders.acceptEncoding)
-    const body = coding === 'gzip' ? gzipSync(content, { level: 3 }) : content
-    response.writeHead(200, {
-      'Content-Type': 'application/json',
-      'Content-Length': body.length,
-      'Cache-Control': 'no-store',
-      Vary: 'Accept-Encoding, Authorization',
-      ...originHeaders(origin),
-      ...(coding === 'gzip' && { 'Content-Encoding': 'gzip' }),
-    })
-    if (request.method === 'HEAD') response.end()
-    else response.end(body)
+    const vary = 'Accept-Encoding, Authorization'
+    respondUnstored(call, { ...encode(call.requestHeaders, { body }), vary, origin })
   }
 }
 

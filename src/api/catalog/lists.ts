@@ -1,9 +1,8 @@
-import { gzipSync } from 'node:zlib'
 import { type Frame, joinPage } from '../../json/envelope.ts'
 import { LAST_ID_PARAMS } from '../../json/list-names.ts'
 import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
 import type { OrderedEntry, Where } from '../../store/catalog/list-query.ts'
-import { createAnswer, sendAnswer, contentTag } from '../http/response.ts'
+import { contentTag, respond } from '../http/response.ts'
 import { type CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
@@ -16,7 +15,6 @@ import {
   unknownParameters,
   unknownField,
 } from './list-query.ts'
-import { chooseCoding } from '../http/request-headers.ts'
 import { originOfOne } from '../http/origin.ts'
 import { ignoredField, onlyValue } from '../http/request-target.ts'
 import type { ReadCall } from '../reading/request.ts'
@@ -70,16 +68,14 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const total = isUpstreams && where.length === 0 ? null : count
     const items = shown.map(({ body }) => body)
     const page = joinPage(frame, { next, total, limit }, items)
-    const coding = chooseCoding(call.requestHeaders.acceptEncoding)
-    const bytes = coding === 'gzip' ? gzipSync(page, { level: 3 }) : page
     const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
     const tag = contentTag(
       links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
     )
-    const answer = createAnswer(coding, bytes, tag, list.changed)
     const always = declared === resource.list // the lists of items are walked when their item changes
     const own = originOfOne(origin, list, { always, reads: served.reads })
-    sendAnswer(call, answer, own, heads, [...ignoredField(unknown), ...links])
+    const more = [...ignoredField(unknown), ...links]
+    respond(call, { body: page, tag, changed: list.changed, origin: own, more }, heads)
   }
   return { send }
 }

@@ -1,3 +1,4 @@
+import { respondUnstored } from '../http/response.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
@@ -50,14 +51,8 @@ export function sendChanges(
     sendProblem(request, response, answer)
     return
   }
-  const body = JSON.stringify(answer)
-  response.writeHead(200, {
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-  })
-  if (request.method === 'HEAD') response.end()
-  else response.end(body)
+  const body = Buffer.from(JSON.stringify(answer))
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }
 
 function answerFor(

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { sha256Hex } from '../../core/digest.ts'
 import { originFields } from './origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { checkConditions } from './conditions.ts'
-import type { Coding, RequestHeaders } from './request-headers.ts'
+import { type Coding, type RequestHeaders, chooseCoding } from './request-headers.ts'
 import type { SnapshotOrigin } from './origin.ts'
 import { type Outgoing, sendProblem } from './problems.ts'
 
@@ -43,7 +44,72 @@ export function contentTag(content: Buffer): string {
   return sha256Hex(content).slice(0, 32)
 }
 
-/** `tag`: 32 hex digits of the content's SHA-256. */
+/** Content of a JSON answer, and how it is labelled. */
+interface JsonContent {
+  /** Without a coding. */
+  readonly body: Buffer
+  /** Returns the same as gzip; null: it is never compressed. Without it, the body is compressed for the request. */
+  readonly gzip?: (() => Buffer) | null
+  /** As `contentTag` returns it. */
+  readonly tag: string
+  /** Unix seconds. */
+  readonly changed: number
+  readonly origin: SnapshotOrigin
+  /** Further header fields, flat. */
+  readonly more?: readonly string[]
+}
+
+/** Answers a request with JSON in the coding that the client accepts: 200, 304 or 412, with validators. */
+export function respond(exchange: AnswerExchange, content: JsonContent, heads: Heads): void {
+  const { coding, body } = encode(exchange.requestHeaders, content)
+  const answer = createAnswer(coding, body, content.tag, content.changed)
+  sendAnswer(exchange, answer, content.origin, heads, content.more)
+}
+
+/** Content in one coding. */
+interface Encoded {
+  readonly coding: Coding
+  readonly body: Buffer
+}
+
+/** Compression level of answers that are made for one request: speed counts. */
+const LEVEL = 3
+
+/** Returns content in the coding that the client accepts. */
+export function encode(
+  { acceptEncoding }: RequestHeaders,
+  { body, gzip }: Pick<JsonContent, 'body' | 'gzip'>,
+): Encoded {
+  if (gzip === null || chooseCoding(acceptEncoding) === 'identity')
+    return { coding: 'identity', body }
+  return { coding: 'gzip', body: gzip?.() ?? gzipSync(body, { level: LEVEL }) }
+}
+
+/** A JSON answer for one request: no cache stores it, and it has no validators. */
+interface UnstoredContent extends Encoded {
+  /** Request headers that the answer depends on; null: none. */
+  readonly vary: string | null
+  readonly origin: SnapshotOrigin | null
+  readonly more?: readonly string[]
+}
+
+/** Answers a request with JSON that must not be stored: 200. */
+export function respondUnstored(
+  { request, response }: Pick<AnswerExchange, 'request' | 'response'>,
+  { body, coding, vary, origin, more = [] }: UnstoredContent,
+): void {
+  response.writeHead(200, [
+    ...['Content-Type', 'application/json', 'Content-Length', String(body.length)],
+    ...['Cache-Control', 'no-store', ...(vary === null ? [] : ['Vary', vary])],
+    ...(origin === null ? [] : originFields(origin)),
+    ...more,
+    ...(coding === 'gzip' ? ['Content-Encoding', 'gzip'] : []),
+  ])
+  if (request.method === 'HEAD') response.end()
+  else response.end(body)
+}
+
+/** Returns a JSON answer in one coding; `tag`: 32 hex digits of the content's SHA-256. */
 export function createAnswer(
   coding: Coding,
   body: Buffer,

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { sha256Hex } from '../../core/digest.ts'
 import { checkConditions } from '../http/conditions.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { rawTarget } from '../http/request-target.ts'
-import { cacheFields } from '../http/response.ts'
+import { cacheFields, contentTag, entityTag } from '../http/response.ts'
 
 /** A document about the program in both codings, with its tag. */
 export interface ServedDocument {
@@ -22,7 +21,7 @@ interface DocumentPage {
 
 /** Makes a document of its bytes and its media type. */
 export function makeServedDocument(identity: Buffer, type: string): ServedDocument {
-  const tag = sha256Hex(identity).slice(0, 32)
+  const tag = contentTag(identity)
   return { tag, type, bodies: { identity, gzip: gzipSync(identity) } }
 }
 
@@ -61,7 +60,7 @@ function send(
 ): void {
   const { acceptEncoding, ifNoneMatch } = readRequestHeaders(request.rawHeaders)
   const coding = chooseCoding(acceptEncoding)
-  const etag = coding === 'gzip' ? `"${tag}-gzip"` : `"${tag}"`
+  const etag = entityTag(tag, coding)
   const head = ['ETag', etag, ...cacheFields(cacheControl), 'Vary', 'Accept-Encoding']
   const asked = { ...NO_CONDITIONS, ifNoneMatch }
   if (checkConditions(asked, { etag, changed: 0 }) === 'unchanged') {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ViewAsset, ViewRecord, Views } from '../../store/views/reads.ts'
 import { crc32c, googHash } from '../../zip/crc32c.ts'
-import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import { type Exchange, type Heads, respond } from '../http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../http/send-file.ts'
 import { type BucketPath, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
 import {
@@ -21,7 +21,7 @@ import {
   createViewOrigins,
   derivedHead,
   findOtherViewRecord,
-  viewRecordAnswer,
+  viewRecordContent,
 } from './generation.ts'
 import { sendFile } from '../http/zip.ts'
 
@@ -105,10 +105,9 @@ function answer(options: BucketOptions, call: BucketCall, path: string): Promise
     const found = findRecord(views, place)
     if (found !== null) {
       const { record, location } = found
-      const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
       const hash = googHash(crc32c(record.content))
       const more = ['x-goog-hash', hash, ...derivedHead(record), ...location]
-      sendAnswer(exchange, viewRecordAnswer(record, coding, views), origin, options.heads, more)
+      respond(exchange, { ...viewRecordContent(record, views), origin, more }, options.heads)
       return undefined
     }
     if (place.id === null) decodePart(path) // throws with the reason

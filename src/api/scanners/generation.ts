@@ -11,9 +11,8 @@ import {
 } from '../../store/views/generations.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
-import { type JsonResponse, createAnswer, contentTag } from '../http/response.ts'
+import { contentTag } from '../http/response.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
-import type { Coding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { type OtherIds, createOtherIds } from '../snapshot/other-ids.ts'
 
@@ -109,15 +108,13 @@ export function isDamage(error: unknown): boolean {
   return code === 'ENOENT' || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
 }
 
-/** A record of a view as an answer; its tag follows from its bytes alone. */
-export function viewRecordAnswer(
+/** Returns a record of a view as content of an answer; its tag follows from its bytes alone. */
+export function viewRecordContent(
   { content, crc32, deflated }: ViewRecord,
-  coding: Coding,
   { info }: Pick<Views, 'info'>,
-): JsonResponse {
-  const tag = contentTag(content)
-  const body = coding === 'gzip' ? gzipMember(deflated, crc32, content.length) : content
-  return createAnswer(coding, body, tag, info.changed)
+) {
+  const gzip = (): Buffer => gzipMember(deflated, crc32, content.length)
+  return { body: content, gzip, tag: contentTag(content), changed: info.changed }
 }
 
 /** Returns header fields that mark derived bytes and name the removed prefixes. */

@@ -1,10 +1,11 @@
 import type { ServerResponse, IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { originFields, originHeaders } from '../http/origin.ts'
+import { originHeaders } from '../http/origin.ts'
 import { toIsoOrNull, parseDate } from '../../core/time.ts'
 import type { SearchResult, ResultPage } from '../../query/search.ts'
-import type { Coding } from '../http/request-headers.ts'
+import { chooseCoding } from '../http/request-headers.ts'
+import { type Exchange, respondUnstored } from '../http/response.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { derivedHead } from './generation.ts'
 import type { Problem } from '../http/problems.ts'
@@ -61,22 +62,16 @@ function prefixesOf(found: readonly SearchResult[]): string[] {
 
 /** Sends an answer to a POST: never cached, compressed where the client accepts it and it saves bytes. */
 export async function sendOsvAnswer(
-  response: ServerResponse,
-  { body, prefixes }: OsvAnswer,
-  coding: Coding,
+  exchange: Exchange,
+  { body: plain, prefixes }: OsvAnswer,
   origin: SnapshotOrigin,
 ): Promise<void> {
-  const packed = coding === 'gzip' && body.length >= WORTH_BYTES
-  const bytes = packed ? await compress(body, { level: LEVEL }) : body
-  if (response.destroyed) return
-  const head = [
-    ...['Content-Type', 'application/json', 'Content-Length', String(bytes.length)],
-    ...['Cache-Control', 'no-store', 'Vary', 'Accept-Encoding'],
-    ...originFields(origin),
-    ...derivedHead({ prefixes }),
-    ...(packed ? ['Content-Encoding', 'gzip'] : []),
-  ]
-  response.writeHead(200, head).end(bytes)
+  const accepted = chooseCoding(exchange.requestHeaders.acceptEncoding)
+  const coding = plain.length >= WORTH_BYTES ? accepted : 'identity'
+  const body = coding === 'gzip' ? await compress(plain, { level: LEVEL }) : plain
+  if (exchange.response.destroyed) return
+  const more = derivedHead({ prefixes })
+  respondUnstored(exchange, { body, coding, vary: 'Accept-Encoding', origin, more })
 }
 
 /** Codes of gRPC, which the errors of osv.dev's API carry, by HTTP status (google.rpc.Code). */

@@ -5,8 +5,8 @@ import type { Views, ViewRecord } from '../../store/views/reads.ts'
 import { folderOf } from '../../store/views/generations.ts'
 import { type BodyFault, readRequestBody } from '../http/streams.ts'
 import type { Failures } from '../http/problems.ts'
-import { type Heads, sendAnswer } from '../http/response.ts'
-import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import { type Heads, respond } from '../http/response.ts'
+import { readRequestHeaders } from '../http/request-headers.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { sendOsvAnswer, sendStatus } from './query-answers.ts'
@@ -14,7 +14,7 @@ import { type QueryOperation, evaluate } from './query-evaluate.ts'
 import { QUERY_API } from '../http/paths.ts'
 import { readTarget } from '../http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
-import { type OriginViews, findOtherViewRecord, viewRecordAnswer } from './generation.ts'
+import { type OriginViews, findOtherViewRecord, viewRecordContent } from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY = { bytes: 4 * 1024 * 1024, timeoutMs: 30_000 }
@@ -92,8 +92,8 @@ async function answerQuery(
   const { generation, value } = await withOneGeneration(views, (source) =>
     evaluate(operation, body, { source, queue, now, isGone }),
   )
-  const coding = chooseCoding(readRequestHeaders(request.rawHeaders).acceptEncoding)
-  await sendOsvAnswer(response, value, coding, originOf(generation))
+  const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
+  await sendOsvAnswer(exchange, value, originOf(generation))
 }
 
 /**
@@ -165,9 +165,8 @@ function answerOsvRecord(
   if (record === null)
     return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
   const requestHeaders = readRequestHeaders(request.rawHeaders)
-  const coding = chooseCoding(requestHeaders.acceptEncoding)
-  const answer = viewRecordAnswer(record, coding, views)
-  sendAnswer({ request, response, requestHeaders }, answer, origin, heads)
+  const content = { ...viewRecordContent(record, views), origin }
+  respond({ request, response, requestHeaders }, content, heads)
 }
 
 /** The request that a record is the answer to. */

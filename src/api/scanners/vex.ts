@@ -2,7 +2,7 @@ import { toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type VexGeneration, readVexGeneration } from '../../store/views/generations.ts'
-import { createAnswer, sendAnswer, contentTag } from '../http/response.ts'
+import { respond, contentTag } from '../http/response.ts'
 import { openArchiveFile } from '../http/send-file.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -61,7 +61,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
     route(tools, MANIFEST, (call, made, origin) => {
       const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
       const tag = contentTag(body)
-      sendAnswer(call, createAnswer('identity', body, tag, made.changed), origin, tools.heads)
+      respond(call, { body, gzip: null, tag, changed: made.changed, origin }, tools.heads)
       return undefined
     }),
     route(tools, ARCHIVE, (call, made, origin) => {
