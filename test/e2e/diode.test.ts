@@ -1,4 +1,4 @@
-import { cpSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { BoxesStatus } from '../../src/domain/status.ts'
@@ -51,13 +51,11 @@ test('a daemon without an upstream imports what another daemon exports, and both
 
 longTest('a daemon that imports from an inbox notifies its relay targets', async () => {
   const { world, folder, box, inbox } = await outbox()
-  const copied = folder('copied')
-  cpSync(box, copied, { recursive: true })
   const told = await target()
   await world.host({
     ...inbox,
     PATCHMIRROR_DATA_DIR: folder('third'),
-    PATCHMIRROR_BUNDLE_INBOX: copied,
+    PATCHMIRROR_BUNDLE_INBOX: box,
     PATCHMIRROR_RELAY_TARGETS: told.url,
   })
   const sources = () =>
