@@ -6,7 +6,6 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --omit=optional
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-COPY build ./build
 RUN npm run build
 
 FROM build AS dependencies

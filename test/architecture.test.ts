@@ -17,6 +17,7 @@ type Part =
   | 'core'
   | 'daemon'
   | 'demo'
+  | 'sbom'
   | 'doctor'
   | 'domain'
   | 'json'
@@ -113,6 +114,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   main: ['cli', 'core'],
   sandbox: ['zip'],
+  sbom: [],
   demo: ['cli', 'config', 'core', 'daemon', 'domain', 'sandbox', 'sync'],
 }
 

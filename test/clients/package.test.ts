@@ -52,14 +52,14 @@ test('the package runs with npx, checks settings and has its manual page', async
   writeFileSync(settings, 'server: { port: 0 }\n')
   const checked = await npx('config', 'check', settings)
   expect(checked.code, checked.err).toBe(0)
-  const page = join(home, 'node_modules/patchmirror/man/patchmirror.1')
+  const page = join(home, 'node_modules/patchmirror/deploy/man/patchmirror.1')
   const shown = await inHome(findTool('man') ?? 'cat', findTool('man') ? ['-l', page] : [page])
   expect(shown.out).toMatch(/NAME\s+patchmirror/)
 })
 
 test('the manual page has no problem but its missing date (needs mandoc)', async (context) => {
   if (MANDOC === null) return context.skip('mandoc is not installed')
-  const { out } = await runTool(MANDOC, ['-Tlint', '-W', 'style', 'man/patchmirror.1'])
+  const { out } = await runTool(MANDOC, ['-Tlint', '-W', 'style', 'deploy/man/patchmirror.1'])
   expect(out.split('\n').filter((line) => line !== '' && !line.includes('missing date'))).toEqual(
     [],
   )

@@ -272,5 +272,5 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
       text: await format(`${text}\n`, { ...style, parser: 'markdown' }),
     })),
   )
-  return [...written, schema, { path: 'man/patchmirror.1', text: manPage() }]
+  return [...written, schema, { path: 'deploy/man/patchmirror.1', text: manPage() }]
 }

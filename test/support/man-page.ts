@@ -4,7 +4,7 @@ import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
 import { VERBS } from '../../src/cli/verbs.ts'
 import { VERSION } from '../../src/core/version.ts'
 
-/** man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
+/** deploy/man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
 export function manPage(): string {
   const program = createProgram()
   const lines = [
