@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PeoplePages, PeopleTools } from '../api/people.ts'
-import { type Problem, methodNotAllowed } from '../api/http/problems.ts'
+import { type Problem, methodNotAllowed, retryHeaders } from '../api/http/problems.ts'
 import { rawTarget } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
 import { type RequestThread, createRequestThread, errorOf } from '../threads/requests.ts'
@@ -89,6 +89,7 @@ async function answerPage(
   const more = { ...(problem?.headers ?? {}), ...(name === '' && { Vary: 'Accept' }) }
   response.writeHead(reply.status, {
     ...SAFE,
+    ...retryHeaders(reply.status),
     ...more,
     'Cache-Control': 'no-store',
     'Content-Type': `${reply.type}; charset=utf-8`,

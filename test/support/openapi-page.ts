@@ -144,7 +144,7 @@ export function openApiPage(
     table(
       ['Header field', 'Meaning'],
       Object.entries(headers)
-        .filter(([name]) => !/IfKnown$|OfDocument$/.test(name))
+        .filter(([name]) => !/If(Known|Temporary)$|OfDocument$/.test(name))
         .map(([name, one]) => [code(name), text(one)]),
     ),
   ].join('\n\n')

@@ -38,22 +38,36 @@ export const PROBLEM_RESPONSES: Readonly<Record<string, DeclaredAnswer>> = Objec
   Object.values(SCHEMA_OF).flatMap((schema) =>
     Object.entries(PROBLEMS).map(([status, [description, headers]]) => [
       `${schema}${status}`,
-      {
-        description,
-        headers: {
-          ...headersOf('Cache-Control', ...headers),
-          ...Object.fromEntries(
-            [
-              ['X-Mirror-Snapshot', 'SnapshotIfKnown'],
-              ['X-Mirror-As-Of', 'AsOfIfKnown'],
-            ].map(([name = '', component = '']) => [name, ref('headers', component)]),
-          ),
-        },
-        content: { 'application/json': { schema: schemaOf(schema) } },
-      },
+      declared(description, headersOf(...headers), schemaOf(schema)),
     ]),
   ),
 )
+
+function declared(
+  description: string,
+  headers: Readonly<Record<string, ComponentRef>>,
+  schema: ComponentRef,
+): DeclaredAnswer {
+  return {
+    description,
+    headers: {
+      ...headersOf('Cache-Control'),
+      ...headers,
+      'X-Mirror-Snapshot': ref('headers', 'SnapshotIfKnown'),
+      'X-Mirror-As-Of': ref('headers', 'AsOfIfKnown'),
+    },
+    content: { 'application/json': { schema } },
+  }
+}
+
+/** 503 of a feed with filters: beside what is temporary, that it has too many entries to be filtered (`upstream_too_large`). */
+export const UNFILTERED: DeclaredAnswers = {
+  503: declared(
+    `${PROBLEMS[503][0]} Or the feed has too many entries to be filtered here (\`upstream_too_large\`).`,
+    { 'Retry-After': ref('headers', 'RetryIfTemporary') },
+    schemaOf('Problem'),
+  ),
+}
 
 /** Every header component, those that are not always sent included. */
 export const HEADER_COMPONENTS = { ...HEADERS, ...OPTIONAL_HEADERS }

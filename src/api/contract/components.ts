@@ -38,12 +38,12 @@ export const HEADERS = {
   'x-goog-hash': header('CRC-32C of the content, as `crc32c=BASE64`.'),
   'Accept-Ranges': header('`bytes`.'),
   'Content-Range': always('Which part of how many bytes this is.'),
-  'Retry-After': header('Seconds to wait before the next attempt.', { type: 'integer' }),
+  'Retry-After': always('Seconds to wait before the next attempt.', { type: 'integer' }),
   'WWW-Authenticate': always('How to send a credential.'),
-  'X-RateLimit-Limit': header('Wrong keys that one client may send in a minute.', {
+  'X-RateLimit-Limit': always('Wrong keys that one client may send in a minute.', {
     type: 'integer',
   }),
-  'X-RateLimit-Remaining': header('How many of them are left.', { type: 'integer' }),
+  'X-RateLimit-Remaining': always('How many of them are left.', { type: 'integer' }),
   Allow: always('The methods of this path.'),
   Link: header('URL of the next page (`rel="next"`), where the list has no cursor in its body.'),
   'X-Mirror-Instance': header('Id of the running daemon.'),
@@ -61,6 +61,9 @@ export const OPTIONAL_HEADERS = {
   ETagOfDocument: header('Entity tag, where the answer is the document itself.'),
   ChangedOfDocument: header('When it changed last, where the answer is the document itself.'),
   SnapshotIfKnown: header('Id of the served snapshot, where the path belongs to one.'),
+  RetryIfTemporary: header('Seconds to wait; not sent with the error `upstream_too_large`.', {
+    type: 'integer',
+  }),
   AsOfIfKnown: header("Upstream's date of that snapshot.", DATE_TIME),
 } as const satisfies Readonly<Record<string, AnswerHeader>>
 

@@ -1,7 +1,7 @@
 import { ECOSYSTEMS } from '../../domain/resources.ts'
 import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_INDEX, OSV_RECORD } from '../../domain/feed-paths.ts'
 import { FILTER_NAMES } from '../snapshot/patch-filter.ts'
-import { mirrored, mirroredFile, problems } from './answers.ts'
+import { UNFILTERED, mirrored, mirroredFile, problems } from './answers.ts'
 import { CONDITIONS, RANGES } from './components.ts'
 import type { InputParameter, PathContract } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
@@ -50,7 +50,7 @@ export function feedContract(path: string): PathContract {
           more: isFiltered ? ['X-Mirror-Ignored-Parameters'] : [],
         }),
         ...FAULTS,
-        ...(isFiltered && problems('message', 501)),
+        ...(isFiltered && { ...problems('message', 501), ...UNFILTERED }),
       },
     },
   }

@@ -38,10 +38,25 @@ export function problemBody(
     : { error, error_description: message, status_code: status }
 }
 
+/** A 503 of this code lasts as long as its data; every other one is temporary. */
+const LASTING = 'upstream_too_large'
+const RETRY_SECONDS = '30'
+
+/** Returns `Retry-After` for a status that is temporary: every 503 has one, unless its `error` says that it lasts. */
+export function retryHeaders(status: number, error = ''): Record<string, string> {
+  return status === 503 && error !== LASTING ? { 'Retry-After': RETRY_SECONDS } : {}
+}
+
 /** Header fields of a problem; never cached. */
-export function problemHeaders({ headers, origin }: Problem): Record<string, string> {
+export function problemHeaders({
+  status,
+  error,
+  headers,
+  origin,
+}: Omit<Problem, 'message'>): Record<string, string> {
   return {
     'Cache-Control': 'no-store',
+    ...retryHeaders(status, error),
     ...headers,
     ...originHeaders(origin),
   }
@@ -80,7 +95,6 @@ export function pathNotFound(path: string): Problem {
   return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512) } }
 }
 
-const RETRY_SECONDS = '30'
 const OPEN_CODES: ReadonlySet<string> = new Set([
   'not_found',
   'not_ready',
@@ -99,14 +113,13 @@ const FAILED = 'the mirror failed to answer; see its log for the reason'
  */
 function problemOf(thrown: unknown, dataDir: string): Problem & { readonly fault: boolean } {
   const error = nameStorageError(thrown, dataDir)
-  if (error instanceof MirrorError && error.code === 'upstream_too_large')
+  if (error instanceof MirrorError && error.code === LASTING)
     return { status: 503, error: error.code, message: error.message, fault: false }
   const status = httpStatus(error)
-  const headers: Record<string, string> = status === 503 ? { 'Retry-After': RETRY_SECONDS } : {}
   if (error instanceof MirrorError && OPEN_CODES.has(error.code))
-    return { status, error: error.code, message: error.message, headers, fault: false }
+    return { status, error: error.code, message: error.message, fault: false }
   const code = error instanceof MirrorError && status !== 500 ? error.code : 'internal'
-  return { status, error: code, message: FIXED_TEXTS[status] ?? FAILED, headers, fault: true }
+  return { status, error: code, message: FIXED_TEXTS[status] ?? FAILED, fault: true }
 }
 
 /** What the API needs of a pino logger. */

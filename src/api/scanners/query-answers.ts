@@ -8,7 +8,7 @@ import { chooseCoding } from '../http/request-headers.ts'
 import { type Exchange, respondUnstored } from '../http/response.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { derivedHead } from './generation.ts'
-import type { Problem } from '../http/problems.ts'
+import { type Problem, retryHeaders } from '../http/problems.ts'
 
 const compress = promisify(gzip)
 
@@ -101,6 +101,7 @@ export function sendStatus(
     'Content-Length': Buffer.byteLength(body),
     'Cache-Control': 'no-store',
     ...(UNREAD.has(status) && { Connection: 'close' }),
+    ...retryHeaders(status),
     ...headers,
     ...originHeaders(origin),
   })

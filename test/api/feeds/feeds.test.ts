@@ -343,6 +343,7 @@ test('a feed with too many entries is served whole, and a filter of it is refuse
     const reply = await get(`${PATH}?package_src_name=curl`)
     expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
     expect(jsonOf(reply)['message']).toContain('too many entries')
+    expect(reply.headers['retry-after']).toBeUndefined() // it lasts
   }
   expect((await get(PATH)).body).toHaveLength(huge.length)
 })
