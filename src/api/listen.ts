@@ -1,6 +1,7 @@
+import { lookup } from 'node:dns/promises'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { type AddressInfo, connect, isIPv6 } from 'node:net'
+import { type AddressInfo, connect, isIP, isIPv6 } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 
@@ -28,7 +29,7 @@ export function createListening(app: Listenable, settings: Config['server']) {
   const { host, port, socket } = settings
   const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
   const listen = async (): Promise<void> => {
-    if (socket === null) await app.listen({ host, port, backlog: BACKLOG })
+    if (socket === null) await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })
     else await listenOnSocket(app, socket, settings.socketMode)
   }
   return {
@@ -44,6 +45,14 @@ export function createListening(app: Listenable, settings: Config['server']) {
     /** True when the serving thread listens and answers its health page. */
     answers: async () => app.server.listening && (await app.inject('/-/health')).statusCode === 200,
   }
+}
+
+/**
+ * Resolves a name to one address, IPv4 where it has one. For some names the framework would otherwise open a second listener,
+ * whose connections are neither limited nor answered by the fast path.
+ */
+async function oneAddress(host: string): Promise<string> {
+  return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
 }
 
 /**
@@ -103,6 +112,7 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
   EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
   ENOTFOUND: 'is not a name that resolves: set server.host',
+  EAI_AGAIN: 'is a name that cannot be resolved now: set server.host to an address',
 }
 
 const SOCKET_FAULTS: Readonly<Partial<Record<string, string>>> = {

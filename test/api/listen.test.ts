@@ -1,12 +1,20 @@
 import { once } from 'node:events'
 import { copyFileSync, existsSync, statSync, writeFileSync } from 'node:fs'
-import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request } from 'node:http'
+import {
+  Agent as HttpAgent,
+  type IncomingMessage,
+  type RequestOptions,
+  createServer as createHttpServer,
+  request,
+} from 'node:http'
 import { Agent as HttpsAgent, request as requestTls } from 'node:https'
-import { createServer } from 'node:net'
+import { createServer, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createListening } from '../../src/api/listen.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { type Served, closeAll, jsonOf, serve } from './served.ts'
@@ -146,6 +154,26 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
     const options = { host: '127.0.0.1', servername: 'localhost', port, ca: tls.ca, agent: false }
     expect((await answerOf(requestTls({ ...options, path: '/-/health' }))).status).toBe(200)
   })
+})
+
+test('a name is listened on at one address only, so that every connection is limited', async () => {
+  const opened: number[] = []
+  const env = { PATCHMIRROR_SERVER_HOST: 'localhost' }
+  const { server: settings } = loadConfig({ env, cwd: '/' }).config
+  const app = {
+    server: createHttpServer(),
+    listen: (at: object) =>
+      Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),
+    inject: () => Promise.resolve({ statusCode: 200 }),
+  }
+  await createListening(app, settings).listen()
+  expect(opened).toEqual([expect.toBeOneOf([4, 6])])
+  const { server, port } = await fill(env)
+  expect(server.address()?.url).toBe(`http://localhost:${port}`)
+  const reply = await answerOf(
+    request({ host: 'localhost', port, path: '/-/health', agent: false }),
+  )
+  expect(reply.status).toBe(200)
 })
 
 const hasIpv6 = Object.values(networkInterfaces())
