@@ -99,20 +99,26 @@ export function entryIdOf({ ids }: CatalogResource, value: Record<string, unknow
 
 /** Member names of key material, with any prefix (`webhook_secret`). */
 const SECRET = named(
-  'secrets?|tokens?|passwords?|passwd|pwd|passcode|passphrase|credentials?|auth|authorization|bearer|jwt|otp',
+  'secrets?|tokens?|passwords?|passwd|pwd|pass|passcode|passphrase|credentials?|creds?|auth|oauth|authentication|' +
+    'authorization|bearer|cookies?|jwt|otp|pat|hmac',
 )
 /** Member names of secret keys; other names with `key` or `hash` are not secret. */
-const KEY = named('(api|private|signing|secret|access|encryption|ssh)_?keys?')
-const BARE = /^(key|hash)$/
-/** Values that are key material under any name. */
-const MATERIAL = /^"(-----BEGIN [A-Z ]*PRIVATE KEY|(v1a?,)?wh(sec|sk)_)/
+const KEY = named(
+  '(api|private|signing|secret|access|encryption|ssh|client|webhook|master|shared|raw|full|plain|plain_?text|hashed)_?keys?',
+)
+const BARE = named('key|hash', '')
+/** Values that are key material under any name: PEM, webhook secrets, JWTs, values of an Authorization header. */
+const MATERIAL =
+  /^"(?:\\[nrt]|\s)*(-----BEGIN [A-Z ]*PRIVATE KEY|(v1a?,\s*)?wh(sec|sk)_|eyJ[\w-]{12}|(Basic|Bearer)\s+[\w+/=.~-]{16,}")/i
 
 /**
  * Returns a pattern of names that end with `what`, optionally followed by a format (`secret_value`, `privateKeyPem`).
+ * `before` is the pattern of what may precede it.
  */
-function named(what: string): RegExp {
-  const form = '_?(value|text|plain|plaintext|raw|data|string|pem|der|base64|b64|hex|hash)'
-  return new RegExp(`(^|_)(${what})(${form})?$`)
+function named(what: string, before = '.*_'): RegExp {
+  const form =
+    '_?(value|text|plain|plaintext|plain_text|raw|data|material|header|string|pem|der|base64|b64|hex|hash|digest)'
+  return new RegExp(`^(${before})?(${what})(${form})?$`)
 }
 
 const STRING = 0x22

@@ -28,6 +28,21 @@ describe('key material', () => {
     'authorization',
     'bearer',
     'bearerToken',
+    'auth_header',
+    'authentication',
+    'oauth',
+    'user_pass',
+    'db_creds',
+    'session_cookie',
+    'hmac',
+    'key_value',
+    'keyHash',
+    'key_material',
+    'raw_key',
+    'full_key',
+    'plainTextKey',
+    'clientKey',
+    'password_digest',
   ])('is removed under the name %s', (name) => {
     expect(kept({ id: 'a', [name]: 's3cret' })).toEqual({ id: 'a' })
     expect(kept({ id: 'a', deep: [{ [name]: ['s3cret'] }] })).toEqual({ id: 'a', deep: [{}] })
@@ -39,6 +54,17 @@ describe('key material', () => {
       sign: {},
       id: 1,
     })
+  })
+
+  test.each([
+    '\n-----BEGIN PRIVATE KEY-----\nabc',
+    ' whsec_MfKQ9r8G',
+    'v1, whsec_MfKQ9r8G',
+    'Bearer c2VjcmV0LXNlY3JldA==',
+    'basic c2VjcmV0LXNlY3JldA==',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln',
+  ])('is recognised under any name by its form: %j', (note) => {
+    expect(kept({ id: 1, note })).toEqual({ id: 1 })
   })
 
   test('is not recognised in similar names', () => {
@@ -53,6 +79,14 @@ describe('key material', () => {
       secretary: 'Ms. Whsec',
       token_type: 'Bearer',
       hashes: ['sha256:ab'],
+      key_prefix: 'pk_1',
+      key_id: 'k-1',
+      author: 'me',
+      compass: 'north',
+      patch: 'CVE-2024-1',
+      authenticated_at: '2026-01-01',
+      description: 'Bearer of the release',
+      plan: 'Basic Authentication',
     }
     expect(kept(item)).toEqual(item)
   })
