@@ -100,7 +100,7 @@ function readFamily(headers: HeaderLists): Lists {
 
 /** `for=192.0.2.1;proto=https;host=a, for="[2001:db8::1]:80"`: parameters of elements, values quoted or not. */
 function readStandard(headers: HeaderLists): Lists {
-  const text = (headers['forwarded'] ?? []).join(',')
+  const text = withoutOpenQuote((headers['forwarded'] ?? []).join(','))
   // Quoted strings may contain commas and semicolons, so the text is cut around them.
   const elements = text.match(/(?:"(?:\\.|[^"\\])*"|[^,"])+/g) ?? []
   const pairs = elements.map((element) => {
@@ -110,6 +110,15 @@ function readStandard(headers: HeaderLists): Lists {
   const valuesOf = (name: string): string[] => pairs.map((pair) => pair.get(name) ?? '')
   const addresses = pairs.map((pair) => withoutPort(pair.get('for') ?? ''))
   return { addresses, schemes: valuesOf('proto'), hosts: valuesOf('host'), prefixes: [] }
+}
+
+/**
+ * Returns a text with a comma for each quote from the first that is never closed: the patterns above then take linear time,
+ * where each open quote would be searched to the end of the header again.
+ */
+function withoutOpenQuote(text: string): string {
+  const [closed = ''] = /^(?:[^"]+|"(?:\\.|[^"\\])*")*/.exec(text) ?? []
+  return closed + text.slice(closed.length).replaceAll('"', ',')
 }
 
 function readPair(part: string): [string, string] {

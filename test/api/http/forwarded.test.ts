@@ -157,3 +157,13 @@ test.each(TRACES)('a request with the header %s counts as forwarded by a proxy',
   expect(isForwarded({ [name]: ['x'] })).toBe(true)
   expect(isForwarded({ host: ['x'] })).toBe(false)
 })
+
+test('open quotes separate elements, and many of them take no time', () => {
+  expect(urlFor({ host: 'a', forwarded: 'host=evil;for="x, for=192.0.2.1;host=b' })).toBe(
+    'http://b',
+  )
+  expect(urlFor({ host: 'a', forwarded: 'host="b;c", host="evil;x' })).toBe('http://a')
+  // Takes minutes when the text is searched to its end again from each quote.
+  const quotes = '"\\'.repeat(100_000)
+  expect(urlFor({ host: 'a', forwarded: `${quotes}, for=192.0.2.1;host=b` })).toBe('http://b')
+})
