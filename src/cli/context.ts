@@ -16,7 +16,15 @@ export function print(text: string): void {
 
 /** Writes a value as JSON, every time in it (unix milliseconds, by the name of its field) as ISO 8601. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, isoTime, 2))
+  print(JSON.stringify(value, isoTime, 2).replace(UNSEEN, escapeUnseen))
+}
+
+/** Characters that JSON permits in strings, and that act on a terminal or reorder its text. */
+const UNSEEN = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu
+
+function escapeUnseen(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
 
 function isoTime(name: string, value: unknown): unknown {

@@ -17,6 +17,11 @@ export function visible(text: string): string {
   return text.replace(/\p{C}+/gu, ' ')
 }
 
+/** The same for a text of several lines. */
+export function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n')
+}
+
 /** A text cut to `longest` characters. */
 export function cut(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text

@@ -1,10 +1,22 @@
-import { expect, test } from 'vitest'
-import { table, wrapped } from '../../src/cli/output.ts'
+import { expect, test, vi } from 'vitest'
+import { printJson } from '../../src/cli/context.ts'
+import { table, visibleLines, wrapped } from '../../src/cli/output.ts'
 import { hasColor, movesCursor } from '../../src/core/terminal.ts'
 
 test('text of upstream cannot move the cursor of a terminal', () => {
   const text = table(['what happened'], [['its keys are: \u001b]0;mine\u0007\u001b[2J\r\nnone']])
   expect(text).toBe('what happened\nits keys are:  ]0;mine [2J none')
+  expect(visibleLines('one\u001b[2J\ntwo\r')).toBe('one [2J\ntwo ')
+})
+
+test('JSON for a terminal has the characters that act on it escaped, and stays the same value', () => {
+  const value = { text: 'é\u001b[2J\u009b2J\u007f\u202e\u2028\u{e0041}\ufeff' }
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+  printJson(value)
+  const text = String(write.mock.calls[0]?.[0])
+  write.mockRestore()
+  expect(/[\p{Cf}\p{Zl}\u007f-\u009f]/u.test(text)).toBe(false)
+  expect(JSON.parse(text)).toEqual(value)
 })
 
 test('a row whose cells are too wide continues in the rows below it', () => {

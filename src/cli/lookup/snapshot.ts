@@ -7,6 +7,7 @@ import { whyUnread } from '../../store/database/older-folder.ts'
 import { type Reads, openShortReads } from '../../store/reads.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { firstStep } from '../context.ts'
+import { visibleLines } from '../output.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { closing } from '../store-access.ts'
 import { type Freshness, createFreshness, freshnessLine } from './freshness.ts'
@@ -67,7 +68,9 @@ export function runLookup(
           readApi: (path, params, query) => answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }), // prettier-ignore
         })
         if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
-        else for (const line of [...lines, '', ...freshness.used().map(freshnessLine)]) print(line)
+        else
+          for (const line of [...lines, '', ...freshness.used().map(freshnessLine)])
+            print(visibleLines(line))
         return 0
       }),
     )
@@ -87,7 +90,7 @@ function refuse(error: unknown, isJson: boolean, freshness: Freshness | null): n
   const sources = freshness?.used() ?? []
   if (isJson) printJson({ found: false, reason: REASONS[code], message, sources })
   else
-    for (const line of [message, ...sources.map(freshnessLine)]) process.stderr.write(`${line}\n`)
+    for (const line of [message, ...sources.map(freshnessLine)]) process.stderr.write(`${visibleLines(line)}\n`) // prettier-ignore
   return code === 'not_found' ? NOT_FOUND : UNKNOWN
 }
 
