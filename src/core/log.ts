@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, fchmodSync, openSync, writeSync } from 'node:fs'
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 import pretty from 'pino-pretty'
 import type { Config } from '../config/schema.ts'
@@ -143,6 +143,9 @@ export function openLogFile(path: string, { mode, fallback }: LogFileOptions): L
   }
 }
 
+/** A FIFO without a reader is refused then, and one whose reader is stuck gives an error: neither stops the program. */
+const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+
 /** Opens a file for appending; a new one gets this mode, whatever the umask. */
 function openForAppending(path: string, mode: number): number {
   try {
@@ -151,6 +154,6 @@ function openForAppending(path: string, mode: number): number {
     return fd
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    return openSync(path, 'a')
+    return openSync(path, APPENDING, 0o600)
   }
 }

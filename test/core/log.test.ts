@@ -1,4 +1,5 @@
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs' // prettier-ignore
+import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openLogFile, writeLine } from '../../src/core/log.ts'
@@ -50,5 +51,13 @@ describe('a log file', () => {
     file.write('one\n')
     file.write('two\n')
     expect(said).toEqual([expect.stringMatching(/cannot be written \(ENOSPC/), 'one\n', 'two\n'])
+  })
+
+  test('that is a FIFO which nobody reads stops nothing', () => {
+    const path = join(scratch(), 'mirror.log')
+    execFileSync('mkfifo', [path])
+    const { said, file } = make(path)
+    file.write('one\n')
+    expect(said).toEqual([expect.stringMatching(/cannot be written \(ENXIO/), 'one\n'])
   })
 })
