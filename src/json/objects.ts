@@ -27,3 +27,14 @@ export function hasMark(bytes: Uint8Array): boolean {
 export function jsonTextOf(bytes: Buffer): string {
   return bytes.toString('utf8', hasMark(bytes) ? 3 : 0)
 }
+
+/** Returns any JSON value as text: a string as it is, anything else as JSON; `…` for what is nested too deeply to be written. */
+export function textOfJson(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (value === undefined) return ''
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return '…'
+  }
+}

@@ -1,3 +1,5 @@
+import { textOfJson } from '../json/objects.ts'
+
 /** How good the news are. */
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
@@ -31,12 +33,7 @@ export function shortText(value: unknown, longest = MAX_CELL): string {
 /** Returns a cell of any value of upstream's: cut, and `–` where there is none. */
 export function plain(value: unknown, longest = MAX_CELL): Cell {
   if (value === null || value === undefined || value === '') return { text: '–' }
-  return { text: clip(typeof value === 'string' ? value : scalar(value), longest) }
-}
-
-function scalar(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return JSON.stringify(value)
+  return { text: clip(textOfJson(value), longest) }
 }
 
 /** Returns a cell of an id, a path or a digest. */

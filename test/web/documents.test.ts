@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { describeAffected } from '../../src/api/lookup/affected.ts'
 import { readProvenance } from '../../src/web/documents/provenance.ts'
 import { readSbom } from '../../src/web/documents/sbom.ts'
+import { statementsIn } from '../../src/web/documents/unwrap.ts'
 import { readVex } from '../../src/web/documents/vex.ts'
 
 const envelope = (predicate: object, predicateType: string, more: object = {}) => ({
@@ -137,4 +139,30 @@ test('documents of any other shape are refused without a fault', () => {
   }
   expect(readSbom(malformed)?.total).toBe(0)
   expect(readVex(malformed)?.total).toBe(0)
+})
+
+test('names of members that every object has, and values that are no text, are data like any other', () => {
+  const csaf = (status: string) => ({
+    document: { csaf_version: '2.0' },
+    vulnerabilities: [
+      { cve: 'CVE-1', product_status: JSON.parse(`{"${status}": ["a"]}`) as unknown },
+    ],
+  })
+  for (const status of ['constructor', 'toString', '__proto__'])
+    expect(readVex(csaf(status))).toMatchObject({ total: 0 })
+  const deep = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000)) as unknown
+  const sbom = readSbom({ ...CYCLONEDX, components: [{ name: deep, version: { toString: 1 } }] })
+  expect(sbom?.components[0]).toMatchObject({ name: '…', version: '{"toString":1}' })
+  const events = [{ constructor: 'x', introduced: { toString: 1, valueOf: 1 } }]
+  expect(describeAffected({ ranges: [{ events }], versions: [{ toString: 1 }, deep] })).toMatchObject({ affected: ['from {"toString":1,"valueOf":1}', 'versions {"toString":1}, …'] }) // prettier-ignore
+})
+
+test('an envelope with more values than a document may have is not read', () => {
+  const enveloped = (count: number) => ({
+    payload: Buffer.from(
+      `{"_type":"https://in-toto.io/Statement/v1","predicate":[${'0,'.repeat(count)}0]}`,
+    ).toString('base64'),
+  })
+  expect(statementsIn(enveloped(10))).toHaveLength(1)
+  expect(statementsIn(enveloped(2_000_000))).toEqual([])
 })

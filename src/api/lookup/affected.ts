@@ -1,4 +1,4 @@
-import { type Fields, eachObject, fieldsOf } from '../../json/objects.ts'
+import { type Fields, eachObject, fieldsOf, textOfJson } from '../../json/objects.ts'
 
 /** Ranges and fixed versions of one package that are described. */
 const MOST_RANGES = 20
@@ -23,7 +23,7 @@ export function describeAffected(affected: unknown): AffectedPackage {
   const events = ranges.flatMap(({ type, events }) => eventsOf(type, events))
   const fixed = ranges.flatMap((range) =>
     [...eachObject(range['events'])].flatMap(({ fixed }) =>
-      fixed === undefined ? [] : [cut(textOf(fixed), 100)],
+      fixed === undefined ? [] : [cut(textOfJson(fixed), 100)],
     ),
   )
   return {
@@ -36,13 +36,13 @@ export function describeAffected(affected: unknown): AffectedPackage {
 }
 
 function nameOf(value: unknown): string | null {
-  return value === undefined || value === null ? null : textOf(value)
+  return value === undefined || value === null ? null : textOfJson(value)
 }
 
 function versionsOf(affected: Fields): string[] {
   const versions: unknown[] = Array.isArray(affected['versions']) ? affected['versions'] : []
   if (versions.length === 0) return []
-  const listed = versions.slice(0, MOST_VERSIONS).map((one) => cut(String(one), 60))
+  const listed = versions.slice(0, MOST_VERSIONS).map((one) => cut(textOfJson(one), 60))
   const more = versions.length - listed.length
   return [`versions ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`]
 }
@@ -51,32 +51,28 @@ function versionsOf(affected: Fields): string[] {
 function eventsOf(type: unknown, value: unknown): string[] {
   const words = [...eachObject(value)].slice(0, MOST_RANGES).flatMap((event) =>
     Object.entries(event).flatMap(([name, version]) => {
-      const word = WORDS[name]
-      return word === undefined ? [] : [`${word} ${cut(String(version), 100)}`]
+      const word = WORDS.get(name)
+      return word === undefined ? [] : [`${word} ${cut(textOfJson(version), 100)}`]
     }),
   )
   if (words.length === 0) return []
   return [cut(`${type === 'GIT' ? 'commits ' : ''}${words.join(' ')}`, 400)]
 }
 
-const WORDS: Readonly<Partial<Record<string, string>>> = {
-  introduced: 'from',
-  fixed: 'before',
-  last_affected: 'up to',
-  limit: 'limit',
-}
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['introduced', 'from'],
+  ['fixed', 'before'],
+  ['last_affected', 'up to'],
+  ['limit', 'limit'],
+])
 
 /** Returns the severities that a record names, also in the place where the vendor writes its own. */
 export function describeSeverity(record: Fields): string[] {
   const own = [...eachObject(record['severity'])]
     .slice(0, 10)
-    .map(({ type, score }) => `${cut(String(type), 40)} ${cut(String(score), 120)}`)
+    .map(({ type, score }) => `${cut(textOfJson(type), 40)} ${cut(textOfJson(score), 120)}`)
   const { severity } = fieldsOf(record['database_specific'])
   return typeof severity === 'string' ? [cut(severity, 60), ...own] : own
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function cut(text: string, longest: number): string {

@@ -1,4 +1,4 @@
-import { type Fields, eachObject, fieldsOf, isObject } from '../../json/objects.ts'
+import { type Fields, eachObject, fieldsOf, isObject, textOfJson } from '../../json/objects.ts'
 
 /** Names of entries that differ between two versions of a document, each list in order. */
 export interface EntryDifference {
@@ -58,10 +58,10 @@ function gather(value: unknown, path: readonly string[], into: Map<string, strin
     const isNamed = depth === 0 || lists.length > 1
     gather(one, isNamed ? [...path, name] : path, into, depth + 1)
   }
-  if (lists.length === 0) return void into.set(path.join(' / '), JSON.stringify(value))
+  if (lists.length === 0) return void into.set(path.join(' / '), textOfJson(value))
   const names = lists.map(([name]) => name)
   const rest = members.filter(([name]) => !names.includes(name))
-  if (rest.length > 0) into.set(path.join(' / '), JSON.stringify(rest))
+  if (rest.length > 0) into.set(path.join(' / '), textOfJson(rest))
 }
 
 function isList(value: unknown): value is unknown[] {

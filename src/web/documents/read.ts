@@ -1,6 +1,7 @@
 import { jsonTextOf } from '../../json/objects.ts'
 import { CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
 import type { Reads } from '../../store/reads.ts'
+import { MAX_VALUES, countValues } from './unwrap.ts'
 
 /** Reads stored documents for pages. */
 export interface PageDocuments {
@@ -13,9 +14,8 @@ export interface Unreadable {
   readonly unreadable: string
 }
 
-/** Largest document that is read for a page, bytes, and most values in it: they bound the memory that it takes. */
+/** Largest document that is read for a page, bytes. */
 const MAX_BYTES = 32 * 2 ** 20
-const MAX_VALUES = 2_000_000
 /** Most lines of JSON lines that are read. */
 const MAX_LINES = 100
 /** PageDocuments whose contents are remembered, so that their further pages are quick. */
@@ -57,13 +57,6 @@ function readWhole<T>(
   const value = parse(jsonTextOf(content))
   if (value === null) return { unreadable: 'It is no JSON.' }
   return make(value) ?? { unreadable: 'It is of a format that pages do not show.' }
-}
-
-/** Counts commas and opening brackets: at least as many as there are values. */
-function countValues(content: Buffer): number {
-  let count = 0
-  for (const byte of content) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
-  return count
 }
 
 /** Parses JSON, or the first lines of JSON lines as a list; null for anything else. */

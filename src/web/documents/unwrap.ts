@@ -30,13 +30,9 @@ export function statementsIn(value: unknown, depth = 0): Fields[] {
   return []
 }
 
-/** Returns the JSON of a DSSE payload (base64); null where it is none. */
+/** Returns the JSON of a DSSE payload (base64); null where it is none, or too much. */
 function payloadOf(payload: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(payload, 'base64').toString('utf8'))
-  } catch {
-    return null
-  }
+  return parseBounded(Buffer.from(payload, 'base64'))
 }
 
 /** Returns what a statement is about, under the names that services use for it. */
@@ -60,17 +56,28 @@ export function contentsIn(value: unknown, accepts: (fields: Fields) => boolean)
       ...statementsIn(one).flatMap((statement) => {
         const predicate = predicateOf(statement)
         const { Data: data } = predicate
-        return [predicate, typeof data === 'string' ? parsed(data) : data]
+        return [predicate, typeof data === 'string' ? parseBounded(Buffer.from(data)) : data]
       }),
     ]
     return inside.filter(isObject).filter(accepts)
   })
 }
 
-function parsed(text: string): unknown {
+/** Most values of a document, and of one that it contains as a text: they bound the memory that it takes. */
+export const MAX_VALUES = 2_000_000
+
+function parseBounded(content: Buffer): unknown {
+  if (countValues(content) > MAX_VALUES) return null
   try {
-    return JSON.parse(text)
+    return JSON.parse(content.toString('utf8'))
   } catch {
     return null
   }
+}
+
+/** Counts commas and opening brackets: at least as many as there are values. */
+export function countValues(content: Buffer): number {
+  let count = 0
+  for (const byte of content) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
+  return count
 }

@@ -91,22 +91,22 @@ function readCycloneDx(bom: Fields): Vex {
 }
 
 /** Groups of products in CSAF that are a status. */
-const CSAF_STATUSES: Readonly<Record<string, string>> = {
-  known_affected: 'affected',
-  first_affected: 'affected',
-  last_affected: 'affected',
-  known_not_affected: 'not_affected',
-  fixed: 'fixed',
-  first_fixed: 'fixed',
-  under_investigation: 'under_investigation',
-}
+const CSAF_STATUSES: ReadonlyMap<string, string> = new Map([
+  ['known_affected', 'affected'],
+  ['first_affected', 'affected'],
+  ['last_affected', 'affected'],
+  ['known_not_affected', 'not_affected'],
+  ['fixed', 'fixed'],
+  ['first_fixed', 'fixed'],
+  ['under_investigation', 'under_investigation'],
+])
 
 function readCsaf(csaf: Fields): Vex {
   const { publisher, tracking, csaf_version: version } = fieldsOf(csaf['document'])
   const statements = [...eachObject(csaf['vulnerabilities'])].flatMap((one) => {
     const [flag] = eachObject(one['flags'])
     return Object.entries(fieldsOf(one['product_status'])).flatMap(([group, products]) => {
-      const status = CSAF_STATUSES[group]
+      const status = CSAF_STATUSES.get(group)
       if (status === undefined) return []
       const justification = status === 'not_affected' ? shortText(flag?.['label']) : ''
       const vulnerability = shortText(one['cve'] ?? one['title'])

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../domain/resources.ts'
 import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
-import { type Cell, code, plain, state, time } from '../cells.ts'
+import { type Cell, type Tone, code, plain, state, time } from '../cells.ts'
 import { type Page, type PageCall, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
@@ -66,7 +66,10 @@ const LABELS: Readonly<Partial<Record<string, string>>> = {
   ticket_statuses: 'Ticket',
 }
 
-const TONES: Readonly<Partial<Record<string, 'bad' | 'warn'>>> = { critical: 'bad', high: 'warn' }
+const TONES: ReadonlyMap<string, Tone> = new Map([
+  ['critical', 'bad'],
+  ['high', 'warn'],
+])
 
 function rowOf({ ui, now }: PageCall, item: Fields): (Cell | Cell[])[] {
   const cve = item['cve_id']
@@ -77,7 +80,7 @@ function rowOf({ ui, now }: PageCall, item: Fields): (Cell | Cell[])[] {
     [plain(item['package_src_name']), code(plain(item['version']).text)],
     [plain(item['ecosystem']), plain(item['os_distro_major'])],
     typeof severity === 'string'
-      ? state(plain(severity).text, TONES[severity] ?? 'plain')
+      ? state(plain(severity).text, TONES.get(severity) ?? 'plain')
       : plain(severity),
     plain(item['ticket_status']),
     plain(item['patch_status']),

@@ -206,5 +206,5 @@ function changeCell(change: keyof typeof TONES): Cell {
 /** A record leads to its page, a path to what the mirror serves there. */
 function nameCell({ ui, root }: PageCall, source: SourceName, name: string): Cell {
   if (source === 'osv' && name.length <= 500) return code(name, ui('record', { id: name }))
-  return /^\/(?!\/)/.test(name) ? code(name, root(name)) : code(name)
+  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? code(name, root(name)) : code(name)
 }

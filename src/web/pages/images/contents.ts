@@ -85,17 +85,17 @@ function componentRow(
   return [plain(name), plain(version), plain(type), plain(licences), found]
 }
 
-const TONES: Readonly<Partial<Record<string, Tone>>> = {
-  affected: 'bad',
-  exploitable: 'bad',
-  fixed: 'good',
-  not_affected: 'good',
-  resolved: 'good',
-  resolved_with_pedigree: 'good',
-  false_positive: 'good',
-  under_investigation: 'warn',
-  in_triage: 'warn',
-}
+const TONES: ReadonlyMap<string, Tone> = new Map([
+  ['affected', 'bad'],
+  ['exploitable', 'bad'],
+  ['fixed', 'good'],
+  ['not_affected', 'good'],
+  ['resolved', 'good'],
+  ['resolved_with_pedigree', 'good'],
+  ['false_positive', 'good'],
+  ['under_investigation', 'warn'],
+  ['in_triage', 'warn'],
+])
 
 function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
   const found = call.documents.read<Vex>(document.digest, readVex)
@@ -123,7 +123,7 @@ function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
   const more = productCount - products.length
   return [
     vulnerability === '' ? plain(null) : code(vulnerability, ui('search', { q: vulnerability })),
-    status === '' ? plain(null) : state(status, TONES[status] ?? 'plain'),
+    status === '' ? plain(null) : state(status, TONES.get(status) ?? 'plain'),
     plain(justification),
     [...products.map((product) => plain(product)), ...(more > 0 ? [plain(`and ${grouped(more)} more`)] : [])], // prettier-ignore
     plain(note),
