@@ -39,8 +39,8 @@ describe('patchmirror serve', () => {
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
 
     daemon.child.kill('SIGTERM')
-    const { code, err } = await daemon.finished
-    expect(code).toBe(0)
+    const { code, signal, err } = await daemon.finished
+    expect({ code, signal, err }).toMatchObject({ code: 0, signal: null })
     expect(err).toContain('"msg":"stopped"')
     expect(await command(['health'], at, world.dir)).toMatchObject({ code: 1 })
   })
