@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access/access.ts'
+import type { OpenApiDocument } from './contract/openapi.ts'
 import type { Failures } from './http/problems.ts'
 import type { Reports } from './status/routes.ts'
 
@@ -29,9 +30,17 @@ export interface PeoplePage {
   readonly parameters: Readonly<Record<string, string>>
 }
 
+/** The contract as a page. */
+interface ReferencePage {
+  readonly html: Uint8Array
+  readonly headers: Readonly<Record<string, string>>
+}
+
 /** The pages for people. */
 export interface PeoplePages {
   readonly pages: readonly PeoplePage[]
+  /** Makes the reference page in HTML, and the header fields that it is sent with; `base`: path prefix of the mirror. */
+  readonly reference: (document: OpenApiDocument, base: string) => Promise<ReferencePage>
   /** Answers a request for one of them; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }

@@ -6,7 +6,7 @@ import type { SourceName } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
 import type { PrivateRoute } from './access/route-table.ts'
-import { type ContractPageOptions, createContractPage } from './contract/route.ts'
+import { type ContractPageOptions, createContractPages } from './contract/route.ts'
 import { createSbomPage } from './program/sbom.ts'
 import { findRecord } from './feeds/osv.ts'
 import type { EventLog } from './followers/event-log.ts'
@@ -160,7 +160,15 @@ function createContract(
   const { publicUrl } = config.server
   const tables = { version, ...routes, people: people?.pages ?? [] }
   const { baseUrl } = gate
-  return createContractPage({ ...page, tables, baseUrl, publicUrl, reads: reads.pinned })
+  const reference = people?.reference ?? null
+  return createContractPages({
+    ...page,
+    tables,
+    baseUrl,
+    publicUrl,
+    reads: reads.pinned,
+    reference,
+  })
 }
 
 interface Routing {

@@ -10,6 +10,7 @@ export type Block =
   | SourcesBlock
   | ChartBlock
   | HeadingBlock
+  | OperationBlock
 
 /** A heading within a page, with a sentence below it. */
 interface HeadingBlock {
@@ -106,4 +107,23 @@ export interface ChartBlock {
   readonly barWidth: number
   readonly from: string
   readonly to: string
+}
+
+/** A text, with parts that are code. */
+export type Prose = readonly { readonly text: string; readonly code: boolean }[]
+
+/** An operation of the API: what it is, what it takes and what it answers. */
+export interface OperationBlock {
+  readonly kind: 'operation'
+  readonly id: string
+  readonly name: string
+  readonly texts: readonly Prose[]
+  readonly lists: readonly {
+    readonly title: string
+    readonly rows: readonly {
+      readonly name: string
+      readonly what: string
+      readonly lines: readonly Prose[]
+    }[]
+  }[]
 }

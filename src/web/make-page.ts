@@ -11,9 +11,11 @@ import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
 import { jsonFeed } from './feed.ts'
 import { createPageDocuments } from './documents/read.ts'
-import { type PageCall, type PageView, HTML, type Page, UI } from './page.ts'
+import { type PageCall, type PageView, HTML, type Page } from './page.ts'
 import { PAGES } from './pages.ts'
-import { type PageFrame, createRenderer } from './render.ts'
+import { pageFrame, uiOf } from './frame.ts'
+import { referenceView } from './reference.ts'
+import { createRenderer } from './render.ts'
 import type { PageProblem, PageReply, PageRequest, PagesData } from './request.ts'
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
@@ -42,7 +44,7 @@ function textOfPage(
   view: PageView,
 ): { readonly type: string; readonly text: string } {
   const { feed } = view
-  if (feed === undefined) return { type: HTML, text: render.html(frameOf(data, request, view)) }
+  if (feed === undefined) return { type: HTML, text: render.html(pageFrame(data, request, view)) }
   const { type = HTML } = PAGES.find(({ path }) => path === request.page) ?? {}
   return { type, text: type === 'application/feed+json' ? jsonFeed(feed) : render.atom(feed) }
 }
@@ -52,6 +54,7 @@ function viewOf(
   request: PageRequest,
   load: (page: Page) => PageView,
 ): { readonly view: PageView; readonly fault: ThreadFailure | null } {
+  if (request.document !== undefined) return { view: referenceView(request.document), fault: null }
   if (request.problem !== null) return { view: problemView(request.problem), fault: null }
   try {
     const page = PAGES.find(({ path }) => path === request.page)
@@ -188,33 +191,4 @@ function openOrNull(generation: ViewsInUse): Views | null {
 const NO_HEADERS = {
   ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
   ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },
-}
-
-function uiOf(base: string): PageCall['ui'] {
-  return (path, parameters = {}) => {
-    const given = Object.entries(parameters).flatMap(([name, value]): [string, string][] =>
-      value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
-    )
-    const query = new URLSearchParams(given).toString()
-    return `${base}${UI}${path}${query === '' ? '' : `?${query}`}`
-  }
-}
-
-function frameOf(
-  { version, style, icon }: PagesData,
-  request: PageRequest,
-  view: PageView,
-): PageFrame {
-  const { base, page, query, signedIn } = request
-  const ui = uiOf(base)
-  const searched = page === 'search' ? (new URLSearchParams(query).get('q') ?? '') : ''
-  const nav = PAGES.flatMap(({ path, label }) =>
-    label === null ? [] : [{ label, href: ui(path), current: path === page }],
-  )
-  return {
-    ...{ title: view.title, blocks: view.blocks, version, nav },
-    ...{ style: ui(style), icon: ui(icon), home: ui(''), search: ui('search'), query: searched },
-    signIn: signedIn ? null : ui('sign-in'),
-    alternates: view.alternates ?? [],
-  }
 }

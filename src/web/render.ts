@@ -13,6 +13,8 @@ export interface PageFrame {
   readonly home: string
   readonly search: string
   readonly query: string
+  /** Path of the reference page. */
+  readonly docs: string
   readonly signIn: string | null
   readonly alternates: readonly Alternate[]
   readonly nav: readonly {

@@ -1,3 +1,4 @@
+import type { OpenApiDocument } from '../api/contract/openapi.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import type { ThreadFailure } from '../threads/requests.ts'
@@ -26,6 +27,8 @@ export interface PageRequest {
   readonly signedIn: boolean
   /** Report on the mirror, for pages that show it: without private parts unless `signedIn`. */
   readonly status: Status | null
+  /** The contract, of the reference page alone. */
+  readonly document?: OpenApiDocument
   /** Unix milliseconds. */
   readonly now: number
 }

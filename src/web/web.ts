@@ -3,6 +3,7 @@ import type { PeoplePages, PeopleTools } from '../api/people.ts'
 import { type Problem, methodNotAllowed, retryHeaders } from '../api/http/problems.ts'
 import { rawTarget } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../core/errors.ts'
 import { type RequestThread, createRequestThread, errorOf } from '../threads/requests.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import { prefersHtml } from './accept.ts'
@@ -37,6 +38,15 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     tools.atEnd(() => thread.close())
     const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
     return {
+      reference: async (document, base) => {
+        const reply = await thread.ask(
+          { ...REFERENCE, base, now: tools.now(), document },
+          () => false,
+        )
+        if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
+        if ('failed' in reply) throw errorOf(reply.failed)
+        return { html: reply.body, headers: SAFE }
+      },
       pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
         return { path: UI + path, label, access, parameters, type }
       }),
@@ -56,6 +66,9 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     }
   }
 }
+
+/** The request for the reference page: it depends on the document alone. */
+const REFERENCE = { page: null, problem: null, query: '', origin: '', signedIn: true, status: null }
 
 interface PageExchange {
   readonly request: IncomingMessage

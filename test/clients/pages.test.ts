@@ -45,9 +45,10 @@ async function findPages(mirror: WholeMirror): Promise<string[]> {
     const links = (await reply.text()).matchAll(/href="(\/-\/ui\/[^"]*)"/g)
     for (const [, href = ''] of links) waiting.push(href.replaceAll('&amp;', '&'))
   }
-  return [...found].flatMap(([name, address]) =>
+  const pages = [...found].flatMap(([name, address]) =>
     /\.(css|svg|atom|json)$/.test(name) ? [] : [address],
   )
+  return [...pages, '/-/docs']
 }
 
 function started(): { browser: Browser; mirror: WholeMirror } {

@@ -63,7 +63,16 @@ function ownRequests(osv: string, listed: string): Asked[] {
   })
   const query = { version: '1', package: { name: 'x', ecosystem: 'npm' } }
   const paths = [
-    ...['/', '/-/health', '/-/ready', '/-/status', '/-/metrics', '/-/openapi.json', '/-/sbom'],
+    ...[
+      '/',
+      '/-/health',
+      '/-/ready',
+      '/-/status',
+      '/-/metrics',
+      '/-/openapi.json',
+      '/-/docs',
+      '/-/sbom',
+    ],
     ...[
       `/-/changes?since=${listed}`,
       '/-/changes?since=none',
@@ -132,7 +141,7 @@ test('the answers of a mirror have the status, media type and headers of the API
     const name = `${one.method ?? 'GET'} ${templateOf(contract, one.path) ?? ''}`
     for (const [, file = ''] of text.matchAll(/"\/-\/ui\/([\w-]+\.(?:css|svg))"/g))
       if (!answered.has('GET /-/ui/{file}')) asked.push({ path: UI + file })
-    for (const [link] of text.matchAll(/\/-\/documents\/[^"]+/g))
+    for (const [link] of text.matchAll(/\/-\/documents\/\w[^"]+/g))
       if (!answered.has('GET /-/documents/{digest}'))
         asked.push({ path: link }, { path: `${link}x` })
     if (status >= 300 || answered.has(name)) continue
@@ -206,9 +215,9 @@ test('a search finds a tag by its name, its digest and a reference to it', async
 })
 
 /** Names of the parameters that the document has for a path. */
-function parametersOf(path: string): (string | undefined)[] {
+function parametersOf(path: string, method = 'get'): (string | undefined)[] {
   const { components } = contract as unknown as { components: { parameters: Record<string, { name: string }> } } // prettier-ignore
-  const { parameters = [] } = (contract.paths[path]?.['get'] ?? {}) as { parameters?: { name?: string; $ref?: string }[] } // prettier-ignore
+  const { parameters = [] } = (contract.paths[path]?.[method] ?? {}) as { parameters?: { name?: string; $ref?: string }[] } // prettier-ignore
   return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name) // prettier-ignore
 }
 
@@ -228,6 +237,26 @@ test('links and forms of pages have only parameters of the API document', async 
       for (const [, name = ''] of fields.matchAll(/name="([^"]*)"/g)) waiting.push(`${action}?${name}=`) // prettier-ignore
   }
   expect(seen.size).toBeGreaterThan(12)
+})
+
+test('the reference page shows every operation of the API document, and is revalidated by its tag', async () => {
+  const answer = await fetch(`${mirror.url}/-/docs`)
+  const html = await answer.text()
+  expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(html).not.toMatch(/<script|undefined|\[object|\$ref/)
+  const missing = Object.entries(contract.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, { operationId, responses }]) => {
+      const [, shown = ''] = html.split(`<article class="operation" id="${operationId}">`)
+      const [own = ''] = shown.split('</article>')
+      const wanted = [`${method.toUpperCase()} ${path}<`, ...parametersOf(path, method), ...Object.keys(responses)] // prettier-ignore
+      return wanted.filter((text) => !own.includes(`>${text ?? ''}`)).map((text) => `${path}: ${text ?? ''}`) // prettier-ignore
+    }),
+  )
+  expect(missing).toEqual([])
+  const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
+  expect((await fetch(`${mirror.url}/-/docs`, { headers })).status).toBe(304)
+  expect((await pageOf('/-/ui/')).html).toContain('href="/-/docs"')
 })
 
 test('the API document needs no key, has an ETag, and names nothing of the catalog', async () => {

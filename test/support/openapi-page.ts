@@ -1,6 +1,7 @@
 import type { RouteTools } from '../../src/api/access/private-routes.ts'
 import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
-import { type OpenApiDocument, buildContract } from '../../src/api/contract/document.ts'
+import { buildContract } from '../../src/api/contract/document.ts'
+import type { OpenApiDocument } from '../../src/api/contract/openapi.ts'
 import type { PrivateRoute } from '../../src/api/access/route-table.ts'
 import { createPaths } from '../../src/api/http/paths.ts'
 import { createVexRoutes } from '../../src/api/scanners/vex.ts'

@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../src/api/contract/document.ts'
+import type { OpenApiDocument } from '../../src/api/contract/openapi.ts'
 
 /** A document as it is served. */
 export type ServedContract = Pick<OpenApiDocument, 'paths' | 'components'>

@@ -5,8 +5,14 @@ import { HEADER_COMPONENTS, PROBLEM_RESPONSES, problems } from './answers.ts'
 import { pathParameters } from './catalog.ts'
 import { PARAMETERS, SECURITY_SCHEMES } from './components.ts'
 import { feedContract } from './feeds.ts'
-import type { PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
-import { DELIVERY_CONTRACT, OWN_CONTRACTS } from './own-pages.ts'
+import type {
+  OpenApiDocument,
+  PathContract,
+  PathOperation,
+  SecurityRequirement,
+} from './openapi.ts'
+import { DELIVERY_CONTRACT } from './deliveries.ts'
+import { OWN_CONTRACTS } from './own-pages.ts'
 import { PAGE_FILE_CONTRACT, pageContract } from './people.ts'
 import { shareParts } from './shared-parts.ts'
 import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './scanners.ts'
@@ -23,19 +29,6 @@ export interface ContractTables {
   readonly version: string
   /** What the paths are below: `server.publicUrl`, or the path prefix that a proxy takes off, or `/`. */
   readonly server: string
-}
-
-/** An operation of the document, with its own name. */
-type NamedOperation = PathOperation & { readonly operationId: string }
-
-/** The contract as an OpenAPI document. */
-export interface OpenApiDocument {
-  readonly openapi: string
-  readonly info: Readonly<Record<string, unknown>>
-  readonly servers: readonly { readonly url: string }[]
-  readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, NamedOperation>>>>
-  readonly components: Readonly<Record<string, Readonly<Record<string, object>>>>
 }
 
 const INTRODUCTION = [
@@ -82,6 +75,7 @@ export function buildContract({ version, server, ...tables }: ContractTables): O
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: server }],
+    externalDocs: { url: 'docs', description: 'This document as a page, beside it.' },
     tags: TAGS.filter(([name]) => used.has(name)).map(([name, description]) => ({
       name,
       description,

@@ -59,3 +59,17 @@ export interface PathOperation {
 
 /** The methods of a path. HEAD is left out: it is answered as GET is, without a body. */
 export type PathContract = Readonly<Partial<Record<'get' | 'post' | 'options', PathOperation>>>
+
+/** An operation of the document, with its own name. */
+export type NamedOperation = PathOperation & { readonly operationId: string }
+
+/** The contract as an OpenAPI document. */
+export interface OpenApiDocument {
+  readonly openapi: string
+  readonly info: Readonly<Record<string, unknown>>
+  readonly servers: readonly { readonly url: string }[]
+  readonly externalDocs: { readonly url: string; readonly description: string }
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, NamedOperation>>>>
+  readonly components: Readonly<Record<string, Readonly<Record<string, object>>>>
+}

@@ -3,7 +3,7 @@ import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
 import { CURSOR, headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
-import type { InputParameter, PathContract, SecurityRequirement } from './openapi.ts'
+import type { DeclaredAnswer, InputParameter, PathContract, PathOperation, SecurityRequirement } from './openapi.ts' // prettier-ignore
 import { schemaOf } from './schemas.ts'
 
 const TAGS = ['Mirror']
@@ -154,97 +154,44 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       security: KEY_OR_NONE,
     },
   },
-  '/-/sbom': {
-    get: {
+  '/-/sbom': documentContract(
+    {
       summary: 'The bill of materials of this program',
       description: 'A program that runs from its sources has none.',
-      tags: TAGS,
-      parameters: [ref('parameters', 'IfNoneMatch')],
-      responses: {
-        200: {
-          description: 'The libraries of the built program in CycloneDX 1.5.',
-          headers: headersOf(...OF_CONTRACT, 'Content-Encoding'),
-          content: { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
-        },
-        304: {
-          description: 'The client has the current document.',
-          headers: headersOf(...OF_CONTRACT),
-        },
-        ...problems('message', 404, 500),
-      },
     },
-  },
-  '/-/openapi.json': {
-    get: {
-      summary: 'This document',
-      tags: TAGS,
-      parameters: [ref('parameters', 'IfNoneMatch')],
-      responses: {
-        200: {
-          description: 'The contract of this mirror in OpenAPI 3.1.',
-          headers: headersOf(...OF_CONTRACT, 'Content-Encoding'),
-          content: { 'application/json': { schema: { type: 'object' } } },
-        },
-        304: {
-          description: 'The client has the current document.',
-          headers: headersOf(...OF_CONTRACT),
-        },
-        ...problems('message', 500),
-      },
-    },
-  },
+    'The libraries of the built program in CycloneDX 1.5.',
+    { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
+    404,
+  ),
+  '/-/openapi.json': documentContract(
+    { summary: 'This document' },
+    'The contract of this mirror in OpenAPI 3.1.',
+    { 'application/json': { schema: { type: 'object' } } },
+  ),
+  '/-/docs': documentContract({ summary: 'This document as a page' }, 'The reference page.', {
+    'text/html': { schema: TEXT },
+  }),
 }
 
-const DELIVERY_TAGS = ['Webhooks']
-const SIGNED: readonly InputParameter[] = [
-  ['webhook-id', 'Id of the delivery; a repeated one is stored once.'],
-  ['webhook-timestamp', 'When it was sent, Unix seconds.'],
-].map(([name = '', description = '']) => ({ name, in: 'header', description, schema: TEXT }))
-
-/** The contract of an endpoint that receives deliveries of the service. */
-export const DELIVERY_CONTRACT: PathContract = {
-  post: {
-    summary: 'A signed delivery of the service',
-    description: 'The body is verified as it came, and answered when it is on disk. Other spellings of the headers are in docs/guides/webhooks.md.', // prettier-ignore
-    tags: DELIVERY_TAGS,
-    parameters: SIGNED,
-    requestBody: {
-      description: 'An event, at most `webhooks.maxBytes`.',
-      required: true,
-      content: { 'application/json': { schema: {} } },
-    },
-    responses: {
-      200: {
-        description: 'Stored before, or of a type that is ignored.',
-        headers: headersOf('Cache-Control'),
+/** The contract of a document about the program; those that are pages have the header fields of pages. */
+function documentContract(
+  about: Pick<PathOperation, 'summary' | 'description'>,
+  description: string,
+  content: NonNullable<DeclaredAnswer['content']>,
+  ...more: 404[]
+): PathContract {
+  const page = 'text/html' in content ? pageAnswer('').headers : {}
+  const headers = { ...page, ...headersOf(...OF_CONTRACT) }
+  return {
+    get: {
+      ...about,
+      tags: TAGS,
+      parameters: [ref('parameters', 'IfNoneMatch')],
+      responses: {
+        200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
+        304: { description: 'The client has the current document.', headers },
+        ...problems('message', ...more, 500),
       },
-      202: { description: 'Stored.', headers: headersOf('Cache-Control') },
-      ...problems('message', 401, 408, 413, 415, 503),
     },
-    security: [{ delivery: [] }],
-  },
-  options: {
-    summary: 'The handshake of CloudEvents web hooks',
-    tags: DELIVERY_TAGS,
-    parameters: [
-      {
-        name: 'WebHook-Request-Origin',
-        in: 'header',
-        description: 'The sender that asks.',
-        schema: TEXT,
-      },
-    ],
-    responses: {
-      200: {
-        description: 'Whether the sender is one of `webhooks.allowedOrigins`.',
-        headers: headersOf(
-          'Cache-Control',
-          'Allow',
-          'WebHook-Allowed-Origin',
-          'WebHook-Allowed-Rate',
-        ),
-      },
-      ...problems('message', 503),
-    },
-  },
+  }
 }

@@ -1,15 +1,18 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MirrorError } from '../../core/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { OPENAPI_PATH } from '../http/paths.ts'
+import { DOCS_PATH, OPENAPI_PATH } from '../http/paths.ts'
 import type { Failures } from '../http/problems.ts'
+import type { PeoplePages } from '../people.ts'
 import {
   type ServedDocument,
   createDocumentPage,
   makeServedDocument,
 } from '../program/served-document.ts'
 import { type ContractTables, buildContract } from './document.ts'
+import type { OpenApiDocument } from './openapi.ts'
 
-/** What the page of the contract is made from. */
+/** What the pages of the contract are made from. */
 export interface ContractPageOptions {
   /** The tables of routes of this server. */
   readonly tables: Omit<ContractTables, 'server'>
@@ -20,35 +23,73 @@ export interface ContractPageOptions {
   readonly publicUrl: string | null
   readonly cacheControl: string
   readonly failures: Failures
+  /** Makes the page; null where there are no pages for people. */
+  readonly reference: PeoplePages['reference'] | null
 }
 
 /**
- * Serves the contract of this mirror as an OpenAPI document. It is built at the first request, and again when a feed is
- * stored that no setting names (an import adds them), or a proxy reports another prefix of the path. It contains routes
- * only: no data, no credential.
+ * Serves the contract of this mirror as an OpenAPI document, and as a page where there are pages for people. They are built
+ * at the first request, and again when a feed is stored that no setting names (an import adds them), or a proxy reports
+ * another prefix of the path. They contain routes only: no data, no credential.
  */
-export function createContractPage(options: ContractPageOptions) {
-  const { tables, reads, cacheControl, failures, baseUrl, publicUrl } = options
-  let made: { readonly of: string; readonly document: ServedDocument } | null = null
-  const current = (request: IncomingMessage): ServedDocument => {
+export function createContractPages(options: ContractPageOptions) {
+  const { tables, reads, cacheControl, failures, baseUrl, publicUrl, reference } = options
+  let made: MadeContract | null = null
+  const current = (request: IncomingMessage): MadeContract => {
     // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
-    const server = publicUrl ?? (new URL(baseUrl(request)).pathname.replace(/\/+$/, '') || '/')
+    const base = new URL(baseUrl(request)).pathname.replace(/\/+$/, '')
+    const server = publicUrl ?? (base || '/')
     const { publicPaths } = tables
     const more = reads.feeds
       .listDocuments('feeds')
       .map(({ path }) => path)
       .filter((path) => !publicPaths.includes(path))
-    const of = [server, ...more].join()
-    if (made?.of !== of)
-      made = {
-        of,
-        document: makeDocument({ ...tables, server, publicPaths: [...publicPaths, ...more] }),
-      }
-    return made.document
+    const of = [server, base, ...more].join()
+    if (made?.of === of) return made
+    const contract = buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
+    return (made = { of, ...lazily(contract, base, reference) })
   }
-  return createDocumentPage({ path: OPENAPI_PATH, current, cacheControl, failures })
+  const page = { cacheControl, failures }
+  const pages = [
+    createDocumentPage({ ...page, path: OPENAPI_PATH, current: (request) => current(request).json() }), // prettier-ignore
+    createDocumentPage({ ...page, path: DOCS_PATH, current: (request) => current(request).html() }),
+  ]
+  return {
+    answer: (request: IncomingMessage, response: ServerResponse): boolean =>
+      pages.some((one) => one.answer(request, response)),
+  }
 }
 
-function makeDocument(tables: ContractTables): ServedDocument {
-  return makeServedDocument(Buffer.from(JSON.stringify(buildContract(tables))), 'application/json')
+/** The contract of certain routes, in both forms, each made when it is asked for. */
+interface MadeContract {
+  readonly of: string
+  readonly json: () => ServedDocument
+  readonly html: () => Promise<ServedDocument>
+}
+
+function lazily(
+  contract: OpenApiDocument,
+  base: string,
+  reference: ContractPageOptions['reference'],
+): Omit<MadeContract, 'of'> {
+  let json: ServedDocument | null = null
+  let html: Promise<ServedDocument> | null = null
+  return {
+    json: () => (json ??= makeServedDocument(Buffer.from(JSON.stringify(contract)), 'application/json')), // prettier-ignore
+    html() {
+      html ??= makePage(contract, base, reference)
+      html.catch(() => (html = null)) // the next request tries again
+      return html
+    },
+  }
+}
+
+async function makePage(
+  contract: OpenApiDocument,
+  base: string,
+  reference: ContractPageOptions['reference'],
+): Promise<ServedDocument> {
+  if (reference === null) throw new MirrorError('not_found', 'this server has no pages for people')
+  const { html, headers } = await reference(contract, base)
+  return makeServedDocument(Buffer.from(html), 'text/html; charset=utf-8', headers)
 }

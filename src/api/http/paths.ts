@@ -19,6 +19,9 @@ export const INSTANCE_HEADER = 'X-Mirror-Instance'
 /** The contract of this mirror, as an OpenAPI document. */
 export const OPENAPI_PATH = '/-/openapi.json'
 
+/** The same for people, as a page. */
+export const DOCS_PATH = '/-/docs'
+
 /** The bill of materials of this program. */
 export const SBOM_PATH = '/-/sbom'
 
@@ -31,6 +34,7 @@ export const OWN = [
   CHANGES,
   EVENTS_PATH,
   OPENAPI_PATH,
+  DOCS_PATH,
   SBOM_PATH,
 ] as const
 

@@ -11,6 +11,8 @@ export interface ServedDocument {
   readonly tag: string
   readonly type: string
   readonly bodies: Readonly<Record<Coding, Buffer>>
+  /** More header fields. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** A path of the mirror's own that answers with a document. */
@@ -20,15 +22,19 @@ interface DocumentPage {
 }
 
 /** Makes a document of its bytes and its media type. */
-export function makeServedDocument(identity: Buffer, type: string): ServedDocument {
+export function makeServedDocument(
+  identity: Buffer,
+  type: string,
+  headers: ServedDocument['headers'] = {},
+): ServedDocument {
   const tag = contentTag(identity)
-  return { tag, type, bodies: { identity, gzip: gzipSync(identity) } }
+  return { tag, type, bodies: { identity, gzip: gzipSync(identity) }, headers }
 }
 
 interface DocumentPageOptions {
   readonly path: string
   /** Returns the current document; what it throws is the answer. */
-  readonly current: (request: IncomingMessage) => ServedDocument
+  readonly current: (request: IncomingMessage) => ServedDocument | Promise<ServedDocument>
   readonly cacheControl: string
   readonly failures: Failures
 }
@@ -39,14 +45,14 @@ export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
   return {
     answer(request, response) {
       if (rawTarget(request.url ?? '').path !== path) return false
-      try {
-        const { method = '' } = request
-        if (method === 'GET' || method === 'HEAD')
-          send(request, response, current(request), cacheControl)
-        else sendProblem(request, response, methodNotAllowed(method))
-      } catch (error) {
-        failures.answer(error, request, response)
-      }
+      const { method = '' } = request
+      const isRead = method === 'GET' || method === 'HEAD'
+      if (!isRead) sendProblem(request, response, methodNotAllowed(method))
+      else
+        void Promise.resolve()
+          .then(() => current(request))
+          .then((document) => send(request, response, document, cacheControl))
+          .catch((error: unknown) => failures.answer(error, request, response))
       return true
     },
   }
@@ -55,13 +61,14 @@ export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
 function send(
   request: IncomingMessage,
   response: ServerResponse,
-  { tag, type, bodies }: ServedDocument,
+  { tag, type, bodies, headers }: ServedDocument,
   cacheControl: string,
 ): void {
   const { acceptEncoding, ifNoneMatch } = readRequestHeaders(request.rawHeaders)
   const coding = chooseCoding(acceptEncoding)
   const etag = entityTag(tag, coding)
   const head = ['ETag', etag, ...cacheFields(cacheControl), 'Vary', 'Accept-Encoding']
+  head.push(...Object.entries(headers).flat())
   const asked = { ...NO_CONDITIONS, ifNoneMatch }
   if (checkConditions(asked, { etag, changed: 0 }) === 'unchanged') {
     response.writeHead(304, head).end()

@@ -1,0 +1,58 @@
+import { problems } from './answers.ts'
+import { headersOf } from './components.ts'
+import type { InputParameter, PathContract } from './openapi.ts'
+
+const TEXT = { type: 'string' }
+const DELIVERY_TAGS = ['Webhooks']
+const SIGNED: readonly InputParameter[] = [
+  ['webhook-id', 'Id of the delivery; a repeated one is stored once.'],
+  ['webhook-timestamp', 'When it was sent, Unix seconds.'],
+].map(([name = '', description = '']) => ({ name, in: 'header', description, schema: TEXT }))
+
+/** The contract of an endpoint that receives deliveries of the service. */
+export const DELIVERY_CONTRACT: PathContract = {
+  post: {
+    summary: 'A signed delivery of the service',
+    description: 'The body is verified as it came, and answered when it is on disk. Other spellings of the headers are in docs/guides/webhooks.md.', // prettier-ignore
+    tags: DELIVERY_TAGS,
+    parameters: SIGNED,
+    requestBody: {
+      description: 'An event, at most `webhooks.maxBytes`.',
+      required: true,
+      content: { 'application/json': { schema: {} } },
+    },
+    responses: {
+      200: {
+        description: 'Stored before, or of a type that is ignored.',
+        headers: headersOf('Cache-Control'),
+      },
+      202: { description: 'Stored.', headers: headersOf('Cache-Control') },
+      ...problems('message', 401, 408, 413, 415, 503),
+    },
+    security: [{ delivery: [] }],
+  },
+  options: {
+    summary: 'The handshake of CloudEvents web hooks',
+    tags: DELIVERY_TAGS,
+    parameters: [
+      {
+        name: 'WebHook-Request-Origin',
+        in: 'header',
+        description: 'The sender that asks.',
+        schema: TEXT,
+      },
+    ],
+    responses: {
+      200: {
+        description: 'Whether the sender is one of `webhooks.allowedOrigins`.',
+        headers: headersOf(
+          'Cache-Control',
+          'Allow',
+          'WebHook-Allowed-Origin',
+          'WebHook-Allowed-Rate',
+        ),
+      },
+      ...problems('message', 503),
+    },
+  },
+}
