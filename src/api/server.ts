@@ -226,6 +226,7 @@ function createFastPath(
     find(target, coding) {
       const shared = heads(served.originOf('osv'), coding)
       const answer = findRecord(served, target, coding)
+      if (answer?.asOf !== undefined) return undefined // its head is its own
       return answer && { head: answerText(answer, shared), body: answer.body }
     },
     keepAliveSeconds: config.server.keepAliveSeconds,

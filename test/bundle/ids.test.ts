@@ -136,6 +136,33 @@ test('a record that could not be fetched is answered with the reason', async () 
   expect((await up('/external/osv/ROOT-BAD.json')).status).toBe(200)
 })
 
+test('a record that could not be fetched again is as old as its stored bytes', async () => {
+  const bench = await createBench({ sandbox: { records: 5, large: 0 } })
+  onTestFinished(() => bench.close())
+  const { feed, faults } = bench.sandbox
+  await bench.run('osv')
+  tamper(bench.dir, 'UPDATE osv_record SET as_of = 1767225600000')
+  const ask = await serveFolder(bench.dir, bench.config)
+  const dateOf = async (id: string): Promise<unknown> =>
+    (await ask(`/external/osv/${encodeURIComponent(id)}.json`)).headers['x-mirror-as-of']
+  const [listed = '', silent = '', other = ''] = feed.ids()
+  const published = await dateOf(listed)
+  expect(published).not.toBe('2026-01-01T00:00:00.000Z')
+
+  feed.put(listed, recordOf(listed), '2026-08-01T00:00:00Z')
+  faults.set('/external/osv/R*.json', { kind: 'status', status: 404 })
+  expect(await bench.run('osv')).toMatchObject({ state: 'partial' })
+  tamper(bench.dir, 'INSERT INTO osv_doubted VALUES (?)', silent)
+  ask.look()
+  for (const id of [listed, silent]) expect(await dateOf(id)).toBe('2026-01-01T00:00:00.000Z')
+  expect(await dateOf(other)).not.toBe('2026-01-01T00:00:00.000Z')
+
+  faults.clear()
+  expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
+  ask.look()
+  expect(await dateOf(listed)).not.toBe('2026-01-01T00:00:00.000Z')
+})
+
 test('a mirror that was filled by imports is recognized in a database of an earlier version', async () => {
   const bench = await createBench({ sandbox: { records: 1, large: 0 } })
   onTestFinished(() => bench.close())

@@ -23,7 +23,9 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
   const checked = coding === 'gzip' && record.bodyCrc32 !== null
   const content = checked ? null : contentOf(member, record.size)
   const body = coding === 'gzip' || content === null ? member : content
-  return createAnswer(coding, body, tag, changed)
+  const answer = createAnswer(coding, body, tag, changed)
+  // Upstream's date of the index does not confirm these bytes.
+  return reads.osv.isOutdated(id) ? { ...answer, asOf: record.asOf ?? changed * 1000 } : answer
 }
 
 /**

@@ -54,6 +54,12 @@ export function originOfOne(
   return { ...origin, asOf: toIso(asOf) }
 }
 
+/** Returns the origin with an earlier date, Unix milliseconds; the same origin without one. */
+export function originNotAfter(origin: SnapshotOrigin, asOf: number | undefined): SnapshotOrigin {
+  if (asOf === undefined || asOf >= Date.parse(origin.asOf)) return origin
+  return { ...origin, asOf: toIso(asOf) }
+}
+
 /** Returns the X-Mirror headers of an answer, as a flat list. */
 export function originFields({ snapshot, asOf, stale }: SnapshotOrigin): string[] {
   const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]

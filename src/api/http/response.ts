@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { sha256Hex } from '../../core/digest.ts'
-import { originFields } from './origin.ts'
+import { originFields, originNotAfter } from './origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { checkConditions } from './conditions.ts'
 import { type Coding, type RequestHeaders, chooseCoding } from './request-headers.ts'
@@ -18,6 +18,8 @@ export interface JsonResponse {
   readonly lastModified: string
   /** The same in unix seconds. */
   readonly changed: number
+  /** Upstream's date of these bytes, Unix milliseconds, where its date of the snapshot does not confirm them. */
+  readonly asOf?: number
 }
 
 /** A request and where its answer goes. */
@@ -130,10 +132,11 @@ export function createAnswer(
 export function sendAnswer(
   { request, response, requestHeaders }: AnswerExchange,
   answer: JsonResponse,
-  origin: SnapshotOrigin,
+  snapshot: SnapshotOrigin,
   heads: Heads,
   more: readonly string[] = [],
 ): void {
+  const origin = originNotAfter(snapshot, answer.asOf)
   const result = checkConditions(requestHeaders, answer)
   if (result === 'failed') return sendFailed(request, response, origin)
   const { etag, lastModified, length } = answer

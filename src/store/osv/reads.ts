@@ -26,6 +26,8 @@ export interface ServedRecord {
   changed: number
   /** CRC-32 of `body` when it was stored; null: stored by an earlier version, which computed none. */
   bodyCrc32: number | null
+  /** Upstream's date of the stored bytes, Unix milliseconds; null: unknown. */
+  asOf: number | null
 }
 
 /** A record's fields for a diff or a comparison, without its bytes. */
@@ -86,7 +88,8 @@ export function createOsvReader(db: Db) {
   // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
   const served = db.prepare<[string], ServedRecord>(
     `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size,
-       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32 FROM osv_record r WHERE r.id = ?`,
+       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32, r.as_of AS asOf
+     FROM osv_record r WHERE r.id = ?`,
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)
   const contents = prepareContents(db)
@@ -113,6 +116,11 @@ export function createOsvReader(db: Db) {
   )
   const suspect = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
   const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
+  const outdated = db
+    .prepare<{ id: string }, number>(
+      'SELECT 1 FROM osv_missing WHERE id = @id UNION ALL SELECT 1 FROM osv_doubted WHERE id = @id',
+    )
+    .pluck()
   const archive = db.prepare<[], ArchiveInfo>(
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
@@ -145,6 +153,8 @@ export function createOsvReader(db: Db) {
     listSuspectIds: (): string[] => suspect.all(),
     /** Whether a record that upstream's index lists is missing in a partial snapshot. */
     isMissing: (id: string): boolean => missing.get(id) === 1,
+    /** Returns whether upstream has another version of a stored record, which could not be fetched. */
+    isOutdated: (id: string): boolean => outdated.get({ id }) === 1,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
   }
 }

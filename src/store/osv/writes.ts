@@ -104,7 +104,7 @@ function createExactWrites(
   }
 }
 
-/** Creates writes of the ids that upstream lists and that are missing in a partial snapshot. */
+/** Creates writes of the ids that upstream lists and that a partial snapshot lacks, or has in an older version only. */
 function createMissingWrites(db: Db) {
   const clear = db.prepare('DELETE FROM osv_missing')
   const add = db.prepare('INSERT OR IGNORE INTO osv_missing (id) VALUES (?)')

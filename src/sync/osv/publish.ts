@@ -98,8 +98,8 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
 }
 
 /**
- * Returns an index that agrees with the store: each entry has the stored stamp, and a missing record is not listed
- * but recorded as missing, for the answer to a request for it.
+ * Returns an index that agrees with the store: each entry has the stored stamp, and a missing record is not listed. Records
+ * that are missing, or stored in an older version than listed, are recorded for the answer to a request for them.
  */
 function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
@@ -108,7 +108,9 @@ function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): Se
       store.osv.addMissing(id)
       return false
     }
-    return stored.modified === listedStamp(index, id) ? true : { modified: stored.modified }
+    if (stored.modified === listedStamp(index, id)) return true
+    store.osv.addMissing(id)
+    return { modified: stored.modified }
   })
   const sha256 = sha256Of(bytes)
   return { body: packContent(bytes, deflate), size: bytes.length, sha256 }

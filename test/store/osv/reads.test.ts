@@ -21,6 +21,7 @@ describe('a record', () => {
       changed: SECONDS,
       tag: sha256.toString('hex').slice(0, 32),
       bodyCrc32: crc32Of(body),
+      asOf: stored.asOf,
     })
     const { modified, crc32, asOf } = stored
     expect(store.osv.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
