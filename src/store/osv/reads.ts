@@ -79,6 +79,22 @@ export interface ArchiveInfo {
 
 const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
 
+/** Creates reads of what a partial snapshot lacks. */
+function createMissingReader(db: Db) {
+  const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
+  const outdated = db
+    .prepare<{ id: string }, number>(
+      'SELECT 1 FROM osv_missing WHERE id = @id UNION ALL SELECT 1 FROM osv_doubted WHERE id = @id',
+    )
+    .pluck()
+  return {
+    /** Whether a record that upstream's index lists is missing in a partial snapshot. */
+    isMissing: (id: string): boolean => missing.get(id) === 1,
+    /** Returns whether upstream has another version of a stored record, which could not be fetched. */
+    isOutdated: (id: string): boolean => outdated.get({ id }) === 1,
+  }
+}
+
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
   const record = db.prepare<[string], StoredRecord>(
@@ -115,18 +131,13 @@ export function createOsvReader(db: Db) {
     'SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?',
   )
   const suspect = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
-  const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
-  const outdated = db
-    .prepare<{ id: string }, number>(
-      'SELECT 1 FROM osv_missing WHERE id = @id UNION ALL SELECT 1 FROM osv_doubted WHERE id = @id',
-    )
-    .pluck()
   const archive = db.prepare<[], ArchiveInfo>(
     'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
   )
   return {
     ...createPartReader(db),
     ...createPairReader(db),
+    ...createMissingReader(db),
     readRecord: (id: string): StoredRecord | null => record.get(id) ?? null,
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,
@@ -151,10 +162,6 @@ export function createOsvReader(db: Db) {
     readTombstone: (id: string): Tombstone | null => tombstone.get(id) ?? null,
     /** Stored records whose bytes may differ from upstream's, though their `modified` is the listed one. */
     listSuspectIds: (): string[] => suspect.all(),
-    /** Whether a record that upstream's index lists is missing in a partial snapshot. */
-    isMissing: (id: string): boolean => missing.get(id) === 1,
-    /** Returns whether upstream has another version of a stored record, which could not be fetched. */
-    isOutdated: (id: string): boolean => outdated.get({ id }) === 1,
     readArchive: (): ArchiveInfo | null => archive.get() ?? null,
   }
 }

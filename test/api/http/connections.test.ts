@@ -4,6 +4,8 @@ import { type Socket, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { createHttp } from '../../../src/api/http/node-server.ts'
+import { loadConfig } from '../../../src/config/load.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
@@ -86,6 +88,12 @@ describe('when all connections are in use,', () => {
     expect(busy.map(closed)).toEqual([false, false])
     expect(served.told.filter((line) => /server\.maxConnections is 2/.test(line))).toHaveLength(1)
   })
+})
+
+test('a head that does not arrive within ten seconds ends its connection', () => {
+  const { server } = loadConfig({ env: {}, cwd: dir }).config
+  const http = createHttp(() => undefined, server, { log: null, certificates: [] })
+  expect(http.headersTimeout).toBe(10_000)
 })
 
 test('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
