@@ -26,5 +26,5 @@ that is refused, see "webhooks doctor".
 /** Text of a help page, below the list of options. */
 export const SUPPORT = `
 FILE.zip has the results of "doctor", the status, the last runs, the settings with their origin, and
-versions. Secrets are masked; names of hosts, folders and images are not. Read it before you send it.
+versions. Secrets are masked; names of hosts, users, folders and images are not. Read it before you send it.
 `

@@ -9,22 +9,25 @@ export interface GlobalOptions {
   config?: string
 }
 
-/** Writes a line to standard output. */
+/** Characters that act on a terminal or reorder its text; JSON permits some of them in strings. */
+const ACTING = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/**
+ * Writes a text to standard output. Characters that act on a terminal are escaped as in JSON, so that JSON stays the same value: what
+ * commands print contains texts of upstream and names of files.
+ */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  process.stdout.write(`${text.replace(ACTING, escapeCharacter)}\n`)
+}
+
+function escapeCharacter(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
 
 /** Writes a value as JSON, every time in it (unix milliseconds, by the name of its field) as ISO 8601. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, isoTime, 2).replace(UNSEEN, escapeUnseen))
-}
-
-/** Characters that JSON permits in strings, and that act on a terminal or reorder its text. */
-const UNSEEN = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu
-
-function escapeUnseen(character: string): string {
-  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
+  print(JSON.stringify(value, isoTime, 2))
 }
 
 function isoTime(name: string, value: unknown): unknown {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { printJson } from '../../src/cli/context.ts'
+import { print, printJson } from '../../src/cli/context.ts'
 import { table, visibleLines, wrapped } from '../../src/cli/output.ts'
 import { hasColor, movesCursor } from '../../src/core/terminal.ts'
 
@@ -9,14 +9,16 @@ test('text of upstream cannot move the cursor of a terminal', () => {
   expect(visibleLines('one\u001b[2J\ntwo\r')).toBe('one [2J\ntwo ')
 })
 
-test('JSON for a terminal has the characters that act on it escaped, and stays the same value', () => {
+test('what is printed has the characters that act on a terminal escaped, and JSON stays the same value', () => {
   const value = { text: 'é\u001b[2J\u009b2J\u007f\u202e\u2028\u{e0041}\ufeff' }
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
   printJson(value)
-  const text = String(write.mock.calls[0]?.[0])
+  print('one\u001b[2J\n\ttwo\r')
+  const [text = '', plain] = write.mock.calls.map(([written]) => String(written))
   write.mockRestore()
   expect(/[\p{Cf}\p{Zl}\u007f-\u009f]/u.test(text)).toBe(false)
   expect(JSON.parse(text)).toEqual(value)
+  expect(plain).toBe('one\\u001b[2J\n\ttwo\\u000d\n')
 })
 
 test('a row whose cells are too wide continues in the rows below it', () => {

@@ -43,7 +43,7 @@ export async function supportCommand(
   writeSupportArchive(resolve(file), members, scrub)
   if (options.json === true) printJson({ file: resolve(file), members: Object.keys(members) })
   else
-    print(`${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, folders and images are not: read it before you send it.`) // prettier-ignore
+    print(`${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, users, folders and images are not: read it before you send it.`) // prettier-ignore
   return 0
 }
 
