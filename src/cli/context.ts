@@ -96,6 +96,6 @@ export function isServed(dataDir: string): boolean {
 /** How a mirror gets its first data: by a sync where it has an upstream, else by a bundle. */
 export function firstStep({ upstream }: LoadedConfig['config']): string {
   return upstream.apiRoot === null
-    ? 'import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
+    ? 'name the settings of the mirror with --config FILE, import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
     : 'run "patchmirror sync"'
 }

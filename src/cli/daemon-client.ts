@@ -1,5 +1,6 @@
 import { INSTANCE_HEADER } from '../api/http/paths.ts'
 import type { Config } from '../config/schema.ts'
+import { servingDaemon } from '../store/database/lock.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 
 /** What the daemon answered. */
@@ -26,6 +27,16 @@ function baseOf({ host, port, socket, certFile, keyFile }: Listening): string {
   // The key may be closed to the user who runs this command: its setting is then read as not set.
   const scheme = certFile === null && keyFile === null ? 'http' : 'https'
   return `${scheme}://${name}:${port}`
+}
+
+/**
+ * Returns the settings with the port that the daemon of this data folder took, where they leave it open (`server.port` 0). Throws
+ * `storage`.
+ */
+export function withTakenPort(config: Config): Config {
+  const { data, server } = config
+  if (server.port !== 0 || server.socket !== null) return config
+  return { ...config, server: { ...server, port: servingDaemon(data.dir)?.port ?? 0 } }
 }
 
 /** Asks the daemon of these settings for one of its pages; never through a proxy. Rejects with what the network does. */

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { systemCode } from '../core/errors.ts'
+import { whyUnreadable } from '../core/errors.ts'
 import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
 import { type NamedSetting, ENV_PREFIX, SETTINGS } from './settings.ts'
@@ -61,8 +61,7 @@ function readSecretFile(setting: NamedSetting, name: string, path: string): Give
     if (text === '') return { key, problem: `${key} (${origin}): the file is empty` }
     return { setting, raw: setting.setting.fromText(text), origin, where: origin, file: path }
   } catch (error) {
-    const why = systemCode(error) ?? 'not a file name'
-    return { key, problem: `${key} (${origin}): the file cannot be read (${why})` }
+    return { key, problem: `${key} (${origin}): the file cannot be read: ${whyUnreadable(error)}` }
   }
 }
 

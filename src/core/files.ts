@@ -9,11 +9,20 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { systemCode } from './errors.ts'
+
+/**
+ * Reports whether a file or folder exists. Throws the system's error where this cannot be known, as in a folder that is closed to
+ * this user: `existsSync` reports such a file as missing.
+ */
+export function isPresent(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined
+}
 
 /** Modes of folders and files that the program creates: access for its own user only. */
 export const PRIVATE_FOLDER = 0o700

@@ -119,7 +119,7 @@ export function openLogFile(path: string, { mode, fallback }: LogFileOptions): L
     if (REFUSED.has(systemCode(error) ?? ''))
       throw new MirrorError(
         'config',
-        `the log file ${path} cannot be opened (${messageOf(error)}): set log.file to a file in a folder that this user may write`,
+        `the log file ${path} cannot be opened (${messageOf(error)}): create its folder, or set log.file to a file in a folder that this user may write`,
         { cause: error },
       )
     fail(error)

@@ -129,7 +129,9 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   const faults = checkViews(config.data.dir)
   if (faults.length > 0)
     return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
-  const states = (await world.readStatus(config))?.views ?? null
+  const status = await world.readStatus(config)
+  if (status === null) return skipped('nothing is mirrored yet')
+  const states = status.views ?? null
   if (states === null) return fine('no damage found; the daemon builds them while it runs')
   const failing = states.filter((one) => one.failing)
   if (failing.length > 0)

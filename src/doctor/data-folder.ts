@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { shownBytes } from '../core/disk-space.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
+import { isPresent } from '../core/files.ts'
 import { databasePath } from '../store/database/open.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -30,6 +31,11 @@ const NO_FOLDER = 'the data folder does not exist yet'
 
 function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   const action = `Make ${dir} (data.dir) a folder that this user may read and write, on a disk that is not mounted read-only, or set data.dir to another one.`
+  try {
+    isPresent(dir)
+  } catch (error) {
+    return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
+  }
   if (!existsSync(dir)) {
     const parent = existingParent(dir)
     return mayWrite(parent)

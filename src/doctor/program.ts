@@ -1,6 +1,28 @@
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { Config } from '../config/schema.ts'
+import { messageOf } from '../core/errors.ts'
+import { databasePath } from '../store/database/open.ts'
 import { isOlder } from './versions.ts'
 import { type DoctorCheck, failure, fine, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
+
+/** Why `log.file` cannot be written, which ends the start of the daemon; null when it can, or is not set. */
+function logFileFault(file: string | null): string | null {
+  if (file === null) return null
+  try {
+    accessSync(existsSync(file) ? file : dirname(resolve(file)), constants.W_OK)
+    return null
+  } catch (error) {
+    return `the log file ${file} (log.file) cannot be written (${messageOf(error)})`
+  }
+}
+
+/** Reports whether the mirror has data, or a way to get some. */
+function canFill({ upstream, bundle, data }: Config): boolean {
+  const hasSource = upstream.apiRoot !== null || bundle.trustedKeys.length > 0
+  return hasSource || existsSync(databasePath(data.dir))
+}
 
 /** Creates the checks of the program itself: its settings, and the Node.js that runs it. */
 export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorCheck[] {
@@ -11,7 +33,15 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
     run() {
       if (problem !== null)
         return failure(problem, 'Correct what is named; "patchmirror config" shows each value with its origin.') // prettier-ignore
-      const { warnings = [], origins } = loaded ?? {}
+      const { warnings = [], origins, config } = loaded ?? {}
+      const log = logFileFault(config?.log.file ?? null)
+      if (log !== null)
+        return failure(log, 'Create its folder for the user of the daemon, or set log.file to another file.') // prettier-ignore
+      if (config !== undefined && !canFill(config))
+        return warning(
+          'neither upstream.apiRoot nor bundle.trustedKeys is set: this mirror can sync nothing and import no signed bundle',
+          'Set one of them, or name the settings file of the mirror with --config FILE or PATCHMIRROR_CONFIG.',
+        )
       if (warnings.length > 0)
         return warning(warnings.join('; '), 'Change the settings that are named.')
       const own = [...(origins?.values() ?? [])].filter((origin) => origin !== 'default').length

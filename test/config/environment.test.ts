@@ -118,9 +118,9 @@ test('a secret file that is missing, a folder or empty is named', () => {
   const message = (path: string): string =>
     refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } }))
   expect(message('/nowhere/proxy')).toContain(
-    'upstream.proxy (secret file /nowhere/proxy (env PATCHMIRROR_UPSTREAM_PROXY_FILE)): the file cannot be read (ENOENT)',
+    'upstream.proxy (secret file /nowhere/proxy (env PATCHMIRROR_UPSTREAM_PROXY_FILE)): the file cannot be read: there is no such file: check the path',
   )
-  expect(message(scratch())).toContain('cannot be read (EISDIR)')
+  expect(message(scratch())).toContain('cannot be read: it is a folder')
   expect(message(fileWith('\n'))).toContain('the file is empty')
 })
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { doctorWorld } from '../../src/cli/doctor/world.ts'
@@ -114,6 +114,14 @@ const CASES: Case[] = [
     delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
     made.env['PATCHMIRROR_UPSTREAM_API_KEY_FILE'] = join(made.dir, 'no-such.key')
   }],
+  ['a log file in a folder that is missing', 'settings', 'fail', 'log.file', withSetting('PATCHMIRROR_LOG_FILE', '/nowhere/a.log')],
+  ['an empty folder and no way to fill it', 'settings', 'warn', '--config FILE', (made) => {
+    made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty') }
+  }],
+  ['a folder that cannot be looked up', 'folder', 'fail', 'ELOOP', (made) => {
+    symlinkSync('loop', join(made.dir, 'loop'))
+    made.env['PATCHMIRROR_DATA_DIR'] = join(made.dir, 'loop')
+  }],
   ['an old Node.js', 'node', 'fail', '20.1.0', (made) => void (made.more = { node: { version: '20.1.0', oldest: '22.19' } })],
   ['a read-only folder', 'folder', 'fail', 'EROFS', (made) => {
     made.more = { probeStorage: () => ({ state: 'failing', reason: 'cannot be written to (EROFS)', freeBytes: 1e12 }) }
@@ -171,7 +179,7 @@ const CASES: Case[] = [
   ['a clock that is behind', 'clock', 'fail', 'behind', (made) => void (made.more = { now: () => Date.now() - 1_000_000 })],
   ['a clock that is ahead', 'clock', 'fail', 'ahead', (made) => void (made.more = { now: () => Date.now() + 1_000_000 })],
   ['a wrong key', 'credential', 'fail', '401', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', 'sk_wrong_0123456789')],
-  ['a revoked key', 'credential', 'fail', '401', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', REVOKED)],
+  ['a revoked key', 'credential', 'fail', 'Replace the credential', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', REVOKED)],
   ['a role that may not read everything', 'credential', 'fail', '/v1/patches', fault('/v1/patches', { kind: 'status', status: 403 })],
   ['an HTML page in place of a private list', 'credential', 'fail', 'not answered with JSON', fault('/v1/me', { kind: 'html' })],
   ['a used up rate limit', 'rate', 'fail', '429', fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } })],

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { expect, test } from 'vitest'
 import { createKeyFiles } from '../../src/bundle/format/keys.ts'
+import { writeSupportArchive } from '../../src/doctor/support/archive.ts'
 import { createScrubber } from '../../src/doctor/support/scrub.ts'
 import { hashKey } from '../../src/store/keys.ts'
 import { openInbox } from '../../src/store/database/open.ts'
@@ -204,6 +205,17 @@ test('the doctor of the command line prints a line for each check, JSON, and the
   expect(json.code).toBe(1)
   const broken = await command(['doctor'], { ...env, PATCHMIRROR_SERVER_PORT: 'many' }, dir)
   expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^fail +settings /m)])
+})
+
+test('a support archive that cannot be written is a storage error, and no part of it stays', async () => {
+  const path = join(await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds']), 'report.zip')
+  const full = (): never => {
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+  }
+  expect(() => writeSupportArchive(path, { a: 'text' }, { text: full, value: full })).toThrow(
+    expect.objectContaining({ code: 'storage', message: expect.stringContaining(path) as string }),
+  )
+  expect(existsSync(path)).toBe(false)
 })
 
 test('a scrubber removes hundreds of long secrets in every form', () => {

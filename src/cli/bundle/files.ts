@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { MirrorError, systemCode } from '../../core/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 
 /** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
@@ -17,6 +17,13 @@ export function namedSources(text: string): SourceName[] {
   throw new MirrorError('usage', `unknown source ${unknown}; the sources are: ${known}`)
 }
 
+const UNWRITABLE: Partial<Record<string, string>> = {
+  ENOENT: 'does not exist: create it, or correct the path',
+  ENOTDIR: 'is not a folder: correct the path',
+  EACCES: 'may not be written by this user: change its owner or its mode, or give another place',
+  EROFS: 'is on a read-only file system: give another place',
+}
+
 /** Throws `usage` for a place where no file can be written, before any work is done for it. */
 export function refuseUnwritable(path: string): void {
   const folder = dirname(resolve(path))
@@ -24,8 +31,8 @@ export function refuseUnwritable(path: string): void {
     accessSync(folder, constants.W_OK)
     if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
   } catch (error) {
-    const why = systemCode(error) ?? 'not a file name'
-    throw new MirrorError('usage', `${path} cannot be written: its folder ${folder} (${why})`)
+    const why = UNWRITABLE[systemCode(error) ?? ''] ?? `cannot be used (${messageOf(error)})`
+    throw new MirrorError('usage', `${path} cannot be written: the folder ${folder} ${why}`)
   }
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
     throw new MirrorError('usage', `${path} is a folder: give the name of a file in it`)

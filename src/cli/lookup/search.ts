@@ -59,7 +59,7 @@ function findingOf(stored: LookupCall, query: string, limit: number): LookupResu
 
 /** Throws `not_found`, or `not_ready` where something could not be searched. */
 function refuseEmpty(query: string, unknown: readonly string[]): never {
-  if (unknown.length === 0) throw new MirrorError('not_found', `not found: nothing here is named ${query}`) // prettier-ignore
+  if (unknown.length === 0) throw new MirrorError('not_found', `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror tags" lists the images`) // prettier-ignore
   const why = unknown.join('; ')
   throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`) // prettier-ignore
 }

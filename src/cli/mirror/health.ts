@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../core/errors.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
-import { askDaemon, daemonUrl } from '../daemon-client.ts'
+import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 
 const TIMEOUT_MS = 5_000
@@ -19,13 +19,17 @@ interface HealthOptions extends GlobalOptions {
  * is readable here, when it serves this data folder. For container health checks.
  */
 export async function healthCommand(options: HealthOptions): Promise<number> {
-  const { config } = settings(options, false, [])
+  const { config: given } = settings(options, false, [])
+  let config = given
   const fail = (message: string): number => {
     if (options.json === true) printJson({ status: 'failed', message })
     else print(message)
     return 1
   }
   try {
+    config = withTakenPort(given)
+    if (config.server.port === 0 && config.server.socket === null)
+      return fail(`no daemon serves ${config.data.dir} (data.dir): start it ("patchmirror serve")`)
     const health = await askDaemon(config, '/-/health', TIMEOUT_MS)
     const stranger = strangerIn(config, health.instance)
     if (stranger !== null)
@@ -35,7 +39,10 @@ export async function healthCommand(options: HealthOptions): Promise<number> {
     print(text)
     return status >= 200 && status < 300 ? 0 : 1
   } catch (error) {
-    return fail(`no daemon answers on ${daemonUrl(config.server)}: ${messageOf(error)}`)
+    return fail(
+      `no daemon answers on ${daemonUrl(config.server)} (server.host, server.port): ${messageOf(error)}. Start it ("patchmirror serve"), ` +
+        'or name its settings with --config FILE',
+    )
   }
 }
 

@@ -10,7 +10,11 @@ export function reloadCommand(options: GlobalOptions & { json?: boolean }): numb
   const { config } = settings(options, false)
   const { dir } = config.data
   const pid = servingProcess(dir)
-  if (pid === null) throw new MirrorError('usage', `no daemon serves ${dir} (data.dir)`)
+  if (pid === null)
+    throw new MirrorError(
+      'usage',
+      `no daemon serves ${dir} (data.dir): name the settings of the daemon with --config FILE`,
+    )
   try {
     process.kill(pid, 'SIGHUP')
   } catch (error) {

@@ -48,6 +48,8 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   manager.watch(() => agent.answers())
   const upstream = offline ? null : config.upstream.apiRoot
   log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
+  if (logFile !== null)
+    writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
   if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
   else for (const text of unsyncedHere(config)) log.warn({}, text)
   const signal = await stopped

@@ -10,7 +10,7 @@ import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox
 import { servingDaemon } from '../../store/database/lock.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
-import { askDaemon, daemonUrl } from '../daemon-client.ts'
+import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { parseMaxAge, statusCode } from './status-code.ts'
@@ -72,7 +72,11 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who =
     from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
-  const where = `\n${who} on ${daemonUrl(config.server)}; read from the data folder`
+  const { server } = withTakenPort(config)
+  const isUnknown = server.port === 0 && server.socket === null
+  const where = isUnknown
+    ? '\nno daemon serves the data folder; read from it'
+    : `\n${who} on ${daemonUrl(server)}; read from the data folder`
   print(from === 'daemon' ? '' : where)
   for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
     const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
@@ -120,7 +124,7 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
 /** Null when nothing answers, or something that is not this program. */
 async function statusOfDaemon(config: Config): Promise<Status | null> {
   try {
-    const { status, text } = await askDaemon(config, '/-/status', 2_000)
+    const { status, text } = await askDaemon(withTakenPort(config), '/-/status', 2_000)
     const value: unknown = status === 200 ? JSON.parse(text) : null
     const ours =
       typeof value === 'object' && value !== null && 'version' in value && 'sources' in value

@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
 import { closing } from '../store-access.ts'
+import { isPresent } from '../../core/files.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
@@ -11,7 +11,7 @@ import { visible } from '../output.ts'
  * ever delivered. Throws `storage`, `corrupt` or `schema`.
  */
 export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) => T): T {
-  if (!existsSync(inboxPath(dir))) return none
+  if (!guarded(dir, () => isPresent(inboxPath(dir)), inboxPath(dir))) return none
   const db = openInbox(dir)
   return closing(db, () => guarded(dir, () => work(db), inboxPath(dir)))
 }

@@ -146,6 +146,11 @@ function pathsOf({ catalog, identity }: Config, { upstream }: ServiceProbe): Rea
   })
 }
 
+const REPLACE =
+  'Replace the credential by one that the service accepts; where it is a file, a running daemon takes the new content by itself.'
+const ALLOW =
+  'Set the credential of an account that may read all of it, or leave out what it may not read; "patchmirror config" shows where the credential was read from.'
+
 async function credential(
   probe: ServiceProbe,
   config: Config,
@@ -156,6 +161,7 @@ async function credential(
     return skipped('no credential is set, so only the public feeds are mirrored')
   const readable: string[] = []
   const faults: string[] = []
+  let wasRefused = false
   for (const { surface, name, path } of paths) {
     const error = await errorOf(probe, surface, path, world.timeoutMs)
     if (error === null) readable.push(name)
@@ -163,14 +169,11 @@ async function credential(
     else if (statusOf(error) === 404)
       continue // this deployment does not have it
     else faults.push(messageOf(error))
-    if (isRefused(error)) break // the others would be too, and could lock the account
+    if ((wasRefused = isRefused(error))) break // the others would be too, and could lock the account
   }
   if (faults.length === 0) return fine(`it may read: ${readable.join(', ')}`)
   const able = readable.length === 0 ? '' : `; it may read: ${readable.join(', ')}`
-  return failure(
-    [...new Set(faults)].join('; ') + able,
-    'Set the credential of an account that may read all of it, or leave out what it may not read; "patchmirror config" shows where the credential was read from.',
-  )
+  return failure([...new Set(faults)].join('; ') + able, wasRefused ? REPLACE : ALLOW)
 }
 
 /** Reports whether the credential itself is refused, rather than one path to it (403). */

@@ -9,7 +9,7 @@ type SupportMembers = Readonly<Record<string, unknown>>
 
 /**
  * Writes the members, without secrets, into a new zip file, mode 0600. Throws `usage` when there is a file of this name, or
- * when it cannot be made; then nothing is left of it.
+ * when it cannot be made, `storage` when it cannot be written; then nothing is left of it.
  */
 export function writeSupportArchive(path: string, members: SupportMembers, scrub: Scrubber): void {
   const file = openNew(path)
@@ -30,7 +30,9 @@ export function writeSupportArchive(path: string, members: SupportMembers, scrub
     }
   } catch (error) {
     rmSync(path, { force: true })
-    throw error
+    if (systemCode(error) === undefined) throw error
+    const text = `${path} cannot be written, and nothing is left of it (${messageOf(error)}): free some space, or give another place`
+    throw new MirrorError('storage', text, { cause: error })
   }
 }
 

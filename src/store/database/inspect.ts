@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
 import { MirrorError } from '../../core/errors.ts'
+import { isPresent } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { databasePath, guarded, inboxPath, openAnyVersion } from './open.ts'
@@ -27,7 +27,7 @@ export function inspectDatabases(
     { path: inboxPath(dataDir), known: INBOX_MIGRATIONS.length },
   ]
   return files
-    .filter(({ path }) => existsSync(path))
+    .filter(({ path }) => guarded(dataDir, () => isPresent(path), path))
     .map(({ path, known }) => ({ path, known, ...inspect(dataDir, path, quick) }))
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { guarded, makeFile } from './open.ts'
 import { refuseDataWrites } from './unfinished.ts'
-import { PRIVATE_FILE, makeFolder } from '../../core/files.ts'
+import { PRIVATE_FILE, isPresent, makeFolder } from '../../core/files.ts'
 
 type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
@@ -45,7 +45,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
 /** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
-  if (!existsSync(path)) return false
+  if (!guarded(dataDir, () => isPresent(path))) return false
   const db = guarded(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
   try {
     db.prepare('SELECT 1 FROM sqlite_master').get()

@@ -1,14 +1,14 @@
-import { existsSync } from 'node:fs'
 import { MirrorError } from '../../core/errors.ts'
+import { isPresent } from '../../core/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
-import { databasePath, openReader } from './open.ts'
+import { databasePath, guarded, openReader } from './open.ts'
 
 /**
  * Reports whether there is a database that `openReader` does not open because no writer has migrated it from an earlier
  * version.
  */
 export function isOlderFolder(dataDir: string): boolean {
-  if (!existsSync(databasePath(dataDir))) return false
+  if (!guarded(dataDir, () => isPresent(databasePath(dataDir)))) return false
   const db = openReader(dataDir)
   db?.close()
   return db === null

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
-import { PRIVATE_FILE, makeFolder, tightenFolder } from '../../core/files.ts'
+import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
@@ -109,10 +109,11 @@ function settleCopy(path: string): void {
 /** Opens webhooks.db read-only; null if there is none yet, or it is not migrated yet. */
 export function openInboxReader(dataDir: string): Db | null {
   const path = inboxPath(dataDir)
-  refuseUnfinished(dataDir)
-  return existsSync(path)
-    ? guarded(dataDir, () => openRead(path, INBOX_MIGRATIONS, 2048), path)
-    : null
+  const open = (): Db | null => {
+    refuseUnfinished(dataDir)
+    return isPresent(path) ? openRead(path, INBOX_MIGRATIONS, 2048) : null
+  }
+  return guarded(dataDir, open, path)
 }
 
 /**
@@ -121,8 +122,10 @@ export function openInboxReader(dataDir: string): Db | null {
  */
 export function openReader(dataDir: string, { older = false } = {}): Db | null {
   const path = databasePath(dataDir)
-  refuseUnfinished(dataDir)
-  return existsSync(path) ? guarded(dataDir, () => openRead(path, MIGRATIONS, 16_384, older)) : null
+  return guarded(dataDir, () => {
+    refuseUnfinished(dataDir)
+    return isPresent(path) ? openRead(path, MIGRATIONS, 16_384, older) : null
+  })
 }
 
 /**
@@ -226,6 +229,7 @@ export function nameStorageError(
   })
 }
 
+const CLOSED = 'is not accessible to this user: run the command as the user of the daemon'
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_FULL: 'is full: free some space, the next run continues from here',
   ENOSPC: 'is full: free some space, the next run continues from here',
@@ -235,9 +239,10 @@ const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
   SQLITE_CANTOPEN: 'cannot be opened: it must be a folder that this user may write',
   SQLITE_BUSY: 'is busy: another process writes to it; try again when it has finished',
-  EACCES: 'is not accessible to this user',
-  EPERM: 'is not accessible to this user',
+  EACCES: CLOSED,
+  EPERM: CLOSED,
   EROFS: 'is on a read-only file system',
+  ELOOP: 'cannot be reached: a link in its path leads back to itself',
   ENOTDIR: 'is not a folder',
   EEXIST: 'is not a folder',
   ENOENT: 'cannot be created, or is not there any more',

@@ -1,10 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
+import { withTakenPort } from '../../../src/cli/daemon-client.ts'
 import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status-code.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
+import { acquireLock, announceAddress, announceInstance } from '../../../src/store/database/lock.ts'
 import type { SourceName } from '../../../src/domain/sources.ts'
 
 const HOUR = 3600
@@ -86,6 +90,18 @@ test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
     expect(() => parseMaxAge(text)).toThrow(/is not an age: write .* such as 90m, 26h or 7d/)
   },
 )
+
+test('commands find the daemon of a data folder at the port that it took, where server.port is 0', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-port-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  const open = { ...config, data: { ...config.data, dir }, server: { ...config.server, port: 0 } }
+  expect(withTakenPort(open).server.port).toBe(0)
+  const lock = acquireLock(dir, 'serve')
+  onTestFinished(() => lock.release())
+  announceAddress(dir, announceInstance(dir), { port: 4711 })
+  expect(withTakenPort(open).server.port).toBe(4711)
+  expect(withTakenPort({ ...open, server: { ...open.server, port: 80 } }).server.port).toBe(80)
+})
 
 test('the command status --watch prints the status again, also after an error, until a signal', async () => {
   let views = 0

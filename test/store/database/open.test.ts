@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -7,9 +7,13 @@ import {
   databasePath,
   derivedDir,
   nameStorageError,
+  openInboxReader,
   openReader,
   openWriter,
 } from '../../../src/store/database/open.ts'
+import { inspectDatabases } from '../../../src/store/database/inspect.ts'
+import { lockHolder } from '../../../src/store/database/lock.ts'
+import { isOlderFolder } from '../../../src/store/database/older-folder.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { startChild } from '../processes.ts'
@@ -91,6 +95,19 @@ describe('a data folder', () => {
     writeFileSync(databasePath(dir), '')
     expect(openReader(dir)).toBeNull()
     expect(openPinnedReads(dir)).toBeNull()
+  })
+
+  test('that cannot be looked up is a storage error for readers, and is not taken for an empty one', () => {
+    const dir = join(scratch(), 'loop')
+    symlinkSync('loop', dir)
+    const works = [
+      () => openReader(dir),
+      () => openInboxReader(dir),
+      () => isOlderFolder(dir),
+      () => lockHolder(dir, 'serve'),
+      () => inspectDatabases(dir, { quick: true }),
+    ]
+    for (const work of works) expect(refusal(work)).toMatchObject({ code: 'storage' })
   })
 
   test('that cannot be created is a storage error', () => {
