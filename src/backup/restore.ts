@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
-import { guarded, openWriter } from '../store/database/open.ts'
+import { guarded, nameStorageError, openWriter } from '../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../store/database/unfinished.ts'
 import { createLedgerWriter } from '../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
@@ -40,14 +40,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const { manifest } = backup
     const staging = guarded(dataDir, () => prepareFolder(dataDir))
     await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
-      abandon(staging),
+      abandon(dataDir, staging),
     )
     onStep('extract')
-    await backup.extract(staging).catch(abandon(staging))
+    await backup.extract(staging).catch(abandon(dataDir, staging))
     onStep('check')
     const identity = await Promise.resolve()
       .then(() => check(options, manifest, staging))
-      .catch(abandon(staging))
+      .catch(abandon(dataDir, staging))
     onStep('publish')
     guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
     return { manifest, identity }
@@ -56,11 +56,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   }
 }
 
-/** Removes what a failed restore wrote before anything was published, so that the folder is empty again. */
-function abandon(staging: string): (error: unknown) => never {
+/**
+ * Removes what a failed restore wrote before anything was published, so that the folder is empty again. A fault of the disk
+ * is named with the folder.
+ */
+function abandon(dataDir: string, staging: string): (error: unknown) => never {
   return (error) => {
     rmSync(staging, { recursive: true, force: true })
-    throw error
+    throw nameStorageError(error, dataDir)
   }
 }
 

@@ -3,10 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
+import Database from 'better-sqlite3'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type BackupOptions, writeBackup } from '../../src/backup/write.ts'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { openBackup } from '../../src/backup/read.ts'
+import { sha256Hex } from '../../src/core/digest.ts'
+import { migrate } from '../../src/store/database/migrate.ts'
+import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { createLedgerReader } from '../../src/store/replication/ledger.ts'
 import { databasePath, openInbox, openReader, openWriter } from '../../src/store/database/open.ts'
 import { acquireLock } from '../../src/store/database/lock.ts'
 import { createReads } from '../../src/store/reads.ts'
@@ -144,6 +149,37 @@ test('keys and identity are restored; --new-identity gives another one', async (
     db.close()
     expect(readdirSync(dir).filter((name) => !/-(wal|shm)$/.test(name)).sort()).toEqual(['mirror.db', 'webhook-secrets.json', 'webhooks.db']) // prettier-ignore
   }
+})
+
+test('a backup of an older schema is migrated when it is restored, and answers', async () => {
+  const older = folder()
+  const db = new Database(databasePath(older))
+  db.pragma('journal_mode = WAL')
+  db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
+  migrate(db, MIGRATIONS.slice(0, -1))
+  db.exec(`INSERT INTO local_key (name, prefix, hash, created_at) VALUES ('old', 'pmk_', x'01', 1)`)
+  const identity = createLedgerReader(db).readIdentity()
+  db.close()
+  const bytes = readFileSync(databasePath(older))
+  const path = join(folder(), 'older.backup')
+  const content = { name: 'mirror.db', bytes: bytes.length, sha256: sha256Hex(bytes), pieces: 1, schema: MIGRATIONS.length - 1 } // prettier-ignore
+  const manifest = { kind: 'patchmirror-backup', format: 1, program: 'patchmirror/0.9', createdAt: '2026-01-01T00:00:00Z', private: true, identity, digest: null, sources: {}, files: [content] } // prettier-ignore
+  const chunks: Uint8Array[] = []
+  const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
+  for (const [name, part] of [
+    ['mirror.db/000000', bytes],
+    ['manifest.json', Buffer.from(JSON.stringify(manifest))],
+  ] as const)
+    // prettier-ignore
+    zip.add({ name, crc32: crc32(part), size: part.length, deflated: deflate(part) })
+  zip.finish()
+  writeFileSync(path, Buffer.concat(chunks))
+  const target = join(folder(), 'data')
+  await restoreBackup({ path, dataDir: target, newIdentity: false })
+  const writes = openWrites(target)
+  onTestFinished(() => writes.close())
+  expect(writes.keys.listKeys().map(({ name }) => name)).toEqual(['old'])
+  expect(digestOf(target)).toMatch(/^[\da-f]{64}$/)
 })
 
 test('a private backup has keys, secret, identity and ledger, and no data', async () => {
