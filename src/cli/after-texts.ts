@@ -1,30 +1,35 @@
 /** Text of a help page, below the list of options. */
 export const REGISTER = `
-The secret goes into webhooks.secretFile, which a running mirror reads at once; that the file can be
-written is tried before the service is asked. With --out it goes into a new file of its own, for a
-receiver elsewhere. Exit status 1: the secret could not be kept (it is shown then), or the test that
+The secret goes into webhooks.secretFile, which a running mirror reads at
+once; that the file can be written is tried before the service is asked. With
+--out it goes into a new file of its own, for a receiver elsewhere. Exit
+status 1: the secret could not be kept (it is shown then), or the test that
 --test-tag asked for failed.
 `
 /** Text of a help page, below the list of options. */
 export const ROTATE = `
-Registers a new subscription like the old one; both secrets are accepted. When the test event comes
-through, the old subscription is deleted, and its secret is accepted for four more days, for what the
-service still tries to deliver. Otherwise (exit status 1) both stay until "rotate ID --finish".
+Registers a new subscription like the old one; both secrets are accepted. When
+the test event comes through, the old subscription is deleted, and its secret
+is accepted for four more days, for what the service still tries to deliver.
+Otherwise (exit status 1) both stay until "rotate ID --finish".
 `
 /** Text of a help page, below the list of options. */
 export const DOCTOR = `
-FILE is the text of the HTTP request (headers, an empty line, the body), or JSON with "headers" and
-"body" or "bodyBase64". Every stored secret is tried in every known form; no secret,
-signature or body is printed. Exit status 0: this mirror takes it; 1: it does not.
+FILE is the text of the HTTP request (headers, an empty line, the body), or
+JSON with "headers" and "body" or "bodyBase64". Every stored secret is tried
+in every known form; no secret, signature or body is printed. Exit status 0:
+this mirror takes it; 1: it does not.
 `
 /** Text of a help page, below the list of options. */
 export const MIRROR_DOCTOR = `
-Works with and without a running daemon, and changes nothing. What a failed check makes meaningless is
-skipped. Exit status 0: all is well; 1: a check failed; 3: a check warns. For a single webhook delivery
-that is refused, see "webhooks doctor".
+Works with and without a running daemon, and changes nothing. What a failed
+check makes meaningless is skipped. Exit status 0: all is well; 1: a check
+failed; 3: a check warns. For a single webhook delivery that is refused, see
+"webhooks doctor".
 `
 /** Text of a help page, below the list of options. */
 export const SUPPORT = `
-FILE.zip has the results of "doctor", the status, the last runs, the settings with their origin, and
-versions. Secrets are masked; names of hosts, users, folders and images are not. Read it before you send it.
+FILE.zip has the results of "doctor", the status, the last runs, the settings
+with their origin, and versions. Secrets are masked; names of hosts, users,
+folders and images are not. Read it before you send it.
 `

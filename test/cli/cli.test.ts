@@ -102,6 +102,7 @@ describe('the command line', () => {
       expect(out).toContain(`  ${word}`)
     }
     expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
+    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
   })
 
   test('--version prints the version of package.json', async () => {
