@@ -99,10 +99,14 @@ export interface Counters {
   readonly countRun: (run: Pick<Run, 'source' | 'kind' | 'state' | 'facts'>) => void
 }
 
+/** Gauges of the library whose names are those of counters; their sums are in the gauges without `_total`. */
+const MISNAMED = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`)
+
 /** Registers the counters, the figures of the process and the build. */
 function createCounters(registry: Registry, version: string): Counters {
   const registers = [registry]
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
   const build = new Gauge({
     name: 'patchmirror_build_info',
     help: 'Always 1; the version is a label.',

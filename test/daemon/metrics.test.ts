@@ -96,13 +96,13 @@ test('the counters of two mirrors in one process are separate', async () => {
 
 test('every metric name has the form that Prometheus defines for its type', async () => {
   const page = await createMetrics().render(NOTHING)
-  // Those of the process and of Node.js have the names that prom-client gives them.
-  const types = [...page.matchAll(/^# TYPE (patchmirror_\S+) (\S+)$/gm)].map(
-    ([, name = '', type]) => [name, type],
-  )
+  const types = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [
+    name,
+    type,
+  ])
   expect(types.length).toBeGreaterThan(20)
   for (const [name = '', type] of types) {
-    expect(name, type).toMatch(/^patchmirror_[a-z_]+$/)
+    expect(name, type).toMatch(/^(patchmirror|nodejs|process)_[a-z0-9_]+$/)
     expect(name.endsWith('_total'), `${name} is a ${type}`).toBe(type === 'counter')
   }
 })

@@ -231,8 +231,8 @@ export function nameStorageError(
 
 const CLOSED = 'is not accessible to this user: run the command as the user of the daemon'
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
-  SQLITE_FULL: 'is full: free some space, the next run continues from here',
-  ENOSPC: 'is full: free some space, the next run continues from here',
+  SQLITE_FULL: 'is full: free some space and try again',
+  ENOSPC: 'is full: free some space and try again',
   EDQUOT: 'is over its quota',
   SQLITE_READONLY: 'is not writable',
   SQLITE_READONLY_DIRECTORY: 'is not writable',
