@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { COMPILED } from './test/support/command.ts'
+import { ProcessesFirst } from './test/support/order.ts'
 import { suiteFolder } from './test/support/fast-folder.ts'
 
 // Workers run many threads that allocate a little each: with an arena per thread the C library returns almost nothing.
@@ -22,6 +23,7 @@ export default defineConfig({
     globalSetup: ['test/support/whole-suite.ts'],
     setupFiles: ['test/support/seed.ts'],
     env: { TMPDIR: suiteFolder() },
+    sequence: { sequencer: ProcessesFirst },
     pool: 'forks',
     // As many as there are processors at least; each grows to about 350 MB, and the daemons that it starts have 100 MB each.
     maxWorkers: 2,
