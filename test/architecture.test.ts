@@ -46,7 +46,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   threads: ['core', 'domain'],
   config: ['core', 'domain'],
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
-  store: ['core', 'domain'],
+  store: ['core', 'domain', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
@@ -122,10 +122,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 const LIBRARIES: Record<string, readonly string[]> = {
   '@renovatebot/pep440': ['query/orders/pep440.ts'],
   'adm-zip': ['zip/small.ts'],
-  'better-sqlite3': [
-    'store/database/lock.ts', // a lock is a database of its own, empty and never migrated
-    'store/database/open.ts',
-  ],
+  'better-sqlite3': ['store/database/sqlite.ts'],
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],
   eta: ['web/render.ts'],

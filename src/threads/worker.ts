@@ -1,4 +1,5 @@
 import { type ResourceLimits, type Transferable, Worker } from 'node:worker_threads'
+import { prepareLoadLock, terminateSafely } from './load-lock.ts'
 
 /** What a worker thread is started with. */
 export interface WorkerOptions {
@@ -34,6 +35,7 @@ export function startWorker<In, Out>(
   { file, data, limits, unref = false }: WorkerOptions,
   { onMessage, onEnd }: WorkerEvents<Out>,
 ): RunningWorker<In> {
+  prepareLoadLock()
   const worker = new Worker(file, { workerData: data, ...(limits && { resourceLimits: limits }) })
   if (unref) worker.unref()
   let failure: Error | null = null
@@ -50,8 +52,6 @@ export function startWorker<In, Out>(
   return {
     ended,
     post: (message, transfer = []) => worker.postMessage(message, transfer),
-    async terminate() {
-      await worker.terminate()
-    },
+    terminate: () => terminateSafely(worker),
   }
 }

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
+import { Database, type Db } from './sqlite.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
 
-export type Db = Database.Database
+export type { Db } from './sqlite.ts'
 
 /** Returns the database file of a data folder. */
 export function databasePath(dataDir: string): string {
