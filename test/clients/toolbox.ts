@@ -17,13 +17,13 @@ const CACHE = join(
   'patchmirror-clients',
 )
 /**
- * Longest time of one build, milliseconds; `PATCHMIRROR_CLIENTS_BUILD_UNTIL` (unix seconds) ends all builds of a run together.
+ * Longest time of one build, milliseconds; `CLIENTS_BUILD_UNTIL` (unix seconds) ends all builds of a run together.
  * A client that is not built by then is skipped by name.
  */
 const BUILD_MS = 2_100_000
 
 function buildMs(): number {
-  const until = Number(process.env['PATCHMIRROR_CLIENTS_BUILD_UNTIL'] ?? Infinity) * 1000
+  const until = Number(process.env['CLIENTS_BUILD_UNTIL'] ?? Infinity) * 1000
   return Math.max(1, Math.min(BUILD_MS, until - Date.now()))
 }
 
