@@ -93,6 +93,8 @@ async function configuration(): Promise<string> {
     ...operations,
     // Users are mirrored at one version of the identity surface.
     "[[operations]]\ninclude-path-regex = '^/v(0|2-beta)/users'\nwarnings = false",
+    // Built programs alone have a bill of materials.
+    "[[operations]]\ninclude-path-regex = '^/-/sbom'\nwarnings = false",
   ].join('\n\n')
 }
 
@@ -114,5 +116,6 @@ test(`schemathesis ${VERSION} finds nothing that contradicts the document`, asyn
     PYTHONDONTWRITEBYTECODE: '1',
   }
   const { code, out } = await runTool(tool.path, args, { cwd: dir, env, timeoutMs: 280_000 })
-  expect(code, out.slice(out.indexOf('FAILURES')).slice(0, 10_000)).toBe(0)
+  const report = out.includes('FAILURES') ? out.slice(out.indexOf('FAILURES')) : out.slice(-5_000)
+  expect(code, report.slice(0, 10_000)).toBe(0)
 })
