@@ -124,7 +124,8 @@ export function createServer(options: ServerOptions): MirrorServer {
   const sbom = createSbomPage({ cacheControl, failures })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
-    followers.look() // last, so every announced change is already readable
+    followers.look() // after these, so every announced change is already readable
+    gate.access.look()
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })

@@ -15,8 +15,12 @@ export interface LocalKey {
   readonly prefix: string
   /** Unix milliseconds. */
   readonly createdAt: number
+  /** User of the operating system who created it; null: the daemon, or an earlier version, which did not store this. */
+  readonly createdBy: string | null
   /** Unix milliseconds; null while it is valid. */
   readonly revokedAt: number | null
+  /** User who revoked it; null while it is valid, or where an earlier version revoked it. */
+  readonly revokedBy: string | null
 }
 
 /** A valid key, for comparison: `hash` is the result of `hashKey`. */
@@ -55,16 +59,17 @@ export function isSameKey(key: string, hash: Buffer, secret: Buffer): boolean {
   return timingSafeEqual(hashKey(key, secret), hash)
 }
 
+const COLUMNS =
+  'id, name, prefix, created_at AS createdAt, created_by AS createdBy, revoked_at AS revokedAt, revoked_by AS revokedBy'
+
 /** Reads of the local keys; usable on any connection. */
 export function createKeyReader(db: Db) {
-  const list = db.prepare<[], LocalKey>(
-    `SELECT id, name, prefix, created_at AS createdAt, revoked_at AS revokedAt FROM local_key ORDER BY id`,
-  )
+  const list = db.prepare<[], LocalKey>(`SELECT ${COLUMNS} FROM local_key ORDER BY id`)
   const valid = db.prepare<[], KeyHash>(
     'SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id',
   )
   const all = db.prepare<[], LocalKey & { hash: Buffer }>(
-    `SELECT id, name, prefix, hash, created_at AS createdAt, revoked_at AS revokedAt FROM local_key ORDER BY id`,
+    `SELECT ${COLUMNS}, hash FROM local_key ORDER BY id`,
   )
   const secret = db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck()
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
@@ -86,21 +91,26 @@ export function createKeyReader(db: Db) {
 export function createKeyWriter(db: Db) {
   const secret = createSecretReader(db)
   const insert = db.prepare(
-    'INSERT INTO local_key (name, prefix, hash, created_at) VALUES (@name, @prefix, @hash, @now)',
+    'INSERT INTO local_key (name, prefix, hash, created_at, created_by) VALUES (@name, @prefix, @hash, @now, @by)',
   )
   const revoke = db.prepare(
-    'UPDATE local_key SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL',
+    'UPDATE local_key SET revoked_at = @now, revoked_by = @by WHERE id = @id AND revoked_at IS NULL',
   )
   const putSecret = db.prepare('UPDATE secret SET bytes = ?')
   const putKey = db.prepare(
-    'INSERT INTO local_key VALUES (@id, @name, @prefix, @hash, @createdAt, @revokedAt)',
+    `INSERT INTO local_key (id, name, prefix, hash, created_at, created_by, revoked_at, revoked_by)
+       VALUES (@id, @name, @prefix, @hash, @createdAt, @createdBy, @revokedAt, @revokedBy)`,
   )
   const reader = createKeyReader(db)
-  const createKey = (name: string, now: number): { readonly id: number; readonly key: string } => {
+  const createKey = (
+    name: string,
+    now: number,
+    by: string | null = null,
+  ): { readonly id: number; readonly key: string } => {
     const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')
     const prefix = key.slice(0, MARK.length + SHOWN)
     const hash = hashKey(key, secret.readSecret('keys'))
-    return { id: Number(insert.run({ name, prefix, hash, now }).lastInsertRowid), key }
+    return { id: Number(insert.run({ name, prefix, hash, now, by }).lastInsertRowid), key }
   }
   return {
     ...reader,
@@ -109,7 +119,7 @@ export function createKeyWriter(db: Db) {
       putSecret.run(backup.secret)
       for (const key of backup.keys) putKey.run(key)
     }),
-    /** Creates a key. `key` is returned here only. */
+    /** Creates a key; `by` is the user who does. `key` is returned here only. */
     createKey,
     /**
      * Creates a key unless one was ever created, revoked or not; then false. `deliver` gets the key in the same
@@ -124,6 +134,7 @@ export function createKeyWriter(db: Db) {
         })
         .immediate(),
     /** Returns false if there is no such key, or it is already revoked. */
-    revokeKey: (id: number, now: number): boolean => revoke.run({ id, now }).changes === 1,
+    revokeKey: (id: number, now: number, by: string | null = null): boolean =>
+      revoke.run({ id, now, by }).changes === 1,
   }
 }

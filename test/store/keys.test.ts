@@ -12,7 +12,10 @@ describe('a local key', () => {
     const { id, key } = store.keys.createKey('ci', NOW)
     expect(key).toMatch(/^pmk_[\w-]{32}$/)
     expect(store.keys.listKeys()).toEqual([
-      { id, name: 'ci', prefix: key.slice(0, 8), createdAt: NOW, revokedAt: null },
+      {
+        ...{ id, name: 'ci', prefix: key.slice(0, 8), createdAt: NOW, createdBy: null },
+        ...{ revokedAt: null, revokedBy: null },
+      },
     ])
     expect(JSON.stringify([store.keys.listKeys(), store.keys.listKeyHashes()])).not.toContain(
       key.slice(8),
@@ -39,11 +42,12 @@ describe('a local key', () => {
   test('that is revoked stays in the list with its date, and is no longer valid', () => {
     const store = writes()
     expect(store.keys.hadKeys()).toBe(false)
-    const { id } = store.keys.createKey('', NOW)
-    expect(store.keys.revokeKey(id, NOW + 1)).toBe(true)
-    expect(store.keys.revokeKey(id, NOW + 2)).toBe(false)
+    const { id } = store.keys.createKey('', NOW, 'alice')
+    expect(store.keys.revokeKey(id, NOW + 1, 'bob')).toBe(true)
+    expect(store.keys.revokeKey(id, NOW + 2, 'carol')).toBe(false)
     expect(store.keys.revokeKey(99, NOW)).toBe(false)
-    expect(store.keys.listKeys()[0]?.revokedAt).toBe(NOW + 1)
+    const dates = { createdBy: 'alice', revokedAt: NOW + 1, revokedBy: 'bob' }
+    expect(store.keys.listKeys()).toMatchObject([dates])
     expect(store.keys.listKeyHashes()).toEqual([])
     expect(store.keys.hadKeys()).toBe(true)
   })
@@ -51,7 +55,7 @@ describe('a local key', () => {
   test('is valid in a new database to which its backup was restored', () => {
     const [old, young] = [writes(), writes()]
     const { key } = old.keys.createKey('ci', NOW)
-    old.keys.revokeKey(old.keys.createKey('gone', NOW).id, NOW + 1)
+    old.keys.revokeKey(old.keys.createKey('gone', NOW, 'alice').id, NOW + 1, 'bob')
     const backup = old.keys.readKeyBackup()
     expect(backup).not.toBeNull()
     if (backup !== null) young.keys.restoreKeys(backup)

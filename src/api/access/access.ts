@@ -23,6 +23,8 @@ export interface Access {
   judge(request: IncomingMessage): Problem | null
   /** Logs who may read the private paths; for the start, once the address is known. */
   readonly announce: () => void
+  /** Logs which keys were created and revoked, and by whom. */
+  readonly look: () => void
 }
 
 /** The settings that access is decided by. */
@@ -59,7 +61,7 @@ const LOG_INTERVAL_MS = HOUR_MS
  */
 export function createAccess(options: AccessOptions): Access {
   const { reads, settings, log, now, trusted } = options
-  const keyring = createKeyring(() => settings.keys, reads)
+  const keyring = createKeyring(() => settings.keys, reads, log)
   const attempts = createAttempts(FAILURES, now)
   const logDenial = createThrottledLog(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
@@ -77,6 +79,13 @@ export function createAccess(options: AccessOptions): Access {
       noteKey(request, found.title)
       logDenial(found, request, clientOf)
       return null
+    },
+    look() {
+      try {
+        keyring.look()
+      } catch {
+        // A store that cannot be read is reported by the requests that need a key.
+      }
     },
     announce() {
       const closed = whyClosed(options)

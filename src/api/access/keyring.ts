@@ -1,7 +1,9 @@
 import { timingSafeEqual } from 'node:crypto'
 import { MirrorError } from '../../core/errors.ts'
 import { hashKey } from '../../store/keys.ts'
+import type { LocalKey } from '../../store/keys.ts'
 import type { PinnedReads } from '../../store/reads.ts'
+import type { ServerLog } from '../http/problems.ts'
 
 /** A valid key, named as the log may name it. */
 export interface FoundKey {
@@ -17,6 +19,8 @@ interface Keyring {
   inUse(): boolean
   /** How many are valid. */
   count(): number
+  /** Logs which keys were created and revoked since the last call, and by whom. */
+  look(): void
 }
 
 interface Entry extends FoundKey {
@@ -33,18 +37,21 @@ const SENDABLE = /^[!-9;-~]+$/
 export function createKeyring(
   settingKeys: () => readonly string[],
   { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
+  log: ServerLog | null,
 ): Keyring {
   const secret = live.secrets.readSecret('keys')
   const fixed = hashed(settingKeys, secret)
   fixed()
   let stored: { readonly entries: readonly Entry[]; readonly had: boolean } | null = null
   let seen = -1
+  const logChanges = createKeyLog(log)
   const read = () => {
     const current = commits()
     if (stored !== null && current === seen) return stored
-    const entries = live.keys.listKeyHashes().map(({ id, name, hash }) => {
-      return { title: name === '' ? `key ${id}` : `key ${id} (${name})`, hash }
+    const entries = live.keys.listKeyHashes().map((key) => {
+      return { title: titleOf(key), hash: key.hash }
     })
+    logChanges(live.keys.listKeys())
     stored = { entries, had: live.keys.hadKeys() }
     seen = current
     return stored
@@ -60,7 +67,31 @@ export function createKeyring(
     },
     inUse: () => fixed().length > 0 || read().had,
     count: () => fixed().length + read().entries.length,
+    look: () => void read(),
   }
+}
+
+function titleOf({ id, name }: Pick<LocalKey, 'id' | 'name'>): string {
+  return name === '' ? `key ${id}` : `key ${id} (${name})`
+}
+
+/** Logs what changed between two lists of the keys; the first list is what the daemon started with. */
+function createKeyLog(log: ServerLog | null): (keys: readonly LocalKey[]) => void {
+  let known: ReadonlyMap<number, LocalKey> | null = null
+  return (keys) => {
+    for (const key of known === null ? [] : keys) {
+      const before = known?.get(key.id)
+      if (before === undefined) logChange(log, key, 'created', key.createdBy)
+      if (key.revokedAt !== null && (before?.revokedAt ?? null) === null)
+        logChange(log, key, 'revoked', key.revokedBy)
+    }
+    known = new Map(keys.map((key) => [key.id, key]))
+  }
+}
+
+function logChange(log: ServerLog | null, key: LocalKey, what: string, by: string | null): void {
+  const user = by === null ? '' : ` by ${by}`
+  log?.info({ key: key.id, by }, `${titleOf(key)} was ${what}${user}`)
 }
 
 /** The entries of the settings' keys; they are hashed once for each list. */

@@ -1,6 +1,7 @@
 import { withReads, withWrites } from '../store-access.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { operatorName } from '../../domain/run-facts.ts'
 import { guarded } from '../../store/database/open.ts'
 import { isOlderFolder, whyUnread } from '../../store/database/older-folder.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
@@ -28,11 +29,11 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
   const file = options.out === undefined ? null : createSecretFile(options.out)
   try {
     const made = await write(options, (store) => {
-      const { id, key } = store.keys.createKey(name, Date.now())
+      const { id, key } = store.keys.createKey(name, Date.now(), operatorName())
       try {
         file?.write(key)
       } catch (error) {
-        store.keys.revokeKey(id, Date.now()) // it was never shown
+        store.keys.revokeKey(id, Date.now(), operatorName()) // it was never shown
         throw error
       }
       return { id, key }
@@ -63,7 +64,7 @@ export async function revokeKeyCommand(
     const key = store.keys.listKeys().find((one) => one.id === number)
     if (key === undefined) return undefined
     const hash = store.keys.listKeyHashes().find((one) => one.id === number)?.hash
-    store.keys.revokeKey(number, Date.now())
+    store.keys.revokeKey(number, Date.now(), operatorName())
     if (hash !== undefined) discardLocalKey(dataDir, hash, store.secrets.readSecret('keys'))
     return key
   })
@@ -76,10 +77,12 @@ export async function revokeKeyCommand(
   print(
     known.revokedAt === null
       ? `${titleOf(known)} is revoked`
-      : `${titleOf(known)} was revoked already, at ${timeOf(known.revokedAt)}`,
+      : `${titleOf(known)} was revoked already, at ${timeOf(known.revokedAt)}${byOf(known)}`,
   )
   return 0
 }
+
+const COLUMNS = ['id', 'name', 'key', 'created', 'by', 'revoked', 'by']
 
 /** `patchmirror keys list`: every key ever made, without what would open anything. */
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
@@ -89,7 +92,7 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
     print(
       'no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more',
     )
-  else print(table(['id', 'name', 'key', 'created', 'revoked'], keys.map(row)))
+  else print(table(COLUMNS, keys.map(row)))
   return 0
 }
 
@@ -111,8 +114,14 @@ function titleOf({ id, name }: LocalKey): string {
   return name === '' ? `key ${id}` : `key ${id} (${name})`
 }
 
-function row({ id, name, prefix, createdAt, revokedAt }: LocalKey): string[] {
-  return [String(id), name === '' ? '-' : name, `${prefix}…`, timeOf(createdAt), timeOf(revokedAt)]
+function byOf({ revokedBy }: LocalKey): string {
+  return revokedBy === null ? '' : `, by ${revokedBy}`
+}
+
+function row({ id, name, prefix, ...key }: LocalKey): string[] {
+  const [created, revoked] = [timeOf(key.createdAt), timeOf(key.revokedAt)]
+  const by = [key.createdBy, key.revokedBy].map((user) => user ?? '-')
+  return [String(id), name || '-', `${prefix}…`, created, by[0] ?? '', revoked, by[1] ?? '']
 }
 
 function shown({ createdAt, revokedAt, ...key }: LocalKey): object {

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { operatorName } from '../../../src/domain/run-facts.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
@@ -28,7 +29,9 @@ describe('the command keys', () => {
     expect(out).toMatch(/^pmk_[\w-]{32}\n$/)
     expect(err).toContain('key 1 is made')
     const table = await keys('list')
-    expect(table.out).toMatch(/^id +name +key +created +revoked\n1 +build server +pmk_.{4}… .*-\n$/)
+    expect(table.out).toMatch(
+      /^id +name +key +created +by +revoked +by\n1 +build server +pmk_.{4}… .*- +-\n$/,
+    )
     const [listed] = JSON.parse((await keys('list', '--json')).out) as Record<string, unknown>[]
     expect(listed).toMatchObject({ id: 1, name: 'build server', revokedAt: null })
     expect(table.out + JSON.stringify(listed)).not.toContain(out.trim().slice(8))
@@ -67,6 +70,10 @@ describe('the command keys', () => {
     await keys('create', '--name', 'ci')
     expect(await keys('revoke', '1')).toMatchObject({ code: 0, out: 'key 1 (ci) is revoked\n' })
     const again = await keys('revoke', '1')
+    const by = operatorName({})
+    const [listed] = JSON.parse((await keys('list', '--json')).out) as object[]
+    expect(listed).toMatchObject({ createdBy: by, revokedBy: by })
+    expect(again.out).toContain(`Z, by ${by}`)
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('revoked already')])
     for (const id of ['2', '0', 'x', '-1', '1.0', '0x1', '1e0', ' '])
       expect((await keys('revoke', id)).code).toBe(2)
@@ -94,13 +101,15 @@ describe('a running mirror', () => {
     await daemon.said(/take a key \(1 valid\)/)
     const first = readFileSync(file, 'utf8').trim()
     expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])
-    expect((await keys('list')).out).toMatch(/^1 +local\.key +pmk_.{4}… .*-$/m)
+    expect((await keys('list')).out).toMatch(/^1 +local\.key +pmk_.{4}… .*- +- +-$/m)
     const ask = async (key?: string): Promise<number> =>
       (await fetch(`${url}/v1/none`, key === undefined ? {} : bearer(key))).status
     expect([await ask(), await ask(first)]).toEqual([401, 404])
     const key = (await keys('create')).out.trim()
     expect(await ask(key)).toBe(404)
+    await daemon.said(new RegExp(`key 2 was created by ${operatorName({})}`))
     await keys('revoke', '2')
+    await daemon.said(new RegExp(`key 2 was revoked by ${operatorName({})}`))
     expect([await ask(key), await ask(first)]).toEqual([401, 404])
     expect((await keys('revoke', '1')).code).toBe(0)
     expect([await ask(first), readdirSync(join(world.dir, 'data'))]).toEqual([

@@ -51,6 +51,7 @@ const MIRROR_STEPS: readonly string[] = [
   'db88ce266e5201df',
   'bb1d401780e6559a',
   'bb4069e96ca73703',
+  '687a04883fcf1ac2',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

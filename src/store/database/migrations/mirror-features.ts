@@ -105,3 +105,10 @@ export const MISSING_TABLES = `
   DELETE FROM upstream_state WHERE path = '/external/osv/all.json' AND body IS NOT NULL;
   CREATE INDEX osv_untidy ON osv_record (id) WHERE ${IS_UNTIDY};
   `
+
+/** The schema step for who made and revoked a local key. */
+export const KEY_COLUMNS = `
+  -- The operating system's user who made or revoked the key; null: the daemon, or before this was noted.
+  ALTER TABLE local_key ADD COLUMN created_by TEXT;
+  ALTER TABLE local_key ADD COLUMN revoked_by TEXT;
+  `

@@ -2,6 +2,7 @@ import {
   ANNOUNCED_TABLES,
   BUNDLE_TABLES,
   CHANGE_TABLES,
+  KEY_COLUMNS,
   MISSING_TABLES,
 } from './mirror-features.ts'
 
@@ -244,4 +245,5 @@ export const MIGRATIONS: readonly string[] = [
     WHERE status = 200 AND substr(path, -4) = '/vex';
   `,
   MISSING_TABLES,
+  KEY_COLUMNS,
 ]
