@@ -20,6 +20,7 @@ type Part =
   | 'sbom'
   | 'doctor'
   | 'domain'
+  | 'fleet'
   | 'json'
   | 'main'
   | 'query'
@@ -65,6 +66,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks/receive/signature.ts',
   ],
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
+  fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   backup: ['core', 'domain', 'store', 'zip'],
   views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'zip'],
   daemon: [
@@ -73,6 +75,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'core',
     'domain',
+    'fleet',
     'relay',
     'store',
     'sync',
@@ -102,6 +105,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'daemon',
     'doctor',
     'domain',
+    'fleet',
     'json',
     'relay',
     'store',

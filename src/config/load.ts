@@ -85,6 +85,7 @@ const FILES: ReadonlySet<string> = new Set([
   'webhooks.keyFile',
   'bundle.signingKeys',
   'bundle.trustedKeys',
+  'fleet.caFile',
 ])
 
 function checkValues(layers: readonly Layer[], context: CheckContext): Checked {

@@ -1,12 +1,6 @@
-import {
-  keyId,
-  publicKeySetting,
-  credentialText,
-  localKey,
-  signingSecret,
-  webhookSecrets,
-} from './kinds/keys.ts'
+import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
 import { bytes } from './kinds/bytes.ts'
+import { EXCHANGE } from './sections/exchange.ts'
 import {
   type ValueOf,
   choice,
@@ -219,18 +213,7 @@ export const SCHEMA = {
     query: flag(true),
     vex: flag(true),
   },
-  bundle: {
-    signingKeys: list(privateKeyFile()),
-    trustedKeys: list(publicKeySetting()),
-    revokedKeys: list(keyId()),
-    expireDays: integerSetting({ min: 0, max: 36_500, example: 90 }),
-    outbox: nullable(directory()),
-    inbox: nullable(directory()),
-    keep: integerSetting({ min: 1, max: 10_000, example: 30 }),
-    fullDays: number({ min: 0, max: 3650, example: 7 }),
-    dateHours: number({ min: 0.01, max: 87_600, example: 6 }),
-    pollSeconds: integerSetting({ min: 1, max: 86_400, example: 10 }),
-  },
+  ...EXCHANGE,
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     format: choice(['auto', 'json', 'pretty'], 'auto'),

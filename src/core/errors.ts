@@ -18,6 +18,7 @@ export type ErrorCode =
   | 'upstream_too_large' // a response over its size limit
   | 'archive' // a malformed or hostile zip
   | 'bundle' // a refused bundle: damaged, untrusted, expired, or not applicable to the stored data
+  | 'fleet' // the fleet's object store cannot be reached or refuses, or its content is refused
   | 'proof' // the stored data does not match what the run was to store
   | 'not_found' // a local path or id that is not mirrored
   | 'not_ready' // nothing mirrored yet

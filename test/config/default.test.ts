@@ -182,6 +182,22 @@ test('the defaults are those that the manual documents', () => {
       dateHours: 6,
       pollSeconds: 10,
     },
+    fleet: {
+      url: null,
+      endpoint: null,
+      region: 'us-east-1',
+      pathStyle: true,
+      caFile: null,
+      role: 'auto',
+      soleWriter: false,
+      name: null,
+      site: null,
+      pollSeconds: 10,
+      maxLagSeconds: 60,
+      leaseSeconds: 30,
+      keepDays: 14,
+      graceHours: 24,
+    },
     log: { level: 'info', format: 'auto', access: false, file: null, fileMode: '0600' },
   })
 })

@@ -121,6 +121,40 @@ export function maskUrl(value: string): string {
   )
 }
 
+/** A bucket, as the stores name it, with the characters that some of them add to those of S3. */
+const BUCKET = /^[A-Za-z\d][\w.-]{1,253}[A-Za-z\d]$/
+
+function parseStoreUrl(value: string): Parsed<string> {
+  const text = value.trim().replace(/\/+$/, '')
+  if (/^file:/i.test(text)) return parseFolderUrl(text)
+  const [, bucket, prefix = ''] = /^s3:\/\/([^/]*)((?:\/.*)?)$/.exec(text) ?? []
+  if (bucket === undefined) return { fault: 'is not an s3:// or file:/// URL' }
+  if (bucket.includes('@')) return { fault: 'contains a user name or password' }
+  if (!BUCKET.test(bucket)) return { fault: 'does not name a bucket, as s3://bucket/prefix does' }
+  return /^(\/[\w-][\w.-]*)*$/.test(prefix) && prefix.length <= 400
+    ? { value: text }
+    : { fault: 'has a prefix with other characters than letters, digits, ".", "_", "-" and "/"' }
+}
+
+function parseFolderUrl(text: string): Parsed<string> {
+  const url = URL.parse(text)
+  if (url === null || !/^file:\/\/\/[^/]/i.test(text) || /[?#]|%00|%2f/i.test(text))
+    return { fault: 'does not name a folder, as file:///srv/fleet does' }
+  return { value: url.href }
+}
+
+/** The object store that a fleet shares: a bucket with or without a prefix, or a folder. */
+export function storeUrl(): Setting<string> {
+  const allowed = 's3://BUCKET/PREFIX or file:///FOLDER'
+  return textSetting(allowed, 's3://security-mirror/prod', parseStoreUrl)
+}
+
+/** The address of an S3-compatible store. */
+export function storeEndpoint(): Setting<string> {
+  const allowed = 'an http or https URL without credentials or query'
+  return textSetting(allowed, 'https://s3.internal:8333', (value) => parsePlain(value, () => null))
+}
+
 /** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
 export function relayTarget(): Setting<string> {
   const allowed = 'http or https URLs without user name, password or fragment'

@@ -1,5 +1,6 @@
 import { checkBundles } from './bundles.ts'
 import { checkCredentials } from './credentials.ts'
+import { checkFleet } from './fleet.ts'
 import type { Checked } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
 import { checkServer } from './server.ts'
@@ -18,6 +19,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkWebhooks(checked),
     ...checkRelay(checked),
     ...checkBundles(checked),
+    ...checkFleet(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }

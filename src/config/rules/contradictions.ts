@@ -1,5 +1,6 @@
 import { HOUR_MS } from '../../core/time.ts'
 import type { Checked } from '../problems.ts'
+import { findFleetContradictions } from './fleet.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 
 /** The longest time between two starts of a cron expression, milliseconds; null when it is not known. */
@@ -12,6 +13,7 @@ export function findContradictions(checked: Checked, periodOf: CronPeriod | unde
     ...(periodOf === undefined ? [] : ages(checked, periodOf)),
     ...derivedWithoutBucket(checked),
     ...proxyOfLoopback(checked),
+    ...findFleetContradictions(checked),
   ]
 }
 

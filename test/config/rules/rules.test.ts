@@ -199,6 +199,7 @@ test('a scheduler may pass its own parser of cron expressions', () => {
 const FILES = new Set([
   'bundle.signingKeys',
   'bundle.trustedKeys',
+  'fleet.caFile',
   'upstream.caFile',
   'server.certFile',
   'server.keyFile',

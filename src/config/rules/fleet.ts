@@ -1,0 +1,111 @@
+import type { Checked } from '../problems.ts'
+
+/** Polls that fit into `fleet.maxLagSeconds`: two until a generation is served, and one for a request that is late. */
+const POLLS = 3
+
+/** Names a setting with where it is set. */
+function place({ origins }: Checked, key: string): string {
+  return `${key} (${origins.get(key) ?? 'not set'})`
+}
+
+function isFleet({ values, refused }: Checked): boolean {
+  return typeof values.get('fleet.url') === 'string' && !refused.has('fleet.url')
+}
+
+/** Problems of a fleet's settings that show only together: a role without its keys, two sources of the same data. */
+export function checkFleet(checked: Checked): string[] {
+  if (!isFleet(checked)) return []
+  return [
+    ...checkRoleKeys(checked),
+    ...checkInbox(checked),
+    ...checkSole(checked),
+    ...checkLag(checked),
+  ]
+}
+
+function checkRoleKeys(checked: Checked): string[] {
+  const { values, refused } = checked
+  const role = values.get('fleet.role')
+  const key = role === 'reader' ? 'bundle.trustedKeys' : 'bundle.signingKeys'
+  const given = values.get(key)
+  if (refused.has(key) || refused.has('fleet.role')) return []
+  if (Array.isArray(given) && given.length > 0) return []
+  const what =
+    role === 'reader'
+      ? 'a reader needs the public keys of the writers. Give bundle.trustedKeys.'
+      : `the role ${String(role)} publishes, and there is no key to sign with ("patchmirror keygen FILE" makes one). ` +
+        'Give bundle.signingKeys, or set fleet.role: reader.'
+  return [`${place(checked, 'fleet.url')}: ${what}`]
+}
+
+function checkInbox(checked: Checked): string[] {
+  const { values, refused } = checked
+  if (refused.has('bundle.inbox') || typeof values.get('bundle.inbox') !== 'string') return []
+  return [
+    `${place(checked, 'bundle.inbox')}: this mirror gets its data by ${place(checked, 'fleet.url')}, and a bundle from ` +
+      'elsewhere would break the order of generations. Set one of the two to null.',
+  ]
+}
+
+function checkSole(checked: Checked): string[] {
+  const { values } = checked
+  const role = values.get('fleet.role')
+  if (values.get('fleet.soleWriter') !== true || role === 'writer' || role === 'reader') return []
+  return [
+    `${place(checked, 'fleet.soleWriter')}: there is one writer, so ${place(checked, 'fleet.role')} cannot be ` +
+      `${String(role)}, which takes over from a writer. Set fleet.role: writer on one mirror, reader on all others.`,
+  ]
+}
+
+function checkLag(checked: Checked): string[] {
+  const { values } = checked
+  const [poll, lag] = [values.get('fleet.pollSeconds'), values.get('fleet.maxLagSeconds')]
+  if (typeof poll !== 'number' || typeof lag !== 'number' || lag >= POLLS * poll) return []
+  return [
+    `${place(checked, 'fleet.maxLagSeconds')}: ${lag} is below ${POLLS} times ${place(checked, 'fleet.pollSeconds')}, ` +
+      `which is ${poll}, so followers would not be ready after each publication. Allowed: ${POLLS * poll} and more.`,
+  ]
+}
+
+/** Settings of a fleet that come to nothing, or to the contrary, beside others. */
+export function findFleetContradictions(checked: Checked): string[] {
+  return isFleet(checked)
+    ? [...readerWithCredential(checked), ...endpointOfFolder(checked)]
+    : fleetWithoutUrl(checked)
+}
+
+function readerWithCredential(checked: Checked): string[] {
+  const { values } = checked
+  if (values.get('fleet.role') !== 'reader') return []
+  const keys = ['upstream', 'identity'].flatMap((section) =>
+    ['apiKey', 'token', 'clientSecret'].map((name) => `${section}.${name}`),
+  )
+  return keys
+    .filter((key) => (values.get(key) ?? null) !== null)
+    .map(
+      (key) =>
+        `${place(checked, key)}: this mirror is a reader (${place(checked, 'fleet.role')}) and never asks upstream. ` +
+        'Remove the credential: what is not there cannot be stolen.',
+    )
+}
+
+function endpointOfFolder(checked: Checked): string[] {
+  const { values } = checked
+  if (!String(values.get('fleet.url')).startsWith('file:')) return []
+  return ['fleet.endpoint', 'fleet.caFile']
+    .filter((key) => (values.get(key) ?? null) !== null)
+    .map(
+      (key) =>
+        `${place(checked, key)}: ${place(checked, 'fleet.url')} is a folder, which has no endpoint. Remove the line.`,
+    )
+}
+
+function fleetWithoutUrl(checked: Checked): string[] {
+  const { origins, values } = checked
+  const given = [...origins].find(
+    ([key, origin]) =>
+      key.startsWith('fleet.') && origin !== 'default' && (values.get(key) ?? null) !== null,
+  )
+  if (given === undefined) return []
+  return [`${place(checked, given[0])}: fleet.url is not set, so there is no fleet. Give the URL.`]
+}
