@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto'
+import { messageOf } from '../../core/errors.ts'
+import { FleetError, type ObjectStore, readObject } from '../objects/object-store.ts'
+import { LEASE_KEY, LEASE_MAX_BYTES, type Lease, readLease, writeLease } from './lease.ts'
+
+/** What a keeper works with. */
+export interface KeeperOptions {
+  readonly store: Pick<ObjectStore, 'get' | 'putIfAbsent' | 'putIfMatch'>
+  /** Identifies the data folder: no other process uses it at the same time. */
+  readonly owner: string
+  readonly name: string
+  readonly url: string | null
+  readonly seconds: () => number
+  /** Further milliseconds to wait before a lease without an owner is taken: lets preferred mirrors take it. */
+  readonly patienceMs: number
+  /** The highest epoch of any generation known: a new leadership has a higher one. */
+  readonly floor: () => number
+  /** Milliseconds of a clock that is never set, for durations. */
+  readonly clock: () => number
+  /** Unix milliseconds, for what operators read. */
+  readonly now: () => number
+  readonly token?: () => string
+}
+
+/** What is known of the leadership. */
+export interface Leadership {
+  /** The epoch under which this mirror leads; null: it does not. */
+  readonly epoch: number | null
+  /** What the store said last; null: there is no lease. */
+  readonly lease: Lease | null
+  /** Why the last step failed; null: it did not. */
+  readonly failure: string | null
+}
+
+/** Takes, renews and releases the lease. */
+export interface LeaseKeeper {
+  /**
+   * Does what is due: reads the lease, renews an own one after a third of its time, takes one that ended if `mayTake`. Never
+   * throws. Call it each `stepMs`, one call at a time.
+   */
+  step(mayTake: boolean): Promise<Leadership>
+  leadership(): Leadership
+  /** Gives an own lease back, so that another mirror need not wait for its end. */
+  release(): Promise<void>
+  /** Milliseconds between two steps. */
+  readonly stepMs: () => number
+}
+
+/** A lease as it was read. */
+interface Seen {
+  readonly lease: Lease | null
+  readonly etag: string | null
+  /** When this content was first seen, by the clock. */
+  readonly since: number
+}
+
+/** The own leadership. */
+interface Own {
+  readonly epoch: number
+  readonly token: string
+  readonly renewal: number
+  /** By the clock: no later than any other mirror takes the lease. */
+  readonly until: number
+  /** Null: a write got no answer, so the etag must be read. */
+  readonly etag: string | null
+}
+
+/**
+ * Creates the keeper of a lease. A lease ends for others when its content did not change for its duration, counted from when
+ * they first saw it, and for its owner when as long went by since it sent the last renewal: so it always ends for the
+ * owner first, and no two clocks are compared. Only double work depends on it: what is published is protected by the
+ * generations, which are created under numbers that exist once.
+ */
+export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
+  const { store, clock } = options
+  let seen: Seen | null = null
+  let own: Own | null = null
+  let failure: string | null = null
+  const leads = (): boolean => own !== null && clock() < own.until
+  const leadership = (): Leadership => ({
+    epoch: own !== null && leads() ? own.epoch : null,
+    lease: seen?.lease ?? null,
+    failure,
+  })
+  /** Reads the lease. An own one that is not stored any more is lost. */
+  const read = async (): Promise<Seen> => {
+    const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
+    const [lease, etag] = [found && readLease(found.bytes), found?.info.etag ?? null]
+    const since = seen !== null && seen.etag === etag ? seen.since : clock()
+    seen = { lease, etag, since }
+    if (own !== null) own = lease?.token === own.token && !lease.released ? { ...own, etag } : null
+    return seen
+  }
+  /** Writes the lease under an own token; whether it is stored then. */
+  const write = async (next: Omit<Lease, 'expiresAt'>, etag: string | null): Promise<boolean> => {
+    const sentAt = clock()
+    const body = writeLease(next, options.now())
+    const { epoch, token, renewal } = next
+    const written = await attempt(options, body, etag)
+    if (written === 'unknown' && own !== null) own = { ...own, etag: null }
+    const stored = typeof written === 'string' ? await read() : { lease: readLease(body), ...written } // prettier-ignore
+    const isOurs = stored.lease?.token === token && stored.lease.renewal === renewal
+    if (!isOurs) return false
+    seen = { lease: stored.lease, etag: stored.etag, since: clock() }
+    own = { epoch, token, renewal, until: sentAt + next.seconds * 1000, etag: stored.etag }
+    return true
+  }
+  const renew = async (mine: Own, released = false): Promise<void> => {
+    const etag = mine.etag ?? (await read()).etag
+    if (own === null || etag === null) return
+    const { epoch, token, renewal } = mine
+    await write({ ...describe(options), epoch, token, renewal: renewal + 1, released }, etag)
+  }
+  const take = async ({ lease, etag }: Seen): Promise<void> => {
+    const token = (options.token ?? randomToken)()
+    const epoch = Math.max(lease?.epoch ?? 0, options.floor()) + 1
+    await write({ ...describe(options), epoch, token, renewal: 0, released: false }, etag)
+  }
+  const work = async (mayTake: boolean): Promise<void> => {
+    if (own !== null && !mayTake) return release()
+    if (own !== null) return clock() < renewsAt(own, options) ? undefined : renew(own)
+    const current = await read()
+    if (mayTake && isFree(current, options)) await take(current)
+  }
+  const release = async (): Promise<void> => {
+    const mine = own
+    if (mine === null) return
+    try {
+      await renew(mine, true)
+    } finally {
+      own = null
+    }
+  }
+  return {
+    async step(mayTake) {
+      try {
+        await work(mayTake)
+        failure = null
+      } catch (error) {
+        failure = messageOf(error)
+      }
+      return leadership()
+    },
+    leadership,
+    release: () => release().catch(() => undefined),
+    stepMs: () => Math.max(200, options.seconds() * 100),
+  }
+}
+
+/** Writes the lease once. `other`: another content is stored; `unknown`: no answer says what is stored now. */
+async function attempt(
+  { store }: KeeperOptions,
+  body: Buffer,
+  etag: string | null,
+): Promise<{ etag: string } | 'other' | 'unknown'> {
+  try {
+    const info =
+      etag === null
+        ? await store.putIfAbsent(LEASE_KEY, body)
+        : await store.putIfMatch(LEASE_KEY, body, etag)
+    return info ?? 'other'
+  } catch (error) {
+    if (error instanceof FleetError && error.outcome === 'unknown') return 'unknown'
+    throw error
+  }
+}
+
+function describe({ owner, name, url, seconds }: KeeperOptions) {
+  return { owner, name, url, seconds: seconds() }
+}
+
+function renewsAt({ until }: Own, { seconds }: KeeperOptions): number {
+  return until - (seconds() * 1000 * 2) / 3
+}
+
+/** Reports whether the lease may be taken: there is none, it ended, or this data folder had it before a restart. */
+function isFree(
+  { lease, etag, since }: Seen,
+  { owner, patienceMs, clock }: KeeperOptions,
+): boolean {
+  if (lease?.owner === owner) return true
+  const unchanged = clock() - since
+  if (etag === null || lease?.released === true) return unchanged >= patienceMs
+  return unchanged >= (lease?.seconds ?? 30) * 1000 + patienceMs
+}
+
+/**
+ * Creates the keeper of a store that cannot keep a lease: the operator promises that one mirror of the fleet leads. Its epoch
+ * is one above the last generation's, found when it may lead for the first time.
+ */
+export function createSoleKeeper({ floor }: Pick<KeeperOptions, 'floor'>): LeaseKeeper {
+  let epoch: number | null = null
+  const leadership = (): Leadership => ({ epoch, lease: null, failure: null })
+  return {
+    step(mayTake) {
+      epoch = mayTake ? (epoch ?? floor() + 1) : null
+      return Promise.resolve(leadership())
+    },
+    leadership,
+    release() {
+      epoch = null
+      return Promise.resolve()
+    },
+    stepMs: () => 1000,
+  }
+}
+
+function randomToken(): string {
+  return randomBytes(16).toString('hex')
+}
