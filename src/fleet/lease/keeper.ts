@@ -4,8 +4,8 @@ import { FleetError, type ObjectStore, readObject } from '../objects/object-stor
 import { LEASE_KEY, LEASE_MAX_BYTES, type Lease, readLease, writeLease } from './lease.ts'
 
 /** What a keeper works with. */
-export interface KeeperOptions {
-  readonly store: Pick<ObjectStore, 'get' | 'putIfAbsent' | 'putIfMatch'>
+interface KeeperOptions {
+  readonly store: ObjectStore
   /** Identifies the data folder: no other process uses it at the same time. */
   readonly owner: string
   readonly name: string
@@ -23,7 +23,7 @@ export interface KeeperOptions {
 }
 
 /** What is known of the leadership. */
-export interface Leadership {
+interface Leadership {
   /** The epoch under which this mirror leads; null: it does not. */
   readonly epoch: number | null
   /** What the store said last; null: there is no lease. */
