@@ -65,6 +65,13 @@ interface Own {
   readonly etag: string | null
 }
 
+/** What a keeper remembers. */
+interface Memory {
+  seen: Seen | null
+  own: Own | null
+  failure: string | null
+}
+
 /**
  * Creates the keeper of a lease. A lease ends for others when its content did not change for its duration, counted from when
  * they first saw it, and for its owner when as long went by since it sent the last renewal: so it always ends for the
@@ -72,72 +79,35 @@ interface Own {
  * generations, which are created under numbers that exist once.
  */
 export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
-  const { store, clock } = options
-  let seen: Seen | null = null
-  let own: Own | null = null
-  let failure: string | null = null
-  const leads = (): boolean => own !== null && clock() < own.until
-  const leadership = (): Leadership => ({
-    epoch: own !== null && leads() ? own.epoch : null,
-    lease: seen?.lease ?? null,
-    failure,
-  })
-  /** Reads the lease. An own one that is not stored any more is lost. */
-  const read = async (): Promise<Seen> => {
-    const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-    const [lease, etag] = [found && readLease(found.bytes), found?.info.etag ?? null]
-    const since = seen !== null && seen.etag === etag ? seen.since : clock()
-    seen = { lease, etag, since }
-    if (own !== null) own = lease?.token === own.token && !lease.released ? { ...own, etag } : null
-    return seen
-  }
-  /** Writes the lease under an own token; whether it is stored then. */
-  const write = async (next: Omit<Lease, 'expiresAt'>, etag: string | null): Promise<boolean> => {
-    const sentAt = clock()
-    const body = writeLease(next, options.now())
-    const { epoch, token, renewal } = next
-    const written = await attempt(options, body, etag)
-    if (written === 'unknown' && own !== null) own = { ...own, etag: null }
-    const stored = typeof written === 'string' ? await read() : { lease: readLease(body), ...written } // prettier-ignore
-    const isOurs = stored.lease?.token === token && stored.lease.renewal === renewal
-    if (!isOurs) return false
-    seen = { lease: stored.lease, etag: stored.etag, since: clock() }
-    own = { epoch, token, renewal, until: sentAt + next.seconds * 1000, etag: stored.etag }
-    return true
-  }
-  const renew = async (mine: Own, released = false): Promise<void> => {
-    const etag = mine.etag ?? (await read()).etag
-    if (own === null || etag === null) return
-    const { epoch, token, renewal } = mine
-    await write({ ...describe(options), epoch, token, renewal: renewal + 1, released }, etag)
-  }
-  const take = async ({ lease, etag }: Seen): Promise<void> => {
-    const token = (options.token ?? randomToken)()
-    const epoch = Math.max(lease?.epoch ?? 0, options.floor()) + 1
-    await write({ ...describe(options), epoch, token, renewal: 0, released: false }, etag)
-  }
-  const work = async (mayTake: boolean): Promise<void> => {
-    if (own !== null && !mayTake) return release()
-    if (own !== null) return clock() < renewsAt(own, options) ? undefined : renew(own)
-    const current = await read()
-    if (mayTake && isFree(current, options)) await take(current)
+  const { clock } = options
+  const memory: Memory = { seen: null, own: null, failure: null }
+  const leadership = (): Leadership => {
+    const { own, seen, failure } = memory
+    const epoch = own !== null && clock() < own.until ? own.epoch : null
+    return { epoch, lease: seen?.lease ?? null, failure }
   }
   const release = async (): Promise<void> => {
-    const mine = own
-    if (mine === null) return
     try {
-      await renew(mine, true)
+      if (memory.own !== null) await renew(options, memory, memory.own, true)
     } finally {
-      own = null
+      memory.own = null
     }
+  }
+  const work = async (mayTake: boolean): Promise<void> => {
+    const { own } = memory
+    if (own !== null && !mayTake) return release()
+    if (own !== null)
+      return clock() < renewsAt(own, options) ? undefined : renew(options, memory, own)
+    const current = await read(options, memory)
+    if (mayTake && isFree(current, options)) await take(options, memory, current)
   }
   return {
     async step(mayTake) {
       try {
         await work(mayTake)
-        failure = null
+        memory.failure = null
       } catch (error) {
-        failure = messageOf(error)
+        memory.failure = messageOf(error)
       }
       return leadership()
     },
@@ -145,6 +115,58 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
     release: () => release().catch(() => undefined),
     stepMs: () => Math.max(200, options.seconds() * 100),
   }
+}
+
+/** Reads the lease. An own one that is not stored any more is lost. */
+async function read({ store, clock }: KeeperOptions, memory: Memory): Promise<Seen> {
+  const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
+  const [lease, etag] = [found && readLease(found.bytes), found?.info.etag ?? null]
+  const { seen, own } = memory
+  const since = seen !== null && seen.etag === etag ? seen.since : clock()
+  const isOwn = own !== null && lease?.token === own.token && !lease.released
+  memory.own = isOwn ? { ...own, etag } : null
+  memory.seen = { lease, etag, since }
+  return memory.seen
+}
+
+/** Writes the lease under an own token; it is the own one afterwards if it is stored. */
+async function write(
+  options: KeeperOptions,
+  memory: Memory,
+  next: Omit<Lease, 'expiresAt'>,
+  etag: string | null,
+): Promise<void> {
+  const sentAt = options.clock()
+  const body = writeLease(next, options.now())
+  const { epoch, token, renewal } = next
+  const written = await attempt(options, body, etag)
+  if (written === 'unknown' && memory.own !== null) memory.own = { ...memory.own, etag: null }
+  const stored =
+    typeof written === 'string'
+      ? await read(options, memory)
+      : { lease: readLease(body), etag: written.etag }
+  if (stored.lease?.token !== token || stored.lease.renewal !== renewal) return
+  memory.seen = { lease: stored.lease, etag: stored.etag, since: options.clock() }
+  memory.own = { epoch, token, renewal, until: sentAt + next.seconds * 1000, etag: stored.etag }
+}
+
+async function renew(
+  options: KeeperOptions,
+  memory: Memory,
+  own: Own,
+  released = false,
+): Promise<void> {
+  const etag = own.etag ?? (await read(options, memory)).etag
+  if (memory.own === null || etag === null) return
+  const { epoch, token, renewal } = own
+  const next = { ...describe(options), epoch, token, renewal: renewal + 1, released }
+  await write(options, memory, next, etag)
+}
+
+async function take(options: KeeperOptions, memory: Memory, { lease, etag }: Seen): Promise<void> {
+  const token = (options.token ?? randomToken)()
+  const epoch = Math.max(lease?.epoch ?? 0, options.floor()) + 1
+  await write(options, memory, { ...describe(options), epoch, token, renewal: 0, released: false }, etag) // prettier-ignore
 }
 
 /** Writes the lease once. `other`: another content is stored; `unknown`: no answer says what is stored now. */
