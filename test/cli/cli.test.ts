@@ -346,7 +346,11 @@ describe('the command line', () => {
   })
 
   test('prints the status from the folder when no daemon runs, as a table and as JSON', async () => {
-    expect((await patchmirror('status')).err).toContain('patchmirror sync')
+    for (const args of [['status'], ['status', '--json'], ['status', '--max-age', '26h']]) {
+      const { code, out, err } = await patchmirror(...args)
+      const said = expect.stringMatching(/nothing is mirrored yet in .*patchmirror sync/) as string
+      expect([args, code, out, err]).toEqual([args, 3, '', said])
+    }
     await patchmirror('sync')
     const { out } = await patchmirror('status')
     expect(out).toMatch(/^source +state +records/)

@@ -3,6 +3,7 @@ import type { Status } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, servedSources } from '../../domain/sources.ts'
+import { isOlderFolder } from '../../store/database/older-folder.ts'
 import { duration } from '../output.ts'
 
 type Source = Status['sources'][number]
@@ -23,6 +24,17 @@ export function statusCode(status: Status, config: Config, maxAgeHours: number |
     process.stderr.write(`patchmirror: ${name} ${what}, and ${limit}\n`)
   }
   return old.length > 0 ? 3 : codeOfStates(status, limited, active)
+}
+
+/**
+ * Prints the message of an error `not_ready` and returns 3, as for a source that is not mirrored yet. Throws every other
+ * error, and that of a database of an earlier version: it has data, which this program cannot read yet.
+ */
+export function codeWithoutData(error: unknown, { data }: Config): number {
+  if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+  if (isOlderFolder(data.dir)) throw error
+  process.stderr.write(`patchmirror: ${error.message}\n`)
+  return 3
 }
 
 /**

@@ -13,7 +13,7 @@ import { VERSION } from '../../core/version.ts'
 import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
-import { parseMaxAge, statusCode } from './status-code.ts'
+import { codeWithoutData, parseMaxAge, statusCode } from './status-code.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
@@ -34,7 +34,9 @@ export async function statusCommand(options: StatusCommandOptions): Promise<numb
   const isJson = options.json === true
   const show = async (): Promise<number> =>
     showStatus(config, { isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
-  return options.watch === true ? watch(show) : show()
+  return options.watch === true
+    ? watch(show)
+    : show().catch((error: unknown) => codeWithoutData(error, config))
 }
 
 interface Shown {
