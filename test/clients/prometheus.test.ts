@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { type World, openWorld } from '../support/daemons.ts'
+import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { findTool, runTool, startTool } from '../support/tools.ts'
 
 /* Prometheus: its linters over the metrics page and the alerts, and a server of its own that scrapes a daemon. */
@@ -91,6 +92,39 @@ test('a Prometheus that scrapes the mirror answers every query of the dashboard 
   }
 })
 
+test.skipIf(!hasOpenssl)(
+  'the scrape over TLS of the guide is accepted, and reaches a mirror with a certificate of its own',
+  async (context) => {
+    if (PROMETHEUS === null || PROMTOOL === null) return context.skip('prometheus is not installed')
+    const tls = makeTls(dir)
+    const daemon = await world.host({
+      ...{ PATCHMIRROR_SERVER_CERT_FILE: join(dir, 'cert.pem'), PATCHMIRROR_SERVER_KEY_FILE: join(dir, 'key.pem') }, // prettier-ignore
+      PATCHMIRROR_DATA_DIR: join(dir, 'mirror-over-tls'),
+    })
+    const token = join(dir, 'token')
+    writeFileSync(token, 'of-a-proxy')
+    const guide = readFileSync('docs/guides/monitoring.md', 'utf8')
+    const block = /```yaml\n(scrape_configs:\n[^`]*scheme: https\n[^`]*)```/.exec(guide)?.[1] ?? ''
+    const config = block
+      .replace('/etc/prometheus/mirror-ca.pem', tls.caFile)
+      .replace('/etc/prometheus/mirror-token', token)
+      .replace('server_name: mirror.example.com', 'server_name: localhost')
+      .replace('mirror.example.com:8443', new URL(daemon.url).host)
+    const base = await startPrometheus(PROMETHEUS, 'tls', config)
+    const target = async (): Promise<unknown> => {
+      const { data } = (await (await fetch(`${base}/api/v1/targets`)).json()) as Targets
+      return data.activeTargets.map(({ health, lastError }) => [health, lastError])
+    }
+    await expect.poll(target).toEqual([['up', '']])
+  },
+)
+
+interface Targets {
+  readonly data: {
+    readonly activeTargets: { readonly health: string; readonly lastError: string }[]
+  }
+}
+
 /** The expressions of the dashboard, for every instance. */
 function dashboardQueries(): string[] {
   const board = JSON.parse(readFileSync('deploy/grafana/patchmirror.json', 'utf8')) as {
@@ -103,21 +137,23 @@ function dashboardQueries(): string[] {
 
 /** Starts a Prometheus that scrapes the mirror each second; it ends with the test. */
 async function scrape(command: string): Promise<string> {
-  const port = await freePort()
-  const config = join(dir, 'prometheus.yml')
   const target = JSON.stringify(new URL(mirror).host)
-  writeFileSync(
-    config,
-    `global: { scrape_interval: 1s, scrape_timeout: 1s }
-scrape_configs:
+  const scrapes = `scrape_configs:
   - job_name: patchmirror
     metrics_path: /-/metrics
     static_configs: [{ targets: [${target}] }]
-`,
-  )
+`
+  return startPrometheus(command, 'plain', scrapes)
+}
+
+/** Starts a Prometheus with these scrapes, each second; it ends with the test. */
+async function startPrometheus(command: string, name: string, scrapes: string): Promise<string> {
+  const port = await freePort()
+  const config = join(dir, `${name}.yml`)
+  writeFileSync(config, `global: { scrape_interval: 1s, scrape_timeout: 1s }\n${scrapes}`)
   const server = startTool(command, [
     `--config.file=${config}`,
-    `--storage.tsdb.path=${join(dir, 'data')}`,
+    `--storage.tsdb.path=${join(dir, `${name}-data`)}`,
     `--web.listen-address=127.0.0.1:${port}`,
   ])
   onTestFinished(() => server.stop())
