@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { isObject } from '../json/objects.ts'
 import { toIso } from '../core/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies } from '../config/proxies.ts'
@@ -25,9 +27,27 @@ function escapeCharacter(character: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
 
+const UPSTREAM = Symbol('JSON of upstream')
+
+/** Returns a value that `printJson` writes as this text: valid JSON of upstream, in which nothing is converted. */
+export function upstreamJson(text: string): object {
+  return { [UPSTREAM]: text.replace(/\r/g, ' ') } // white space here, and an escape sequence once it is printed
+}
+
 /** Writes a value as JSON, every time in it (unix milliseconds, by the name of its field) as ISO 8601. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, isoTime, 2))
+  const texts: string[] = []
+  const mark = randomUUID() // no text of upstream has it
+  const text = JSON.stringify(
+    value,
+    (name, member: unknown) =>
+      isObject(member) && UPSTREAM in member
+        ? `${mark} ${texts.push(String(member[UPSTREAM])) - 1}`
+        : isoTime(name, member),
+    2,
+  )
+  const places = new RegExp(`"${mark} (\\d+)"`, 'g')
+  print(text.replace(places, (_, at: string) => texts[Number(at)] ?? 'null'))
 }
 
 function isoTime(name: string, value: unknown): unknown {

@@ -45,7 +45,8 @@ function recordOf(id: string, aliases: readonly string[]): string {
   }))
   const summary = 'A summary \u001b[2Jof it'
   const references = [{ type: 'WEB', url: 'https://example.com/a' }]
-  return JSON.stringify({ id, modified: '2026-06-01T00:00:00Z', aliases, summary, affected, references }) // prettier-ignore
+  const more = { database_specific: { reviewedAt: 1_700_000_000_000 } }
+  return JSON.stringify({ id, modified: '2026-06-01T00:00:00Z', aliases, summary, affected, references, ...more }) // prettier-ignore
 }
 
 async function buildViews(): Promise<void> {
@@ -101,7 +102,8 @@ describe('show', () => {
       expect(out).toContain('https://example.com/a')
       expect(out).not.toContain('\u001b')
     }
-    expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record: { id: 'GHSA-1' } })
+    const record: unknown = JSON.parse(RECORDS['GHSA-1'])
+    expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record })
   })
 
   test('prints a tag by its reference, its digest and its id', async () => {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { print, printJson } from '../../src/cli/context.ts'
+import { print, printJson, upstreamJson } from '../../src/cli/context.ts'
 import { table, visibleLines, wrapped } from '../../src/cli/output.ts'
 import { hasColor, movesCursor } from '../../src/core/terminal.ts'
 
@@ -19,6 +19,18 @@ test('what is printed has the characters that act on a terminal escaped, and JSO
   expect(/[\p{Cf}\p{Zl}\u007f-\u009f]/u.test(text)).toBe(false)
   expect(JSON.parse(text)).toEqual(value)
   expect(plain).toBe('one\\u001b[2J\n\ttwo\\u000d\n')
+})
+
+test('JSON of upstream is printed as it is among the times of the mirror, which are ISO 8601', () => {
+  const text =
+    '{"createdAt":1700000000000,\r\n"asOf":17000000000000000001,"rate":1.0,"rate":1e400,"text":"$& \u202e"}'
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+  printJson({ asOf: 1_700_000_000_000, records: [upstreamJson(text), upstreamJson('[]')] })
+  const printed = String(write.mock.calls[0]?.[0])
+  write.mockRestore()
+  const escaped = text.replace('\r', ' ').replace('\u202e', '\\u202e')
+  expect(printed).toContain(`    ${escaped},\n    []\n`)
+  expect(JSON.parse(printed)).toMatchObject({ asOf: '2023-11-14T22:13:20.000Z' })
 })
 
 test('a row whose cells are too wide continues in the rows below it', () => {

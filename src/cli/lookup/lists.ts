@@ -5,6 +5,7 @@ import { RESOURCES } from '../../domain/resources.ts'
 import { resolveField } from '../../json/field-names.ts'
 import type { Fields } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { upstreamJson } from '../context.ts'
 import { cut, table } from '../output.ts'
 import {
   type LookupResult,
@@ -124,7 +125,7 @@ function listed(
   const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`] // prettier-ignore
   const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
   return {
-    json: { [name]: items, total, next },
+    json: { [name]: items.map((item) => upstreamJson(JSON.stringify(item))), total, next },
     lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
   }
 }

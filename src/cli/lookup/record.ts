@@ -3,6 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { toIso } from '../../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
+import { upstreamJson } from '../context.ts'
 import { cut, table, visible, wrapped } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
 
@@ -21,13 +22,17 @@ export function recordFinding(
 ): LookupResult {
   const row = stored.reads.osv.readRecord(id)
   if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
-  const record = parse(contentOf(row.body, row.size))
+  const text = jsonTextOf(contentOf(row.body, row.size))
+  const record = parse(text)
   if (record === null)
     throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`) // prettier-ignore
   const changedAt = toIso(row.changed * 1000)
   const sha256 = row.sha256.toString('hex')
   return {
-    json: { kind: 'record', id, size: row.size, sha256, changedHere: changedAt, record },
+    json: {
+      ...{ kind: 'record', id, size: row.size, sha256, changedHere: changedAt },
+      record: upstreamJson(text),
+    },
     lines: [
       alias === undefined ? id : `${id}, which names ${visible(alias)}`,
       ...textLines(record),
@@ -43,9 +48,9 @@ export function recordFinding(
   }
 }
 
-function parse(content: Buffer): Fields | null {
+function parse(text: string): Fields | null {
   try {
-    const value: unknown = JSON.parse(jsonTextOf(content))
+    const value: unknown = JSON.parse(text)
     return isObject(value) ? value : null
   } catch {
     return null

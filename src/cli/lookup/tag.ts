@@ -3,6 +3,7 @@ import { RESOURCES } from '../../domain/resources.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { upstreamJson } from '../context.ts'
 import { table, visible } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
 
@@ -18,7 +19,8 @@ interface Artifact {
 
 /** Returns a listed tag: its names, its dates and its artifacts. */
 export function tagFinding(stored: LookupCall, id: string, body: Buffer): LookupResult {
-  const item = fieldsOf(JSON.parse(body.toString('utf8')))
+  const text = body.toString('utf8')
+  const item = fieldsOf(JSON.parse(text))
   const { repository, tag, digest } = namesOfTag({ ...item })
   const artifacts = ARTIFACTS.map(({ path, document }) => artifactOf(stored, id, path, document))
   const facts = [
@@ -30,7 +32,7 @@ export function tagFinding(stored: LookupCall, id: string, body: Buffer): Lookup
     ...otherFacts(item),
   ]
   return {
-    json: { kind: 'tag', id, repository, name: tag, digest, item, artifacts },
+    json: { kind: 'tag', id, repository, name: tag, digest, item: upstreamJson(text), artifacts },
     lines: [
       visible([repository, tag].filter((part) => part !== null).join(':')),
       ...facts.map(([name = '', value = '']) => `${name.padEnd(12)} ${visible(value)}`),
