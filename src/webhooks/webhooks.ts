@@ -109,7 +109,9 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
           onClosed: counters.countClosed,
         })
       }
-      announce(options, listener?.url ?? mainUrl, endpoints, secrets.active().length)
+      // server.publicUrl leads to the main listener.
+      const url = listener?.url ?? config.server.publicUrl ?? mainUrl
+      announce(options, url, endpoints, secrets.active().length)
     },
     reload() {
       secrets.active()

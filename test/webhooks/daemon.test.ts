@@ -81,7 +81,9 @@ describe('a daemon that receives webhooks', () => {
     await closed
     expect(text).toMatch(/^HTTP\/1.1 503 /)
     expect(text).toMatch(/Retry-After: \d+/)
-    const { port } = await startDaemon({}, dir)
+    const known = { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test/p/' }
+    const { port, lines } = await startDaemon(known, dir)
+    expect(lines.join('')).toContain('webhooks are received at https://m.test/p/-/webhooks')
     expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
     const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
     expect(webhooks).toMatchObject({

@@ -5,9 +5,10 @@ import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
 import { anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscriptions.ts'
 import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets.ts'
+import { afterFailedTest, afterLostSecret, withNextStep } from './register-hints.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
 import { type ServiceCommandOptions, printItem } from '../service/session.ts'
-import { isServed, print } from '../runner.ts'
+import { print } from '../runner.ts'
 
 /** Options of `patchmirror webhooks register`. */
 interface RegisterOptions extends SecretOptions {
@@ -37,14 +38,18 @@ export function registerWebhookCommand(
       description: options.description ?? 'patchmirror',
       event_types: options.event ?? [imageCreatedType(config.upstream.vendor)],
     }
-    if (options.out !== undefined) return writeSecret(() => api.register(webhook), options)
+    const register = (): Promise<Made> =>
+      api.register(webhook).catch((error: unknown) => {
+        throw withNextStep(error)
+      })
+    if (options.out !== undefined) return writeSecret(register, options)
     return withSecretKeeper(config, async (keeper) => {
-      const made = await api.register(webhook)
+      const made = await register()
       const stored = keepSecret(keeper, made)
       const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
       report(made, stored, test, keeper.path, options)
       if (stored.problem !== null || hasFailed(test)) {
-        if (hasFailed(test)) warnSecret(whetherServed(config))
+        if (hasFailed(test)) warnSecret(afterFailedTest(config, itemIdOf(made.item)))
         return 1
       }
       return test?.delivered !== true && isRequested(options) ? 1 : 0
@@ -55,14 +60,6 @@ export function registerWebhookCommand(
 /** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */
 function hasFailed(test: TriedOut | null): boolean {
   return test !== null && !test.delivered && !test.pending
-}
-
-/** Whether there is anything here that a delivery could have reached. */
-function whetherServed({ data, server, webhooks }: Config): string {
-  const port = webhooks.port ?? server.port
-  return isServed(data.dir)
-    ? `a daemon serves ${data.dir} and takes webhooks on port ${port}: check that the URL leads there from the service`
-    : `no daemon serves ${data.dir}: start it ("patchmirror serve"), then "patchmirror webhooks test ID"`
 }
 
 function isRequested({ testTag }: RegisterOptions): boolean {
@@ -132,7 +129,10 @@ function report(
     test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
   const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
   printItem(shown, options, made.secret)
-  if (stored.problem !== null) warnSecret(`the secret is not in ${path}: ${stored.problem}`)
+  if (stored.problem !== null)
+    warnSecret(
+      `the secret is not in ${path}: ${stored.problem}; ${afterLostSecret(itemIdOf(made.item))}`,
+    )
   else notice(`the secret is in ${path}; a running mirror accepts it at once`)
   printTest(test)
 }

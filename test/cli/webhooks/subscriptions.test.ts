@@ -129,12 +129,29 @@ describe('webhooks register', () => {
     expect(made.err).toMatch(/no daemon serves .*"patchmirror serve"/)
     expect(held()).toHaveLength(1)
     const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
-    const served = await patchmirror(['register', url, '--test-tag', aTag()], { PATCHMIRROR_SERVER_PORT: '8099' }) // prettier-ignore
+    const served = await patchmirror(['register', url, '--test-tag', aTag()], { PATCHMIRROR_SERVER_PORT: '8099', PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test' }) // prettier-ignore
     lock.release()
+    const step = `check that the URL leads there from the service, then "patchmirror webhooks test ${held()[1]?.label ?? ''}"`
     expect([served.code, served.err]).toEqual([
       1,
-      expect.stringMatching(/a daemon serves .* takes webhooks on port 8099: check that the URL/),
+      expect.stringMatching(
+        /a daemon serves .* takes webhooks on port 8099, which is https:\/\/m\.test\/-\/webhooks: /,
+      ),
     ])
+    expect(served.err).toContain(step)
+  })
+
+  test.each([
+    [404, /No subscription was made: .* Check upstream\.apiRoot/],
+    [422, /No subscription was made: check the URL/],
+    [429, /No subscription was made, .* try again/],
+    [403, /upstream\.apiKey is not allowed/],
+    [500, /Whether the subscription was made is not known: .*webhooks list/],
+  ])('says after a %i whether a subscription may exist and what to do next', async (code, hint) => {
+    sandbox.faults.set('/v3/settings/webhooks', { kind: 'status', status: code })
+    const { err } = await patchmirror(['register', url])
+    expect(err).toMatch(hint)
+    expect(held()).toEqual([])
   })
 
   test('prints its usage without an address or with two uses at once', async () => {
