@@ -22,6 +22,7 @@ import {
   fileMode,
   filePath,
   identifier,
+  osvScopeEntry,
   scopePattern,
   socketPath,
   vendorName,
@@ -63,6 +64,7 @@ const credential = () => ({
   allowPlainHttp: flag(false),
 })
 
+const fraction = () => number({ min: 0, max: 1, example: 0.1 })
 const staleAction = () => choice(['serve', 'warn', 'refuse'], 'refuse')
 
 /**
@@ -106,15 +108,17 @@ export const SCHEMA = {
     maxSingleFetches: integerSetting({ min: 0, max: 10_000_000, example: 5000 }),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
     staleAction: staleAction(),
-    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardFraction: fraction(),
     guardRecords: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
+    include: list(osvScopeEntry()),
+    exclude: list(osvScopeEntry()),
   },
   feeds: {
     schedule: cronExpression('17 * * * *'),
     extraPaths: list(externalPath()),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
     staleAction: staleAction(),
-    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardFraction: fraction(),
     guardEntries: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
   },
   catalog: {
@@ -129,7 +133,7 @@ export const SCHEMA = {
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
     maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
     staleAction: staleAction(),
-    guardFraction: number({ min: 0, max: 1, example: 0.1 }),
+    guardFraction: fraction(),
     guardItems: integerSetting({ min: 0, max: 10_000_000, example: 20 }),
     maxListPages: integerSetting({ min: 1, max: 10_000_000, example: 10_000 }),
     maxListBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),

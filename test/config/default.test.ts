@@ -74,6 +74,8 @@ test('the defaults are those that the manual documents', () => {
       staleAction: 'serve',
       guardFraction: 0.1,
       guardRecords: 20,
+      include: [],
+      exclude: [],
     },
     feeds: {
       schedule: '17 * * * *',

@@ -9,7 +9,7 @@ import type { RecordToStore } from '../../src/store/osv/reads.ts'
 import { type PinnedReads, openPinnedReads } from '../../src/store/reads.ts'
 import type { Quarantine } from '../../src/store/runs/quarantine.ts'
 import type { RunEnd, RunStart } from '../../src/store/runs/runs.ts'
-import type { Snapshot } from '../../src/store/runs/snapshots.ts'
+import type { PublishedSnapshot } from '../../src/store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../src/store/writer.ts'
 import { deflate } from '../../src/zip/member.ts'
 
@@ -62,9 +62,7 @@ export function runEnd(more: Partial<RunEnd> = {}): RunEnd {
   return { state: 'complete', endedAt: NOW + 1000, ...nothing, ...more }
 }
 
-export function snapshot(
-  more: Partial<Omit<Snapshot, 'sequence'>> = {},
-): Omit<Snapshot, 'sequence'> {
+export function snapshot(more: Partial<PublishedSnapshot> = {}): PublishedSnapshot {
   const times = { publishedAt: NOW, asOf: NOW }
   return { source: 'osv', id: 'aa', runId: 1, ...times, records: 1, whole: true, ...more }
 }

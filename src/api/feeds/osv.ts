@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { contentOf } from '../../store/database/gzip.ts'
+import { createOsvScope, parseScopeText } from '../../domain/osv-scope.ts'
 import { faultOfRecordId } from '../../domain/record-id.ts'
 import type { ServedRecord } from '../../store/osv/reads.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -112,10 +113,12 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
       'corrupt',
       `the index lists ${JSON.stringify(id)}, its record is not found`,
     )
+  const outside = outOfScope(served.reads, id)
+  if (outside !== null) return notFound(outside, { id, outOfScope: 'yes' })
   const known = missingForReason(served, id)
   if (known !== null) return known
   const tombstone = served.reads.osv.readTombstone(id)
-  if (tombstone === null) return notFound(UNLISTED, { id })
+  if (tombstone === null) return notFound(unlisted(served.reads), { id })
   const removedAt = toIso(tombstone.removedAt)
   const message = `this record was removed: upstream's index stopped listing it, seen on ${removedAt}`
   return notFound(message, { id, removedAt })
@@ -124,8 +127,27 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
 const UNLISTED =
   "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since is added by the next sync"
 
+/** Where the scope is another mirror's, what it leaves out is not known here. */
+function unlisted({ snapshots }: Reads): string {
+  if ((snapshots.readSnapshot('osv')?.scope ?? null) === null) return UNLISTED
+  return `the index of this snapshot (X-Mirror-As-Of) does not list this id: upstream does not list it, or it is ${OUT_OF_SCOPE}; a record published since is added by the next sync`
+}
+
+const OUT_OF_SCOPE = 'out of the scope of this mirror (osv.include, osv.exclude)'
+
 function notFound(message: string, fields: Problem['fields']): Problem {
   return { status: 404, error: 'not_found', message, ...(fields && { fields }) }
+}
+
+/** Returns why a record is out of the scope that the snapshot was made with; null when it is not known to be. */
+function outOfScope({ snapshots, osv }: Reads, id: string): string | null {
+  const settings = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
+  if (settings === null) return null
+  if (osv.isOutside(id))
+    return `upstream lists this record, and it is ${OUT_OF_SCOPE} by its ecosystems`
+  return createOsvScope(settings)?.judgeId(id) === 'out'
+    ? `ids of this form are ${OUT_OF_SCOPE}: upstream may have this record`
+    : null
 }
 
 /** Runs that are looked through for the reason why a record could not be fetched. */

@@ -1,4 +1,5 @@
 import { toIso } from '../../core/time.ts'
+import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { CatalogAnswer } from '../../store/catalog/answers.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
@@ -12,6 +13,8 @@ export interface SnapshotOrigin {
   readonly asOf: string
   /** Changes whenever anything served may have changed. */
   readonly version: string
+  /** Value of X-Mirror-Scope: the settings of the scope that the snapshot was made with; none without a scope. */
+  readonly scope?: string
   /** Set when it is older than `maxAgeHours` and `staleAction` asks for a header or a refusal. */
   readonly stale?: Staleness
 }
@@ -27,12 +30,13 @@ interface Staleness {
 export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
   const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
-  const { id, sequence, runId, publishedAt } = snapshot
+  const { id, sequence, runId, publishedAt, scope } = snapshot
   const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
   return {
     snapshot: id,
     asOf: toIso(asOf),
     version: [id, sequence, runId, publishedAt].join(' '),
+    ...(scope !== null && { scope: scopeValue(scope) }),
   }
 }
 
@@ -61,18 +65,30 @@ export function originNotAfter(origin: SnapshotOrigin, asOf: number | undefined)
 }
 
 /** Returns the X-Mirror headers of an answer, as a flat list. */
-export function originFields({ snapshot, asOf, stale }: SnapshotOrigin): string[] {
+export function originFields({ snapshot, asOf, scope, stale }: SnapshotOrigin): string[] {
   const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
+  if (scope !== undefined) own.push('X-Mirror-Scope', scope)
   return stale === undefined ? own : [...own, 'X-Mirror-Stale', stale.limit]
+}
+
+/** Returns a stored scope as a header value: `include="npm", exclude="GHSA-"`, in percent-encoding. */
+function scopeValue(text: string): string {
+  const { include, exclude } = parseScopeText(text) ?? { include: [], exclude: [] }
+  const lists = { include, exclude }
+  return Object.entries(lists)
+    .filter(([, entries]) => entries.length > 0)
+    .map(([name, entries]) => `${name}="${entries.map((one) => encodeURI(one)).join(',')}"`)
+    .join(', ')
 }
 
 /** Returns the same by name; none without an origin. */
 export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
   if (origin === null || origin === undefined) return {}
-  const { snapshot, asOf, stale } = origin
+  const { snapshot, asOf, scope, stale } = origin
   return {
     'X-Mirror-Snapshot': snapshot,
     'X-Mirror-As-Of': asOf,
+    ...(scope !== undefined && { 'X-Mirror-Scope': scope }),
     ...(stale && { 'X-Mirror-Stale': stale.limit }),
   }
 }

@@ -132,7 +132,8 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin' | '
     const { snapshot, asOf } = views.info
     if (now?.snapshot === snapshot) return now
     if (made?.views !== views) {
-      const origin = { snapshot, asOf: toIso(asOf), version: views.folder }
+      const scope = now?.scope === undefined ? {} : { scope: now.scope }
+      const origin = { snapshot, asOf: toIso(asOf), version: views.folder, ...scope }
       made = { views, origin }
     }
     return served.markStale('osv', made.origin)

@@ -1,4 +1,5 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
+import { parseScopeText } from '../../domain/osv-scope.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
@@ -28,6 +29,8 @@ export interface SourceStatus extends PartialLists {
   served: string | null
   /** When the contents of all OSV records were last compared with upstream's (reconcile); null: never, or another source. */
   comparedAt: string | null
+  /** The scope that the snapshot was made with, for OSV; null: everything that upstream lists, or another source. */
+  scope: OsvScopeStatus | null
   /** Upstream's date of what is served. */
   asOf: string | null
   ageSeconds: number | null
@@ -39,6 +42,12 @@ export interface SourceStatus extends PartialLists {
   openQuarantines: number
   lastRun: RunSummary | null
   nextRunAt: string | null
+}
+
+/** A scope of the OSV source; records that are out of it are not stored, and do not count as missing. */
+interface OsvScopeStatus {
+  readonly include: readonly string[]
+  readonly exclude: readonly string[]
 }
 
 /** A target of the relay in the report; times in ISO 8601 UTC. */
@@ -148,6 +157,7 @@ function sourceStatus(
     snapshot: snapshot?.id ?? null,
     served: servedId?.(name) ?? null,
     comparedAt: toIsoOrNull(name === 'osv' ? reads.runs.readLastReconcile('osv') : null),
+    scope: scopeStatus(snapshot?.scope ?? null),
     records: snapshot?.records ?? 0,
     asOf: toIsoOrNull(asOf),
     ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
@@ -158,6 +168,11 @@ function sourceStatus(
     lastRun: latest === null ? null : summaryOf(latest),
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
+}
+
+function scopeStatus(text: string | null): OsvScopeStatus | null {
+  const settings = parseScopeText(text)
+  return settings === null ? null : { include: settings.include, exclude: settings.exclude }
 }
 
 const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']

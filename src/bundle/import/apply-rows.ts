@@ -16,6 +16,7 @@ import {
   type PutLine,
   answerBody,
   confirmedOf,
+  carriedScope,
   eachLine,
   entryBody,
   isContent,
@@ -38,6 +39,8 @@ interface AppliedRows {
   counts: Partial<Record<RowKind, RowCounts>>
   /** The source's own row. */
   row: SourceValue
+  /** The scope of the source mirror (`Snapshot.scope`). */
+  scope: string | null
 }
 
 type Writer<K extends RowKind> = {
@@ -56,7 +59,7 @@ type Writers = { [K in Exclude<RowKind, 'source' | 'catalog-document'>]: Writer<
  */
 export async function applyRows(context: RowContext): Promise<AppliedRows> {
   const { store, source } = context
-  const { row, isNew } = await readSourceRow(context)
+  const { row, scope, isNew } = await readSourceRow(context)
   const counts: AppliedRows['counts'] = isNew ? { source: { put: 1, removed: 0 } } : {}
   const writers = createWriters(context)
   store.carried.incoming.clear()
@@ -66,7 +69,7 @@ export async function applyRows(context: RowContext): Promise<AppliedRows> {
     if (applied.put + applied.removed > 0) counts[kind] = applied
     if (kind === 'catalog-entry') store.carried.settleEntries()
   }
-  return { row, counts }
+  return { row, scope, counts }
 }
 
 /** Returns the source's own row: the bundle's, or the stored one that the bundle leaves unchanged. Throws `bundle`. */
@@ -75,7 +78,7 @@ async function readSourceRow({
   store,
   source,
   again,
-}: RowContext): Promise<{ row: SourceValue; isNew: boolean }> {
+}: RowContext): Promise<{ row: SourceValue; scope: string | null; isNew: boolean }> {
   const full = bundle.manifest.kind === 'full'
   const [stored] = store.carried.eachRow(source, 'source')
   let given: PutLine<'source'> | null = null
@@ -87,12 +90,13 @@ async function readSourceRow({
   }
   if (given !== null) {
     const isNew = again || !full || given.hash !== stored?.hash
-    return { row: given.value, isNew }
+    return { row: given.value, scope: carriedScope(given), isNew }
   }
   if (stored === undefined)
     throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
   if (full) throw new MirrorError('bundle', `it would remove all of ${source}`)
-  return { row: stored.value, isNew: false }
+  const scope = store.snapshots.readSnapshot(source)?.scope ?? null
+  return { row: stored.value, scope, isNew: false }
 }
 
 /**

@@ -127,7 +127,7 @@ export async function applySource(
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
   const before = store.snapshots.readSnapshot(source)?.id ?? null
   const { again = false } = options
-  const { row, counts } = await applyRows({ bundle, store, source, runId, again, progress })
+  const { row, scope, counts } = await applyRows({ bundle, store, source, runId, again, progress })
   const touched = store.carried.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
   if (source === 'osv') await applyRecords(bundle, store, progress)
   const documents = await applyDocuments(options, source, dryRun)
@@ -140,7 +140,8 @@ export async function applySource(
   }
   store.carried.forgetUpstream(source, now())
   const { snapshot: id, asOf, records, whole } = row
-  store.snapshots.replaceSnapshot({ source, id, runId, publishedAt: now(), asOf, records, whole })
+  const published = { source, id, runId, publishedAt: now(), asOf, records, whole, scope }
+  store.snapshots.replaceSnapshot(published)
   store.changes.forgetChanges(source, now() - config.data.changeDays * DAY_MS)
   const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
   return { source, before, after: id, asOf: confirmed, records, changed: counts }

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { createOsvScope, parseScopeText } from '../../domain/osv-scope.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -30,6 +31,7 @@ export interface Line<K extends RowKind> {
 }
 
 const EXTRAS: { readonly [K in RowKind]?: readonly string[] } = {
+  source: ['scope'],
   'catalog-list': ['confirmed'],
   'catalog-entry': ['text', 'base64'],
   'catalog-answer': ['base64', 'confirmed'],
@@ -143,6 +145,19 @@ export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>)
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))
     return body
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)
+}
+
+/** Returns the scope of the source mirror, as stored with a snapshot; null if everything is in scope. Throws `bundle`. */
+export function carriedScope({ key: at, extra }: PutLine<'source'>): string | null {
+  const { scope = null }: { scope?: unknown } = extra
+  if (scope === null) return null
+  if (typeof scope === 'string' && createScope(scope) !== null) return scope
+  throw new MirrorError('bundle', `the scope of ${at} is malformed`)
+}
+
+function createScope(text: string) {
+  const settings = parseScopeText(text)
+  return settings && createOsvScope(settings)
 }
 
 /** Returns when upstream last confirmed a list or an answer, Unix milliseconds; null if unknown. Throws `bundle`. */

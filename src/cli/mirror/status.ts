@@ -17,6 +17,7 @@ import { codeWithoutData, parseMaxAge, statusCode } from './status-code.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
+import { describeOsvScope } from '../../domain/osv-scope.ts'
 import type { ViewsStatus } from '../../domain/status.ts'
 
 /** Options of `patchmirror status`. */
@@ -64,6 +65,8 @@ async function showStatus(config: Config, shown: Shown): Promise<number> {
 function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
   print(tableOf(status))
   for (const line of describeCompared(status)) print(line)
+  for (const { name, scope } of status.sources)
+    if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
     snapshot !== null && nextRunAt === null
   const idle = status.sources.filter(isIdle).map(({ name }) => name)

@@ -5,6 +5,7 @@ import { systemCode } from '../../core/errors.ts'
 import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { UNIX_PEER } from '../../core/connections.ts'
+import { parseScopeEntry } from '../../domain/osv-scope.ts'
 import { parsePattern } from '../../domain/patterns.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
@@ -141,6 +142,17 @@ export function scopePattern(): Setting<string> {
           fault:
             'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
         }
+      : { value: value.trim() },
+  )
+}
+
+/** An ecosystem, or the beginning of ids of OSV records: `npm`, `Ubuntu:22.04`, `GHSA-`. */
+export function osvScopeEntry(): Setting<string> {
+  const allowed =
+    'ecosystems (npm, Ubuntu:22.04), or beginnings of record ids that end with - or * (GHSA-)'
+  return textSetting(allowed, 'npm', (value) =>
+    parseScopeEntry(value) === null
+      ? { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }
       : { value: value.trim() },
   )
 }

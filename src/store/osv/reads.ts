@@ -95,6 +95,18 @@ function createMissingReader(db: Db) {
   }
 }
 
+/** Creates reads of the listed records that are out of scope by their content. */
+function createOutsideReader(db: Db) {
+  const outside = db.prepare<[string], number>('SELECT 1 FROM osv_outside WHERE id = ?').pluck()
+  const all = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_outside').raw()
+  return {
+    /** Returns whether upstream lists a record of this id whose content is out of scope. */
+    isOutside: (id: string): boolean => outside.get(id) === 1,
+    /** `[id, modified]` of each of them, as judged. */
+    eachOutside: () => all.iterate(),
+  }
+}
+
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
   const record = db.prepare<[string], StoredRecord>(
@@ -138,6 +150,7 @@ export function createOsvReader(db: Db) {
     ...createPartReader(db),
     ...createPairReader(db),
     ...createMissingReader(db),
+    ...createOutsideReader(db),
     readRecord: (id: string): StoredRecord | null => record.get(id) ?? null,
     readServed: (id: string): ServedRecord | null => served.get(id) ?? null,
     readEntry: (id: string): RecordEntry | null => entry.get(id) ?? null,

@@ -20,6 +20,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     ...parts,
     ...createExactWrites(sql, parts, tracker, insert),
     ...createMissingWrites(db),
+    ...createOutsideWrites(db),
     /** Stores a record in an empty store, which has no archive parts either. `changed` in Unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       tracker.markIncomplete()
@@ -114,6 +115,25 @@ function createMissingWrites(db: Db) {
     },
     addMissing: (id: string): void => {
       add.run(id)
+    },
+  }
+}
+
+/** Creates writes of the listed records that are out of scope by their content. */
+function createOutsideWrites(db: Db) {
+  const clear = db.prepare('DELETE FROM osv_outside')
+  const drop = db.prepare('DELETE FROM osv_outside WHERE id = ?')
+  const put = db.prepare('INSERT OR REPLACE INTO osv_outside (id, modified) VALUES (?, ?)')
+  return {
+    clearOutside: (): void => {
+      clear.run()
+    },
+    dropOutside: (id: string): void => {
+      drop.run(id)
+    },
+    /** `modified`: the index's stamp of the version that was judged. */
+    putOutside: (id: string, modified: string): void => {
+      put.run(id, modified)
     },
   }
 }

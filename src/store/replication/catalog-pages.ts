@@ -123,7 +123,14 @@ export function createCatalogExtras(db: Db) {
       'SELECT length(bytes) FROM catalog_chunk WHERE digest = ? ORDER BY number',
     )
     .pluck()
+  const scope = db
+    .prepare<[string], string | null>('SELECT scope FROM snapshot WHERE source = ?')
+    .pluck()
   return {
+    source: (key: string): RowExtras['source'] => {
+      const text = scope.get(key) ?? null
+      return text === null ? {} : { scope: text }
+    },
     'catalog-list': (key: string): RowExtras['catalog-list'] => {
       return { confirmed: walked.get(key) ?? null }
     },

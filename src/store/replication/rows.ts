@@ -134,7 +134,8 @@ export type RowValue = RowValues[RowKind]
 
 /** Members of a row's line besides its values: bytes of which the hash covers only the digest, and the chunk sizes. */
 export interface RowExtras {
-  source: unknown
+  /** The scope that the snapshot was made with (`parseScopeText`); no member where everything is in scope. */
+  source: { scope?: string }
   document: unknown
   'osv-record': unknown
   'osv-tombstone': unknown

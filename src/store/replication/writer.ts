@@ -217,6 +217,7 @@ function createUpstreamReset(db: Db) {
   )
   const suspects = db.prepare("DELETE FROM osv_doubted WHERE ? = 'osv'")
   const missing = db.prepare("DELETE FROM osv_missing WHERE ? = 'osv'")
+  const outside = db.prepare("DELETE FROM osv_outside WHERE ? = 'osv'")
   const refused = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE source = ? AND decision IS NULL`,
   )
@@ -230,6 +231,7 @@ function createUpstreamReset(db: Db) {
       states.run(source, source)
       suspects.run(source)
       missing.run(source)
+      outside.run(source)
       refused.run(now, source)
       if (source !== 'catalog' && source !== 'identity') return
       const flag = source === 'identity' ? 1 : 0

@@ -4,7 +4,7 @@ import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 
 /** The state of one source that readers see, published in one transaction. */
-export interface Snapshot {
+interface Snapshot {
   source: SourceName
   /** Digest of everything it serves, hex; equal id means equal bytes on every path, on any mirror. */
   id: string
@@ -17,7 +17,13 @@ export interface Snapshot {
   asOf: number
   records: number
   whole: boolean
+  /** The settings of the scope that it was made with, JSON (`parseScopeText`); null: everything is in scope. */
+  scope: string | null
 }
+
+/** A snapshot to publish. */
+export type PublishedSnapshot = Omit<Snapshot, 'sequence' | 'scope'> &
+  Partial<Pick<Snapshot, 'scope'>>
 
 interface Row {
   source: SourceName
@@ -28,12 +34,14 @@ interface Row {
   asOf: number
   records: number
   whole: number
+  scope: string | null
 }
 
 /** Creates reads of the published snapshots; usable on any connection. */
 export function createSnapshotReader(db: Db) {
   const read = db.prepare<[string], Row>(
-    `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole
+    `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole,
+       scope
      FROM snapshot WHERE source = ?`,
   )
   return {
@@ -54,18 +62,18 @@ export function createSnapshotWriter(
   changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot'>,
 ) {
   const write = db.prepare(
-    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole)
-     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole)
+    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope)
+     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole, @scope)
      ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
-       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole`,
+       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole, scope = @scope`,
   )
   const reader = createSnapshotReader(db)
   return {
     ...reader,
-    replaceSnapshot(snapshot: Omit<Snapshot, 'sequence'>): void {
+    replaceSnapshot(snapshot: PublishedSnapshot): void {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
-      write.run({ ...snapshot, whole: whole ? 1 : 0 })
+      write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0 })
       const change = tracker.take()
       if (before?.id === id) return
       const sequence = (before?.sequence ?? 0) + 1

@@ -11,6 +11,7 @@ import { ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
 import { recordChanged } from './record.ts'
+import { withoutLeftOut, writeScope } from './scope/scope.ts'
 
 /**
  * Commits the fetched records, the removals and the state in one transaction. All or nothing. Releases a downloaded
@@ -29,7 +30,7 @@ export async function commitChanges(
   try {
     const published = await store.transaction(async () => {
       const missing = await writeChanges(context, listed, plan, fetched)
-      const records = await publishOsv(context, listed, missing)
+      const records = await publishOsv(context, withoutLeftOut(listed), missing)
       return { commit: true, missing, records }
     })
     sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])
@@ -66,6 +67,7 @@ async function writeChanges(
   )
   store.osv.staging.clear()
   for (const id of plan.removed) store.osv.removeRecord(id, runId, now())
+  writeScope(context, listed.index, plan.dropped)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
   return missing
 }

@@ -10,21 +10,25 @@ import { type OsvPlan, isEmpty } from './diff.ts'
 import type { FetchedRecords, StagedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { type PublishedRecords, isWhole } from './outcome.ts'
+import { isScopeStored } from './scope/scope.ts'
 
 /**
  * Returns whether the published snapshot is what this run would publish: every fetched record is stored, none is
  * removed, the same ones are missing, and the index has the same bytes, not just the same records in another order.
  */
 export function isPublished(
-  { store }: SyncContext,
+  context: SyncContext,
   { index, stored }: ListedIndex,
   plan: OsvPlan,
   fetched: FetchedRecords,
 ): fetched is StagedRecords {
-  if (fetched.place !== 'store' || plan.removed.length > 0) return false
+  const { store } = context
+  if (fetched.place !== 'store' || plan.removed.length + plan.dropped.length > 0) return false
+  if (!isScopeStored(context, index)) return false
   const whole = isWhole(index, fetched.result.missing)
   if (store.snapshots.readSnapshot('osv')?.whole !== whole) return false
-  if (whole) return store.feeds.readDocument(OSV_INDEX)?.sha256.equals(index.sha256) === true
+  if (whole && index.scope === null)
+    return store.feeds.readDocument(OSV_INDEX)?.sha256.equals(index.sha256) === true
   if (stored) return true
   const body = store.feeds.readUpstreamState(OSV_INDEX)?.body ?? null
   if (body === null || !isEmpty(plan)) return false
@@ -44,7 +48,7 @@ export async function confirmIndex(
   const { etag, lastModified, gzip, index } = listed
   const state = store.feeds.readUpstreamState(OSV_INDEX)
   if (state?.etag !== etag || state.lastModified !== lastModified) {
-    const body = isWhole(index, missing) ? null : gzip
+    const body = isWhole(index, missing) && index.scope === null ? null : gzip
     await store.exclusive(() =>
       store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }),
     )

@@ -8,14 +8,17 @@ export interface OsvPlan {
   added: string[]
   /** Stored under another stamp (newer or older), or suspect since an earlier run. */
   changed: string[]
+  /** Stored, and not listed any more. */
   removed: string[]
+  /** Stored and listed, and out of scope. */
+  dropped: string[]
   stored: number
 }
 
 /** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
   store: Pick<Writes['osv'], 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
-  { ids }: OsvIndex,
+  { ids, scope }: OsvIndex,
 ): OsvPlan {
   const plan = planFromTexts(store, ids) ?? planFromPairs(store, ids)
   for (const id of store.listSuspectIds()) {
@@ -23,6 +26,10 @@ export function planOsv(
     if (ordinal === undefined) continue
     if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) plan.changed.push(id)
   }
+  if (scope === null) return plan
+  const isListed = (id: string): boolean => scope.listed.get(id) !== undefined
+  plan.dropped = plan.removed.filter(isListed)
+  plan.removed = plan.removed.filter((id) => !isListed(id))
   return plan
 }
 
@@ -31,7 +38,7 @@ export function planOsv(
  * characters.
  */
 function planFromTexts(store: Pick<Writes['osv'], 'eachPairText'>, ids: IdTable): OsvPlan | null {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
+  const plan: OsvPlan = { added: [], changed: [], removed: [], dropped: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
     let at = 0
@@ -63,7 +70,7 @@ function nextNul(text: Buffer, from: number): number {
 }
 
 function planFromPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): OsvPlan {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], stored: 0 }
+  const plan: OsvPlan = { added: [], changed: [], removed: [], dropped: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
     plan.stored++
@@ -86,13 +93,14 @@ function withAdded(plan: OsvPlan, seen: Uint8Array, ids: IdTable): OsvPlan {
 
 /** Returns whether there is nothing to fetch and nothing to remove. */
 export function isEmpty(plan: OsvPlan): boolean {
-  return plan.added.length + plan.changed.length + plan.removed.length === 0
+  const { added, changed, removed, dropped } = plan
+  return added.length + changed.length + removed.length + dropped.length === 0
 }
 
 /** Returns what a run reports of the index and the difference. */
 export function planFacts(index: OsvIndex, { added, changed, removed }: OsvPlan): RunFacts {
   const facts: RunFacts = {
-    listed: index.ids.size,
+    listed: (index.scope?.listed ?? index.ids).size,
     added: added.length,
     changed: changed.length,
     removed: removed.length,

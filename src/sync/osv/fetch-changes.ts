@@ -38,7 +38,7 @@ export async function fetchChanges(
 ): Promise<FetchedRecords> {
   const { staging } = context.store.osv
   staging.clear()
-  const strategy = strategyOf(context, plan)
+  const strategy = strategyOf(context, listed, plan)
   if (strategy === 'nothing') return nothingFetched(null)
   if (strategy === 'singles') {
     const result = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
@@ -54,8 +54,13 @@ export async function fetchChanges(
 
 type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
 
-function strategyOf({ kind, full, config }: SyncContext, plan: OsvPlan): Strategy {
-  if (full || plan.stored === 0) return 'archive'
+function strategyOf(
+  { kind, full, config }: SyncContext,
+  { index }: ListedIndex,
+  plan: OsvPlan,
+): Strategy {
+  // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
+  if (full || (plan.stored === 0 && index.scope === null)) return 'archive'
   if (kind === 'reconcile') return 'ranges'
   if (isEmpty(plan)) return 'nothing'
   return plan.added.length + plan.changed.length > config.osv.archiveThreshold

@@ -6,6 +6,7 @@ import { deflate } from '../../zip/member.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, parseIndex } from './index-parser.ts'
+import { isScopeChanged } from './scope/scope.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex {
@@ -37,7 +38,8 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
-  const isComplete = snapshot?.whole === true && store.osv.listSuspectIds().length === 0
+  const isComplete =
+    snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
   const asOf = answer.meta.date
   if (isComplete && context.kind !== 'reconcile') return { index: null, asOf }
   return { ...storedIndex(context), asOf }

@@ -7,6 +7,7 @@ import { retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
+import { isLeftOut } from './scope/scope.ts'
 
 /** Result of fetching records. */
 export interface FetchResult {
@@ -121,6 +122,7 @@ async function fetchOne(
   const stored = store.osv.readEntry(id)
   if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size)
     return
+  if (isLeftOut(index, id, identity.record)) return
   if (order === 'older') result.suspectIds.push(id)
   store.osv.staging.stage(record)
 }

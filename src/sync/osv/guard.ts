@@ -18,10 +18,10 @@ export async function guardOsv(
 
 function removalReason(
   { osv }: Pick<Config, 'osv'>,
-  { ids, unnamed }: OsvIndex,
+  { ids, unnamed, scope }: OsvIndex,
   { stored, removed }: OsvPlan,
 ): string | null {
-  if (ids.size === 0) return 'the index lists no record at all'
+  if ((scope?.listed ?? ids).size === 0) return 'the index lists no record at all'
   if (unnamed > 0 && removed.length > 0) {
     return `${unnamed} entries have no id, so the ${removed.length} records that seem removed may be among them`
   }

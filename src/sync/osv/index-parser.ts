@@ -3,6 +3,7 @@ import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
+import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
 import { type PlainEntry, plainEntryEnd, skipBlanks } from './index-entry.ts'
 
@@ -20,6 +21,21 @@ export interface OsvIndex {
   unnamed: number
   /** The first unusable entries for the run's facts, each with the reason. */
   skipped: string[]
+  /** The scope that `ids` was narrowed to; null: it has every listed id. */
+  scope: IndexScope | null
+}
+
+/** What upstream lists and the scope leaves out. */
+export interface IndexScope {
+  readonly scope: OsvScope
+  /** Every id that upstream lists, with its stamp. */
+  readonly listed: IdTable
+  /** Ids out of scope by their content, with the stamp that was judged; a run adds those that it judges. */
+  readonly outside: IdTable
+  /** Number of ids in `outside` that were stored as such when the run began. */
+  readonly stored: number
+  /** Ids that were stored as out of scope and must be judged again, or are not listed any more. */
+  readonly outdated: readonly string[]
 }
 
 /** Maximum unusable entries that a run names. */
@@ -52,6 +68,7 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
     unusable: 0,
     unnamed: 0,
     skipped: [],
+    scope: null,
   }
   let number = 0
   const none = { bytes, from: 0, to: 0 }

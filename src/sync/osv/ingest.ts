@@ -5,6 +5,7 @@ import type { Content, ZipFault } from '../../zip/member.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, listedStamp } from './index-parser.ts'
 import { compareStamps, fromArchive, identify, recordChanged } from './record.ts'
+import { isLeftOut } from './scope/scope.ts'
 import type { UpstreamArchive } from './upstream-archive.ts'
 
 /** What an archive and the index, or the store, disagree about. */
@@ -96,7 +97,7 @@ function wants(ingest: Ingest, entry: ZipEntry): boolean {
   const id = idOf(entry)
   const ordinal = id === null ? undefined : index.ids.get(id)
   if (id === null || ordinal === undefined) {
-    result.unlisted++
+    if (id === null || index.scope?.listed.get(id) === undefined) result.unlisted++
     return false
   }
   if (taken[ordinal] === 1) {
@@ -141,6 +142,7 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
     // Store it under its own stamp until the listed version is fetched; but never replace a stored record with it.
     if (stored) return
   }
+  if (isLeftOut(index, id, identity.record)) return
   const stamp = order === 'older' ? (identity.modified ?? listed) : listed
   const record = fromArchive(id, stamp, { ...member, crc32: entry.crc32 }, ingest.asOf)
   write(ingest, record, identity.modified)

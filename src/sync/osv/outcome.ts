@@ -3,6 +3,7 @@ import type { SyncContext, SyncResult } from '../context.ts'
 import { type OsvPlan, isEmpty } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { OsvIndex } from './index-parser.ts'
+import { countLeftOut } from './scope/scope.ts'
 
 /** The snapshot at the end of a run. */
 export interface PublishedRecords {
@@ -44,14 +45,17 @@ export function runOutcome(
 ): SyncResult {
   const { facts } = context
   // Records that could not be fetched do not count, whatever the index lists.
-  const fetched = (ids: readonly string[]): number => ids.filter((id) => !missing.has(id)).length
+  const isFetched = (id: string): boolean =>
+    !missing.has(id) && index.scope?.outside.get(id) === undefined
+  const fetched = (ids: readonly string[]): number => ids.filter(isFetched).length
   const [added, changed] = [fetched(plan.added), fetched(plan.changed)]
   Object.assign(facts, { added, changed })
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
-  const summary = silent > 0 ? `${changes}, ${silent} silent` : changes
+  const summary = (silent > 0 ? `${changes}, ${silent} silent` : changes) + scopedBy(context, index)
   if (isWhole(index, missing)) {
-    const done = committed || !isEmpty(plan) ? summary : 'nothing changed'
+    const done =
+      committed || !isEmpty(plan) ? summary : `nothing changed${scopedBy(context, index)}`
     return { outcome: 'complete', asOf, message: done + comparedBy(context) }
   }
   const reasons: string[] = []
@@ -63,6 +67,16 @@ export function runOutcome(
   const { unusable, skipped } = index
   if (unusable > 0) reasons.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
   return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
+}
+
+/** Returns a note on what is out of scope, and records its number; empty without a scope. */
+function scopedBy({ facts }: SyncContext, index: OsvIndex): string {
+  if (index.scope === null) return ''
+  const count = countLeftOut(index)
+  facts['outOfScope'] = count
+  const dropped = facts['removedByScope']
+  const also = typeof dropped === 'number' ? `, ${dropped} of them removed by the scope` : ''
+  return `; ${count} listed records are out of scope (osv.include, osv.exclude)${also}`
 }
 
 /** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */

@@ -31,7 +31,8 @@ export async function publishOsv(
   const whole = isWhole(listed.index, missing)
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
-  const served = whole ? listedIndex(listed) : narrowedIndex(context, listed)
+  const { scope } = listed.index
+  const served = whole && scope === null ? listedIndex(listed) : narrowedIndex(context, listed)
   const built = await makeArchive(context, listed, dir)
   const stored = store.osv.countRecords()
   const listedIds = whole ? listed.index.ids.size : stored
@@ -48,7 +49,7 @@ export async function publishOsv(
   store.feeds.replaceUpstreamState(OSV_INDEX, {
     etag: listed.etag,
     lastModified: listed.lastModified,
-    body: whole ? null : listed.gzip,
+    body: whole && scope === null ? null : listed.gzip,
   })
   store.snapshots.replaceSnapshot({
     source: 'osv',
@@ -58,6 +59,7 @@ export async function publishOsv(
     asOf: listed.asOf,
     records: built.members,
     whole,
+    scope: scope?.scope.text ?? null,
   })
   store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
   store.quarantine.supersedeQuarantines(OSV_INDEX, now())
@@ -98,11 +100,13 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
 }
 
 /**
- * Returns an index that agrees with the store: each entry has the stored stamp, and a missing record is not listed. Records
+ * Returns an index that agrees with the store: each entry has the stored stamp, and what is missing or out of scope is not
+ * listed. Records
  * that are missing, or stored in an older version than listed, are recorded for the answer to a request for them.
  */
 function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
+    if (index.ids.get(id) === undefined) return false // out of scope
     const stored = store.osv.readEntry(id)
     if (stored === null) {
       store.osv.addMissing(id)

@@ -11,6 +11,8 @@ import { refuseCostly } from '../../json/limits.ts'
 /** Members of a record that the mirror reads. */
 interface RecordIdentity {
   modified: string | null
+  /** The parsed record. */
+  record: object
 }
 
 /** Parses a record and checks that it has the requested id. A string is the reason why it is refused. */
@@ -27,7 +29,7 @@ export function identify(content: Buffer, id: string): RecordIdentity | string {
     return 'not an OSV record: it has no id'
   if (value.id !== id) return `its id is ${JSON.stringify(value.id).slice(0, 100)}`
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : null
-  return { modified }
+  return { modified, record: value }
 }
 
 /**

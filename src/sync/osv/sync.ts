@@ -7,10 +7,11 @@ import { fetchChanges } from './fetch-changes.ts'
 import { approvedIndex, listOsv } from './fetch-index.ts'
 import { guardOsv } from './guard.ts'
 import { dryRunOutcome, nothingNewOutcome, runOutcome } from './outcome.ts'
+import { applyScope } from './scope/scope.ts'
 import { dropDownloaded } from './upstream-archive.ts'
 
 /**
- * Executes one run of the OSV feed: index → difference → guard → records → commit, or confirmation of what is stored.
+ * Executes one run of the OSV feed: index → scope → difference → guard → records → commit, or confirmation of what is stored.
  * Throws when nothing could be published; `partial` when the snapshot does not contain everything that upstream lists.
  */
 export async function syncOsv(
@@ -18,19 +19,20 @@ export async function syncOsv(
   approved: Quarantine | null,
 ): Promise<SyncResult> {
   if (!context.dryRun) await dropDownloaded(context)
-  const listed = approved === null ? await listOsv(context) : approvedIndex(approved)
-  if (listed.index === null) {
+  const fetched = approved === null ? await listOsv(context) : approvedIndex(approved)
+  if (fetched.index === null) {
     await confirmStored(context)
-    return nothingNewOutcome(context, listed.asOf)
+    return nothingNewOutcome(context, fetched.asOf)
   }
+  const listed = applyScope(context, fetched)
   const plan = planOsv(context.store.osv, listed.index)
   Object.assign(context.facts, planFacts(listed.index, plan))
   const refused = approved === null ? await guardOsv(context, listed, plan) : null
   if (refused !== null) return refused
   if (context.dryRun) return dryRunOutcome(plan)
-  const fetched = await fetchChanges(context, listed, plan)
-  const published = isPublished(context, listed, plan, fetched)
-    ? await confirmIndex(context, listed, fetched)
-    : await commitChanges(context, listed, plan, fetched)
+  const records = await fetchChanges(context, listed, plan)
+  const published = isPublished(context, listed, plan, records)
+    ? await confirmIndex(context, listed, records)
+    : await commitChanges(context, listed, plan, records)
   return runOutcome(context, listed, plan, published)
 }

@@ -1,6 +1,7 @@
 import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { describeOsvScope } from '../../domain/osv-scope.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
 import {
@@ -60,6 +61,7 @@ const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>
 
 function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
+  const { scope } = source
   const { now, ui, config } = call
   const [words, tone] = STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
@@ -73,7 +75,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   return {
     name,
     tone: isOld ? 'bad' : tone,
-    state: words,
+    state: scope === null || source.state !== 'complete' ? words : IN_SCOPE,
     rows: [
       ['age', age],
       ['as of', time(asOf, now)],
@@ -81,6 +83,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
       ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
       ['records', count(records)],
+      ...(scope === null ? [] : ([['scope', plain(describeOsvScope(scope))]] as const)),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
       ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
       ...(call.signedIn
@@ -89,6 +92,8 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
     ],
   }
 }
+
+const IN_SCOPE = 'complete: everything upstream lists in scope is stored'
 
 function runCells(
   { ui, now, signedIn }: PageCall,

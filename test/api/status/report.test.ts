@@ -41,6 +41,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       lastChangeAt: null,
       openQuarantines: 0,
       partialLists: [],
+      scope: null,
       partialListCount: 0,
       lastRun: null,
       nextRunAt: null,

@@ -24,6 +24,7 @@ function source(name: SourceName, state: SourceState, ageSeconds = HOUR): Source
     lastChangeAt: null,
     openQuarantines: 0,
     comparedAt: at,
+    scope: null,
   }
   return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
 }

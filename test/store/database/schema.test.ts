@@ -52,6 +52,7 @@ const MIRROR_STEPS: readonly string[] = [
   'bb1d401780e6559a',
   'bb4069e96ca73703',
   '687a04883fcf1ac2',
+  'a3b3f2e15508df84',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

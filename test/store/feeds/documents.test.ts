@@ -110,7 +110,11 @@ describe('a snapshot of a source', () => {
     const store = writes()
     expect(store.snapshots.readSnapshot('osv')).toBeNull()
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
-    expect(store.snapshots.readSnapshot('osv')).toEqual({ ...snapshot({ id: 'aa' }), sequence: 1 })
+    expect(store.snapshots.readSnapshot('osv')).toEqual({
+      ...snapshot({ id: 'aa' }),
+      sequence: 1,
+      scope: null,
+    })
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa', runId: 2, whole: false }))
     expect(store.snapshots.readSnapshot('osv')).toMatchObject({
       sequence: 1,

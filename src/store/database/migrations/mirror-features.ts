@@ -97,8 +97,20 @@ export const CHANGE_TABLES = `
     SELECT source, id, sequence, published_at, as_of, records, 0 FROM snapshot ORDER BY published_at;
 `
 
+/** The schema step for the scope of OSV and for digests of content alone. */
+const SCOPE_TABLES = `
+  CREATE TABLE osv_outside (      -- listed records that are out of scope by their content, so that they are not fetched again
+    id TEXT PRIMARY KEY,
+    modified TEXT NOT NULL        -- the index's stamp of the version that was read
+  ) STRICT, WITHOUT ROWID;
+  -- JSON: the settings of the scope that the snapshot was made with; null: everything is in scope.
+  ALTER TABLE snapshot ADD COLUMN scope TEXT;
+  -- Hex: the same for equal content on any mirror; null: published by an earlier version, and not computed since.
+  ALTER TABLE snapshot ADD COLUMN content_digest TEXT;
+  `
+
 /** The schema step for what an answer about an id that is not stored looks up. */
-export const MISSING_TABLES = `
+const MISSING_TABLES = `
   -- Ids that upstream's index lists and a partial snapshot does not have; committed with the snapshot.
   CREATE TABLE osv_missing (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   -- Which ids a partial snapshot of an earlier version lacks was not stored: the next sync fetches the index and stores it.
@@ -107,8 +119,11 @@ export const MISSING_TABLES = `
   `
 
 /** The schema step for who made and revoked a local key. */
-export const KEY_COLUMNS = `
+const KEY_COLUMNS = `
   -- The operating system's user who made or revoked the key; null: the daemon, or before this was noted.
   ALTER TABLE local_key ADD COLUMN created_by TEXT;
   ALTER TABLE local_key ADD COLUMN revoked_by TEXT;
   `
+
+/** The steps after those that `mirror.ts` lists; a new one is added at the end. */
+export const LATER_STEPS: readonly string[] = [MISSING_TABLES, KEY_COLUMNS, SCOPE_TABLES]

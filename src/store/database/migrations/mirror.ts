@@ -1,10 +1,4 @@
-import {
-  ANNOUNCED_TABLES,
-  BUNDLE_TABLES,
-  CHANGE_TABLES,
-  KEY_COLUMNS,
-  MISSING_TABLES,
-} from './mirror-features.ts'
+import { ANNOUNCED_TABLES, BUNDLE_TABLES, CHANGE_TABLES, LATER_STEPS } from './mirror-features.ts'
 
 /**
  * The database's history, one step per version (`PRAGMA user_version`). Steps are never edited once
@@ -244,6 +238,5 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX catalog_answer_vex ON catalog_answer (coalesce(confirmed_at, changed * 1000))
     WHERE status = 200 AND substr(path, -4) = '/vex';
   `,
-  MISSING_TABLES,
-  KEY_COLUMNS,
+  ...LATER_STEPS,
 ]
