@@ -50,8 +50,8 @@ export interface ObjectStore {
 }
 
 /**
- * What is known of a call that failed. `refused`: nothing was written, and the same call would fail again. `unknown`: no
- * answer came, or one that does not say whether a write took effect; the caller reads the object to find out.
+ * What is known of a call that failed. `refused`: nothing was written, for certain. `unknown`: no answer came, or one that
+ * does not say whether a write took effect; the caller reads the object to find out.
  */
 type Outcome = 'refused' | 'unknown'
 

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { renameSync } from 'node:fs'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { messageOf, systemCode } from '../../core/errors.ts'
+import { syncFolder } from '../../core/files.ts'
+import { DAY_MS } from '../../core/time.ts'
+import { infoOf, linkDraft, readFrom, writeDraft } from './folder-files.ts'
+import { createFolderLock } from './folder-lock.ts'
+import {
+  type ObjectBody,
+  type ObjectInfo,
+  type ObjectStore,
+  FleetError,
+  checkKey,
+} from './object-store.ts'
+
+/** Folder of files that are being written. No key begins with a dot, so it is no object. */
+const DRAFTS = '.drafts'
+/** A draft of this age, milliseconds, was left by a process that ended. */
+const DRAFT_AGE_MS = DAY_MS
+/** Mode of a folder before the umask: mirrors on several hosts may share it by a group. */
+const FOLDER_MODE = 0o770
+
+/** Writes content to a draft, which `commit` gives its name; false of it: the object is not to be written. */
+type Write = (
+  key: string,
+  body: ObjectBody,
+  commit: (draft: string, path: string) => Promise<boolean>,
+) => Promise<ObjectInfo | null>
+
+/** Returns the path of an object, which is within the folder. */
+function pathIn(root: string, key: string): string {
+  checkKey(key)
+  return join(root, key)
+}
+
+function createWriter(root: string): Write {
+  let prepared: Promise<void> | null = null
+  const prepare = (): Promise<void> =>
+    (prepared ??= prepareRoot(root).catch((error: unknown) => {
+      prepared = null
+      throw error
+    }))
+  return (key, body, commit) =>
+    guarded(root, `write ${key}`, async () => {
+      const path = pathIn(root, key)
+      await prepare()
+      const draft = join(root, DRAFTS, randomBytes(12).toString('hex'))
+      try {
+        const info = await writeDraft(draft, key, body)
+        await makeParents(root, key)
+        if (!(await commit(draft, path))) return null
+        syncFolder(dirname(path))
+        return info
+      } finally {
+        await rm(draft, { force: true })
+      }
+    })
+}
+
+/**
+ * Creates a store in a folder that exists, local or shared, such as NFS. A new object appears by link(2), which fails when
+ * another has its name; a replacement by rename(2), under a lock of the operating system. Content is synced before.
+ */
+export function createFolderStore(url: string): ObjectStore {
+  const root = fileURLToPath(url)
+  const lock = createFolderLock(join(root, '.lock'))
+  const write = createWriter(root)
+  const replace = (draft: string, path: string, etag: string | null): Promise<boolean> =>
+    lock.run(async () => {
+      if (etag !== null && (await infoOf(path, ''))?.etag !== etag) return false
+      renameSync(draft, path)
+      return true
+    })
+  /** Reads an object. In a folder that is not there, a missing file says nothing. */
+  const read = <T>(key: string, action: (path: string) => Promise<T | null>): Promise<T | null> =>
+    guarded(root, `read ${key}`, async () => {
+      const found = await action(pathIn(root, key))
+      if (found === null) await stat(root)
+      return found
+    })
+  return {
+    url,
+    get: (key, options = {}) => read(key, (path) => readFrom(path, key, options)),
+    head: (key) => read(key, (path) => infoOf(path, key)),
+    async put(key, body) {
+      const info = await write(key, body, (draft, path) => replace(draft, path, null))
+      if (info === null) throw new FleetError('unknown', `${key} was not written`)
+      return info
+    },
+    putIfAbsent: (key, body) => write(key, body, linkDraft),
+    putIfMatch: (key, body, etag) => write(key, body, (draft, path) => replace(draft, path, etag)),
+    list: (prefix) => listFolder(root, prefix),
+    delete: (key) =>
+      guarded(root, `delete ${key}`, async () => {
+        const path = pathIn(root, key)
+        await lock.run(() => rm(path, { force: true }))
+        syncFolder(dirname(path))
+      }),
+    close: () => lock.close(),
+  }
+}
+
+const REFUSED: ReadonlySet<string> = new Set([
+  ...['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENAMETOOLONG', 'ELOOP'],
+  ...['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTEMPTY', 'EXDEV', 'EMLINK', 'ENOTSUP', 'EOPNOTSUPP'],
+  ...['SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_PERM'],
+])
+
+/** Runs a call; a system error becomes a `FleetError` that names the folder. */
+async function guarded<T>(root: string, what: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (cause) {
+    if (cause instanceof FleetError) throw cause
+    throw await failure(root, what, cause)
+  }
+}
+
+async function failure(root: string, what: string, cause: unknown): Promise<FleetError> {
+  const code = systemCode(cause) ?? ''
+  const place = `fleet.url: cannot ${what} in ${root}`
+  const isThere = await stat(root).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (!isThere)
+    return new FleetError(
+      'refused',
+      `${place}: there is no such folder. Mount it, or create it where it is to be shared.`,
+      { cause },
+    )
+  return new FleetError(
+    REFUSED.has(code) ? 'refused' : 'unknown',
+    `${place} (${code || messageOf(cause)})`,
+    { cause },
+  )
+}
+
+/** Creates the folder of drafts, and removes those that processes left. The root itself is not created: it may be a mount. */
+async function prepareRoot(root: string): Promise<void> {
+  const folder = join(root, DRAFTS)
+  await makeOne(folder)
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name)
+    const found = await stat(path).catch(() => null)
+    if (found !== null && Date.now() - found.mtimeMs > DRAFT_AGE_MS) await rm(path, { force: true })
+  }
+}
+
+async function makeOne(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, FOLDER_MODE)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  }
+}
+
+async function makeParents(root: string, key: string): Promise<void> {
+  const parts = key.split('/').slice(0, -1)
+  for (const [at] of parts.entries()) await makeOne(join(root, ...parts.slice(0, at + 1)))
+}
+
+async function* listFolder(root: string, prefix: string): AsyncGenerator<ObjectInfo> {
+  const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1)
+  const names = await guarded(root, `list ${prefix}`, async () => {
+    await stat(root)
+    return readdir(join(root, folder), { withFileTypes: true }).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return []
+      throw error
+    })
+  })
+  for (const entry of names) {
+    const key = `${folder}${entry.name}`
+    if (!key.startsWith(prefix) || entry.name.startsWith('.')) continue
+    if (entry.isDirectory()) yield* listFolder(root, `${key}/`)
+    else {
+      const info = await guarded(root, `list ${key}`, () => infoOf(join(root, key), key))
+      if (info !== null) yield info
+    }
+  }
+}

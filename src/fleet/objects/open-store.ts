@@ -1,0 +1,22 @@
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { type StoreCounters, countCalls, createStoreCounters } from './counted-store.ts'
+import { createFolderStore } from './folder-store.ts'
+import type { ObjectStore } from './object-store.ts'
+
+/** Settings that say where the object store of a fleet is. */
+type StoreSettings = Pick<Config['fleet'], 'url' | 'endpoint' | 'region' | 'pathStyle' | 'caFile'>
+
+/** Opens the object store of `fleet.url`; its calls are counted in `counters`. Throws `config` where none is set. */
+export async function openObjectStore(
+  settings: StoreSettings,
+  counters: StoreCounters = createStoreCounters(),
+): Promise<ObjectStore> {
+  const { url } = settings
+  if (url === null)
+    throw new MirrorError(
+      'config',
+      'fleet.url: not set, so there is no fleet. Give s3://BUCKET/PREFIX or file:///FOLDER.',
+    )
+  return countCalls(await Promise.resolve(createFolderStore(url)), counters)
+}
