@@ -1,9 +1,13 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { describeAffected } from '../../src/api/lookup/affected.ts'
 import { readProvenance } from '../../src/web/documents/provenance.ts'
 import { readSbom } from '../../src/web/documents/sbom.ts'
 import { statementsIn } from '../../src/web/documents/unwrap.ts'
 import { readVex } from '../../src/web/documents/vex.ts'
+
+const REAL_VEX = '../shared/data/vex'
 
 const envelope = (predicate: object, predicateType: string, more: object = {}) => ({
   payloadType: 'application/vnd.in-toto+json',
@@ -84,6 +88,47 @@ test('VEX statements are read in OpenVEX, CycloneDX and CSAF', () => {
     vulnerabilities: [{ cve: 'CVE-4', product_status: { known_affected: ['a'], fixed: ['b'], recommended: [] } }], // prettier-ignore
   })
   expect(csaf?.statements.map(({ status }) => status)).toEqual(['affected', 'fixed'])
+})
+
+test('products of CSAF are named by its product tree, and each statement has its own reason and remedy', () => {
+  const product = (id: string, name?: string) => ({ product: { product_id: id, name, product_identification_helper: { purl: `pkg:rpm/${id}` } } }) // prettier-ignore
+  const tree = {
+    full_product_names: [{ product_id: 'os', name: 'Example OS 9' }],
+    branches: [
+      { name: 'Vendor', branches: [{ branches: [product('tar', 'tar 1.34'), product('gzip')] }] },
+      7,
+    ],
+    relationships: [
+      { product_reference: 'tar', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:tar', name: 'tar of Example OS 9' } },
+      { product_reference: 'gzip', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:gzip' } },
+    ], // prettier-ignore
+    product_groups: [{ group_id: 'all', product_ids: ['os:tar', 'os:gzip', 'gone'] }],
+  }
+  const entry = {
+    ids: [{ system_name: 'Tracker', text: 'T-1' }],
+    product_status: { known_not_affected: ['os:tar', 'os:gzip'], known_affected: ['tar'], fixed: [] },
+    flags: [{ label: 'component_not_present', product_ids: ['os:gzip'] }],
+    threats: [{ category: 'impact', details: 'not built in', product_ids: ['os:tar'] }],
+    remediations: [{ category: 'no_fix_planned', details: 'old', product_ids: ['tar'], group_ids: ['all'] }],
+  } // prettier-ignore
+  const document = { csaf_version: '2.0' }
+  const read = readVex({ document, product_tree: tree, vulnerabilities: [entry] })
+  const rows = read?.statements.map(({ vulnerability, status, justification, note, products }) => [vulnerability, status, justification, note, ...products]) // prettier-ignore
+  expect(rows).toEqual([
+    ['T-1', 'not_affected', '', 'not built in', 'tar of Example OS 9'],
+    ['T-1', 'not_affected', 'component_not_present', '', 'pkg:rpm/gzip as a component of Example OS 9'], // prettier-ignore
+    ['T-1', 'affected', '', 'no_fix_planned: old', 'tar 1.34'],
+    ['T-1', 'not stated', '', 'no_fix_planned: old', 'gone'],
+  ])
+})
+
+test.skipIf(!existsSync(REAL_VEX))('real CSAF documents have statements on named products', () => {
+  const names = readdirSync(REAL_VEX).filter((name) => name.endsWith('.csaf.json'))
+  for (const name of names) {
+    const read = readVex(JSON.parse(readFileSync(join(REAL_VEX, name), 'utf8')))
+    expect([name, read?.total]).not.toEqual([name, 0])
+    expect(read?.statements[0]?.products[0]).toContain(' as a component of Red Hat ')
+  }
 })
 
 test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', () => {

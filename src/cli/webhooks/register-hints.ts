@@ -31,7 +31,7 @@ function hintOf(error: MirrorError): string | null {
     return `${NOTHING_MADE}: check the URL, which the service must be able to reach, and the types of --event`
   if (!error.code.startsWith('upstream_')) return null
   return (
-    `Whether the subscription was made is not known: look for it with "patchmirror ${LIST}". One without a secret here ("held" is no) ` +
+    `Whether the subscription was made is not known: look for it with "patchmirror ${LIST}". One whose secret is not stored here ` +
     'is of no use: remove it ("patchmirror webhooks delete ID"), then register again'
   )
 }

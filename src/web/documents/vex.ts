@@ -1,5 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../../json/objects.ts'
 import { shortText } from '../cells.ts'
+import { csafStatements, readProductTree } from './csaf.ts'
 import { contentsIn } from './unwrap.ts'
 
 /** A statement on a vulnerability; '' for what it does not name. */
@@ -90,28 +91,14 @@ function readCycloneDx(bom: Fields): Vex {
   )
 }
 
-/** Groups of products in CSAF that are a status. */
-const CSAF_STATUSES: ReadonlyMap<string, string> = new Map([
-  ['known_affected', 'affected'],
-  ['first_affected', 'affected'],
-  ['last_affected', 'affected'],
-  ['known_not_affected', 'not_affected'],
-  ['fixed', 'fixed'],
-  ['first_fixed', 'fixed'],
-  ['under_investigation', 'under_investigation'],
-])
-
 function readCsaf(csaf: Fields): Vex {
   const { publisher, tracking, csaf_version: version } = fieldsOf(csaf['document'])
+  const tree = readProductTree(fieldsOf(csaf['product_tree']))
   const statements = [...eachObject(csaf['vulnerabilities'])].flatMap((one) => {
-    const [flag] = eachObject(one['flags'])
-    return Object.entries(fieldsOf(one['product_status'])).flatMap(([group, products]) => {
-      const status = CSAF_STATUSES.get(group)
-      if (status === undefined) return []
-      const justification = status === 'not_affected' ? shortText(flag?.['label']) : ''
-      const vulnerability = shortText(one['cve'] ?? one['title'])
-      const found: VexStatement = { vulnerability, status, justification, note: '', ...productsOf(products) } // prettier-ignore
-      return [found]
+    const vulnerability = shortText(one['cve'] ?? csafId(one) ?? one['title'])
+    return csafStatements(one, tree).map(({ products, ...statement }): VexStatement => {
+      const shown = { products: products.slice(0, MOST_PRODUCTS), productCount: products.length }
+      return { vulnerability, ...statement, ...shown }
     })
   })
   const head = {
@@ -120,4 +107,10 @@ function readCsaf(csaf: Fields): Vex {
     updatedAt: shortText(fieldsOf(tracking)['current_release_date'], 60),
   }
   return vexOf(head, statements)
+}
+
+/** Returns the first id that another system gave the vulnerability. */
+function csafId({ ids }: Fields): unknown {
+  const [first] = eachObject(ids)
+  return first?.['text']
 }
