@@ -32,6 +32,8 @@ export async function executeRun(
       request,
       sessions,
     )
+    if (request.dryRun !== true)
+      await deps.store.exclusive(() => deps.store.snapshots.fillContentDigest(request.source))
     return {
       ...finalFacts(
         hasCommitted(request, result.outcome) ? facts : asPlanned(facts),

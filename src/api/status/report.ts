@@ -4,6 +4,7 @@ import { ownsResource } from '../../domain/resources.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import type { Reads } from '../../store/reads.ts'
+import { contentDigestOf } from '../../store/replication/content.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
 import type { BoxesStatus, ViewsStatus, WebhooksReport } from '../../domain/status.ts'
@@ -25,6 +26,8 @@ export interface SourceStatus extends PartialLists {
   /** Snapshot id, hex; null before the first. */
   snapshot: string | null
   records: number
+  /** Digest of the snapshot's content, hex, equal on any mirror with this content; null: none, or not computed yet. */
+  contentDigest: string | null
   /** The snapshot that readers get now; null where nothing is served. */
   served: string | null
   /** When the contents of all OSV records were last compared with upstream's (reconcile); null: never, or another source. */
@@ -74,6 +77,8 @@ export interface Status {
   /** Null when the report does not come from a running server. */
   uptimeSeconds: number | null
   sources: SourceStatus[]
+  /** The content digests of all sources with a snapshot in one; null while one of them is null. */
+  contentDigest: string | null
   /** Whether the data folder can be written to. */
   storage: StorageState
   /** Targets of the relay; empty when nothing is passed on. */
@@ -118,6 +123,7 @@ export function buildStatus(options: StatusOptions): Status {
     sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
       sourceStatus(source, options),
     ),
+    contentDigest: contentDigestOf(options.reads.snapshots).digest,
     storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
     bundle: bundleStatus(options.reads.ledger.readLastImport()),
@@ -155,6 +161,7 @@ function sourceStatus(
       reads.runs.readLatestWholeRun(name),
     ]),
     snapshot: snapshot?.id ?? null,
+    contentDigest: snapshot?.contentDigest ?? null,
     served: servedId?.(name) ?? null,
     comparedAt: toIsoOrNull(name === 'osv' ? reads.runs.readLastReconcile('osv') : null),
     scope: scopeStatus(snapshot?.scope ?? null),

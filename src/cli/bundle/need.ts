@@ -5,7 +5,9 @@ import { withStoredReads } from '../store-access.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../../store/database/open.ts'
 import { type Reads } from '../../store/reads.ts'
+import { createContentDigester } from '../../store/replication/content.ts'
 import { type CarriedReader, createCarriedReader } from '../../store/replication/reader.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
 import {
@@ -25,6 +27,8 @@ interface NeedOptions extends GlobalOptions {
   /** Replace a file of this name. */
   force?: boolean
   json?: boolean
+  /** The digest of the content alone. */
+  content?: boolean
 }
 
 /** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` above the gap. */
@@ -59,17 +63,21 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
   return 0
 }
 
-/** `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. */
+/**
+ * `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. With
+ * `--content` over the content alone, computed from what is stored: equal on mirrors that synced by themselves.
+ */
 export async function digestCommand(options: NeedOptions): Promise<number> {
-  await withStored(options, (carried, reads, sources) => {
-    const { digest, sources: states } = headerOf(carried, reads, sources, true)
+  await withStored(options, (carried, _reads, sources, db) => {
+    const digestOf = options.content === true ? createContentDigester(db) : carried.digestOf
+    const digests = Object.fromEntries(sources.map((source) => [source, digestOf(source)]))
+    const digest = combineDigests(digests)
     if (options.json === true) {
-      const digests = Object.entries(states).map(([source, one]) => [source, one.digest])
-      print(JSON.stringify({ digest, sources: Object.fromEntries(digests) as unknown }, null, 2))
+      print(JSON.stringify({ digest, sources: digests }, null, 2))
       return
     }
     print(digest)
-    for (const [source, one] of Object.entries(states)) print(`  ${source}  ${one.digest}`)
+    for (const [source, one] of Object.entries(digests)) print(`  ${source}  ${one}`)
   })
   return 0
 }
@@ -77,7 +85,12 @@ export async function digestCommand(options: NeedOptions): Promise<number> {
 /** Calls `work` with one snapshot of the data folder, and the requested sources that are stored. */
 async function withStored(
   options: NeedOptions,
-  work: (carried: CarriedReader, reads: Reads, sources: SourceName[]) => void | Promise<void>,
+  work: (
+    carried: CarriedReader,
+    reads: Reads,
+    sources: SourceName[],
+    db: Db,
+  ) => void | Promise<void>,
 ): Promise<void> {
   const { config } = settings(options, false, [])
   const nothing = `nothing is stored in ${config.data.dir}: import a full bundle first ("patchmirror export FILE" on the source mirror)`
@@ -87,7 +100,7 @@ async function withStored(
     const stored = carried.listStoredSources()
     const sources = wantedOf(options.sources, stored)
     if (sources.length === 0) throw new MirrorError('not_ready', nothing)
-    await work(carried, reads, sources)
+    await work(carried, reads, sources, db)
   })
 }
 

@@ -136,6 +136,7 @@ async function statusOfDaemon(config: Config): Promise<Status | null> {
     // Members that an earlier version does not return.
     const none = {
       relay: [],
+      contentDigest: null,
       bundle: null,
       storage: { state: 'ok', reason: null, freeBytes: null },
     }

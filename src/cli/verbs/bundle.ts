@@ -48,7 +48,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     example: 'identity',
     load: async () => (await import('../bundle/identity.ts')).identityCommand },
   { path: 'digest', summary: 'one hash over all that is served: equal on both sides of a gap',
-    options: [JSON_FLAG],
+    options: [['--content', 'over the content alone: equal on mirrors that synced by themselves'], JSON_FLAG],
     example: 'digest',
     load: async () => (await import('../bundle/need.ts')).digestCommand },
 ]

@@ -2,6 +2,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
+import { createContentDigester } from '../replication/content.ts'
 
 /** The state of one source that readers see, published in one transaction. */
 interface Snapshot {
@@ -19,10 +20,12 @@ interface Snapshot {
   whole: boolean
   /** The settings of the scope that it was made with, JSON (`parseScopeText`); null: everything is in scope. */
   scope: string | null
+  /** Equal for equal content on any mirror, hex; null: published by an earlier version, and not computed since. */
+  contentDigest: string | null
 }
 
 /** A snapshot to publish. */
-export type PublishedSnapshot = Omit<Snapshot, 'sequence' | 'scope'> &
+export type PublishedSnapshot = Omit<Snapshot, 'sequence' | 'scope' | 'contentDigest'> &
   Partial<Pick<Snapshot, 'scope'>>
 
 interface Row {
@@ -35,13 +38,14 @@ interface Row {
   records: number
   whole: number
   scope: string | null
+  contentDigest: string | null
 }
 
 /** Creates reads of the published snapshots; usable on any connection. */
 export function createSnapshotReader(db: Db) {
   const read = db.prepare<[string], Row>(
     `SELECT source, id, sequence, run_id AS runId, published_at AS publishedAt, as_of AS asOf, records, whole,
-       scope
+       scope, content_digest AS contentDigest
      FROM snapshot WHERE source = ?`,
   )
   return {
@@ -54,7 +58,7 @@ export function createSnapshotReader(db: Db) {
 
 /**
  * Creates the publication of snapshots; the sequence counts up only when the snapshot's id changes. The change log then
- * gets a row with the changes recorded since the transaction began.
+ * gets a row with the changes recorded since the transaction began, and the snapshot its content digest: publish it last.
  */
 export function createSnapshotWriter(
   db: Db,
@@ -62,18 +66,27 @@ export function createSnapshotWriter(
   changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot'>,
 ) {
   const write = db.prepare(
-    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope)
-     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole, @scope)
+    `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope, content_digest)
+     VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole, @scope, @contentDigest)
      ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
-       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole, scope = @scope`,
+       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
   )
+  const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
+  const digestContent = createContentDigester(db)
   const reader = createSnapshotReader(db)
   return {
     ...reader,
+    /** Computes the content digest of a snapshot that an earlier version published; does nothing if it is known. */
+    fillContentDigest(source: SourceName): void {
+      if (reader.readSnapshot(source)?.contentDigest === null)
+        fill.run(digestContent(source), source)
+    },
     replaceSnapshot(snapshot: PublishedSnapshot): void {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
-      write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0 })
+      const known = before?.id === id ? before.contentDigest : null // an equal id is equal content
+      const contentDigest = known ?? digestContent(source)
+      write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       const change = tracker.take()
       if (before?.id === id) return
       const sequence = (before?.sequence ?? 0) + 1

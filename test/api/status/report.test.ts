@@ -42,6 +42,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       openQuarantines: 0,
       partialLists: [],
       scope: null,
+      contentDigest: null,
       partialListCount: 0,
       lastRun: null,
       nextRunAt: null,
@@ -87,7 +88,8 @@ test('the status gives state, age and last run of each source, and nothing else'
     nextRunAt: '2026-07-01T02:00:00.000Z',
   })
   expect(Object.keys(report)).toEqual([
-    ...['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],
+    ...['version', 'instance', 'uptimeSeconds', 'sources', 'contentDigest', 'storage', 'relay'],
+    'bundle',
   ])
 })
 

@@ -25,6 +25,7 @@ function source(name: SourceName, state: SourceState, ageSeconds = HOUR): Source
     openQuarantines: 0,
     comparedAt: at,
     scope: null,
+    contentDigest: null,
   }
   return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
 }
@@ -34,7 +35,7 @@ function statusOf(states: readonly SourceState[], ageSeconds = HOUR): Status {
   const [feeds = 'complete', osv = 'complete'] = states
   const sources = [source('feeds', feeds, ageSeconds), source('osv', osv)]
   const storage = { state: 'ok', reason: null, freeBytes: 1e9 } as const
-  return { version: '1', instance: null, uptimeSeconds: null, sources, storage, relay: [], bundle: null } // prettier-ignore
+  return { version: '1', instance: null, uptimeSeconds: null, sources, contentDigest: null, storage, relay: [], bundle: null } // prettier-ignore
 }
 
 const { config } = loadConfig({

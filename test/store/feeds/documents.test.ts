@@ -114,6 +114,7 @@ describe('a snapshot of a source', () => {
       ...snapshot({ id: 'aa' }),
       sequence: 1,
       scope: null,
+      contentDigest: expect.any(String) as string,
     })
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa', runId: 2, whole: false }))
     expect(store.snapshots.readSnapshot('osv')).toMatchObject({
