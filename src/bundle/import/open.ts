@@ -11,6 +11,7 @@ import {
 } from '../format/layout.ts'
 import { type Manifest, parseManifest } from '../format/manifest.ts'
 import { bundleRefusal, refusalOf } from '../format/refusal.ts'
+import { judgeSignatures } from '../format/signatures.ts'
 import { findParts } from '../format/split-names.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './envelope.ts'
 import { type Contents, createContents } from './members.ts'
@@ -81,7 +82,7 @@ async function open(
 /** Works as `openBundle` for bytes from any source; with null, no signature is verified. */
 export async function openBundleSource(source: ByteSource, trust: KeyTrust | null) {
   const claims = await readClaims(source)
-  const key = trust === null ? null : judge(claims, trust)
+  const key = trust === null ? null : judgeSignatures(claims.manifest, claims.signatures, trust)
   const manifest = parseManifest(claims.manifest)
   if (trust !== null) refuseOtherTime(manifest, trust)
   const signed = [...claims.signatures]
@@ -94,44 +95,6 @@ export async function openBundleSource(source: ByteSource, trust: KeyTrust | nul
   ])
   await refuseOtherLayout(source, layout, signed.length + 1)
   return { manifest, key, layout, claims }
-}
-
-/** Returns the id of the trusted signing key, or null for an allowed unsigned bundle. Throws `bundle`. */
-function judge({ manifest, signatures }: Claims, trust: KeyTrust): string | null {
-  const { keys, revoked, allowUnsigned } = trust
-  if (signatures.size === 0) {
-    if (allowUnsigned) return null
-    throw new MirrorError(
-      'bundle',
-      'it is not signed: anybody could have created it. Only --allow-unsigned would accept it',
-    )
-  }
-  const by = [...signatures.keys()].join(', ')
-  const known = keys.filter(({ id }) => signatures.has(id))
-  const believed = known.filter(({ id }) => !revoked.has(id))
-  if (believed.length === 0) {
-    const gone = [...signatures.keys()].filter((id) => revoked.has(id))
-    if (gone.length > 0)
-      throw new MirrorError(
-        'bundle',
-        `it is signed by a key that is revoked here: ${gone.join(', ')}`,
-      )
-    throw new MirrorError(
-      'bundle',
-      `it is signed by ${by}, which bundle.trustedKeys does not have` +
-        (keys.length === 0 ? ' (it is empty)' : ''),
-    )
-  }
-  const bad = believed.find(({ id, verifies }) => {
-    const signature = signatures.get(id)
-    return signature === undefined || !verifies(manifest, signature)
-  })
-  if (bad !== undefined)
-    throw new MirrorError(
-      'bundle',
-      `the signature by ${bad.id} does not fit: it was changed after signing`,
-    )
-  return believed[0]?.id ?? null
 }
 
 /** Largest accepted difference between this clock and that of the source mirror, or its upstream, milliseconds. */

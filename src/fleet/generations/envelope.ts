@@ -1,0 +1,90 @@
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import type { KeyTrust, SigningKey } from '../../bundle/format/keys.ts'
+import { judgeSignatures } from '../../bundle/format/signatures.ts'
+import { recordOf, shape, textField } from '../../bundle/format/validators.ts'
+import {
+  GENERATION_CAPS,
+  type Generation,
+  type KnownGeneration,
+  digestOfObject,
+  parseGeneration,
+} from './generation.ts'
+import { refuseGeneration } from './refusals.ts'
+
+/** What is signed is this line and then the payload, so that no signature of another kind of text fits. */
+const PURPOSE = 'patchmirror-generation\n'
+
+interface Envelope {
+  payload: string
+  signatures: Partial<Record<string, string>>
+}
+
+const envelope = shape<Envelope>({
+  payload: textField({ test: (text) => text.length <= GENERATION_CAPS.bytes }, 'a payload'),
+  signatures: recordOf(
+    /^[\da-f]{16}$/,
+    textField(/^[\w+/]{86}==$/, 'a signature in base64'),
+    GENERATION_CAPS.keys,
+  ),
+})
+
+/** Returns the object of a generation, signed by these keys. */
+export function sealGeneration(
+  unsigned: Omit<Generation, 'keys'>,
+  keys: readonly SigningKey[],
+): { bytes: Buffer } & KnownGeneration {
+  const generation: Generation = { ...unsigned, keys: keys.map(({ id }) => id) }
+  const payload = JSON.stringify(generation)
+  const signatures = Object.fromEntries(
+    keys.map((key) => [key.id, key.sign(signed(payload)).toString('base64')]),
+  )
+  const bytes = Buffer.from(`${JSON.stringify({ payload, signatures })}\n`)
+  return { generation, bytes, sha256: digestOfObject(bytes) }
+}
+
+/**
+ * Opens the object of a generation: signatures first, then the payload. Throws `fleet` with the reason `untrusted` or
+ * `malformed`.
+ */
+export function openGeneration(bytes: Buffer, trust: KeyTrust, key: string): KnownGeneration {
+  const { payload, signatures } = readEnvelope(bytes, key)
+  try {
+    judgeSignatures(signed(payload), signatures, trust)
+  } catch (error) {
+    throw refused('untrusted', key, error)
+  }
+  try {
+    const generation = parseGeneration(payload)
+    if (generation.keys.join() !== [...signatures.keys()].join())
+      throw new MirrorError('bundle', 'its signatures are not those that its payload names')
+    return { generation, sha256: digestOfObject(bytes) }
+  } catch (error) {
+    throw refused('malformed', key, error)
+  }
+}
+
+function readEnvelope(
+  bytes: Buffer,
+  key: string,
+): { payload: string; signatures: Map<string, Buffer> } {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    const { payload, signatures } = envelope(JSON.parse(text), `${key}:`)
+    const entries = Object.entries(signatures).map(
+      ([id, value = '']) => [id, Buffer.from(value, 'base64')] as const,
+    )
+    return { payload, signatures: new Map(entries) }
+  } catch (error) {
+    throw refused('malformed', key, error)
+  }
+}
+
+function refused(why: 'untrusted' | 'malformed', key: string, error: unknown): MirrorError {
+  return refuseGeneration(why, `the generation ${key} is refused: ${messageOf(error)}`, {
+    cause: error,
+  })
+}
+
+function signed(payload: string): Buffer {
+  return Buffer.from(PURPOSE + payload)
+}

@@ -1,0 +1,43 @@
+/** The object that identifies the fleet: written once, at the first publication. */
+export const FORMAT_KEY = 'format.json'
+
+/** A hint at the newest generation; it may be outdated, lost or wrong. */
+export const HEAD_KEY = 'head.json'
+
+/** Prefixes of the objects that garbage collection deletes. */
+export const BUNDLES = 'bundles/'
+export const CHANGES = 'changes/'
+export const PLANS = 'gc/'
+export const GENERATIONS = 'gen/'
+
+const DIGITS = 20
+
+/** Returns the key of a generation: it is written once, which publishes the generation. */
+export function generationKey(generation: number): string {
+  return `${GENERATIONS}${padded(generation)}.json`
+}
+
+/** Returns the key of a full bundle or delta. */
+export function bundleKey(sha256: string): string {
+  return `${BUNDLES}${sha256}.zip`
+}
+
+/** Returns the key of the names that a generation changed. */
+export function changesKey(generation: number): string {
+  return `${CHANGES}${padded(generation)}.jsonl.gz`
+}
+
+/** Returns the key that ends the hold of syncs after a rollback that was published as this generation. */
+export function releaseKey(generation: number): string {
+  return `release/${padded(generation)}.json`
+}
+
+/** Returns the number of a generation from its key; null for any other key. */
+export function numberInKey(key: string): number | null {
+  const [, digits] = /^(?:gen|changes)\/(\d{20})\.json(?:l\.gz)?$/.exec(key) ?? []
+  return digits === undefined ? null : Number(digits)
+}
+
+function padded(generation: number): string {
+  return String(generation).padStart(DIGITS, '0')
+}
