@@ -12,6 +12,7 @@ import { createCatalogListWriter } from './catalog/list-writes.ts'
 import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
 import { createSecretReader } from './secret.ts'
+import { createLogAdoption } from './changes/log-adoption.ts'
 import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
@@ -97,7 +98,7 @@ function createTableWriters(db: Db, tracker: ChangeTracker) {
     runs: createRunWriter(db),
     snapshots: createSnapshotWriter(db, tracker, changes),
     quarantine: createQuarantineWriter(db),
-    changes,
+    changes: { ...changes, ...createLogAdoption(db) },
     keys: createKeyWriter(db),
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),

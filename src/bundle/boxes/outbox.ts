@@ -5,9 +5,8 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
-import { openReader } from '../../store/database/open.ts'
-import { type Reads, createReads } from '../../store/reads.ts'
 import { exportBundle } from '../export/export.ts'
+import { type PublishedState, readPublishedState } from '../export/published-state.ts'
 import type { SigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { inspectBundle } from '../import/open.ts'
@@ -43,7 +42,7 @@ const DRAFT = '.patchmirror-export.zip'
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { folder, dataDir, settings } = deps
-  const state = readState(dataDir)
+  const state = readPublishedState(dataDir)
   if (state === null) return null
   const { mirror, remembered } = state
   makeFolder(folder)
@@ -71,7 +70,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
 }
 
 /** Throws if the outbox has a later export: target mirrors would take new exports for older ones. */
-function refuseRestored(files: readonly OutboxFile[], { mirror, last }: State): void {
+function refuseRestored(files: readonly OutboxFile[], { mirror, last }: PublishedState): void {
   const newest = files.at(-1)
   if (newest === undefined || newest.sequence <= last) return
   throw new MirrorError(
@@ -96,7 +95,7 @@ async function ageOf(
 async function isThere(
   { folder, settings }: OutboxDeps,
   files: readonly OutboxFile[],
-  { current, asOf }: State,
+  { current, asOf }: PublishedState,
 ): Promise<boolean> {
   if (current === null || files.at(-1)?.sequence !== current) return false
   const exportedDates: Partial<Record<SourceName, number>> = {}
@@ -123,53 +122,4 @@ async function readManifest(path: string): Promise<Manifest | null> {
     if (error instanceof MirrorError) return null
     throw error
   }
-}
-
-interface State {
-  mirror: string
-  /** The sequence of the exported state with the published snapshots; null: not exported yet. */
-  current: number | null
-  /** The sequence of the mirror's last export; 0: none. */
-  last: number
-  /** Upstream's date of each published source, Unix milliseconds. */
-  asOf: Partial<Record<SourceName, number>>
-  /** Sequences on which a delta can build. */
-  remembered: ReadonlySet<number>
-}
-
-function readState(dataDir: string): State | null {
-  const db = openReader(dataDir)
-  if (db === null) return null
-  try {
-    const reads = createReads(db)
-    if (SOURCES.every((source) => reads.snapshots.readSnapshot(source) === null)) return null
-    const exports = reads.ledger.listExports()
-    const last = exports.at(-1)
-    const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
-    const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
-    const mirror = reads.ledger.readIdentity()
-    const known = { last: last?.sequence ?? 0, asOf: datesOf(reads) }
-    return { mirror, current, ...known, remembered: new Set(remembered) }
-  } finally {
-    db.close()
-  }
-}
-
-function datesOf(reads: Reads): State['asOf'] {
-  const dates: State['asOf'] = {}
-  for (const source of SOURCES) {
-    const snapshot = reads.snapshots.readSnapshot(source)
-    if (snapshot !== null)
-      dates[source] = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
-  }
-  return dates
-}
-
-function isPublished(
-  reads: Reads,
-  exported: Partial<Record<string, { snapshot: string; asOf: number }>>,
-): boolean {
-  return SOURCES.every(
-    (source) => reads.snapshots.readSnapshot(source)?.id === exported[source]?.snapshot,
-  )
 }

@@ -1,22 +1,17 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { toIso, DAY_MS } from '../../core/time.ts'
 import { reserveFor, shownBytes } from '../../core/disk-space.ts'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import {
-  type SummaryHeader,
-  type SummarySource,
-  writeSummary,
-} from '../../store/replication/summary.ts'
-import { openWrites } from '../../store/writer.ts'
+import type { SummaryHeader } from '../../store/replication/summary.ts'
 import type { SigningKey } from '../format/keys.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
+import { describeState, recordState } from './record-state.ts'
 import { writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
@@ -95,8 +90,8 @@ async function exportPinned(
     await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
-    const header = describe(snapshot, options, sources)
-    const sequence = await record(snapshot, options, header)
+    const header = describeState(snapshot, options, sources)
+    const sequence = await recordState(snapshot, options, header)
     const head = { ...headOf(snapshot, options, header, base), sequence, counts: written.counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
     await verifyOwn(drafts, options.keys, written.blobs, onProgress)
@@ -133,68 +128,6 @@ async function chosenBase(
 ): Promise<Base | null> {
   if (since !== null) return baseOfExport(reads.ledger, findSince(reads.ledger, since), sources)
   return need === null ? null : baseOfNeed(reads.ledger, need, sources)
-}
-
-/** Describes the exported state as the header of a summary. */
-function describe(
-  { reads, carried }: ExportSnapshot,
-  { now }: ExportOptions,
-  chosen: readonly SourceName[],
-): SummaryHeader {
-  const { digest, sources: digests } = carried.digestSources(chosen)
-  const sources: Partial<Record<SourceName, SummarySource>> = {}
-  for (const source of chosen) {
-    const snapshot = reads.snapshots.readSnapshot(source)
-    const of = digests[source]
-    if (snapshot === null || of === undefined) throw new Error(`${source} has no snapshot`)
-    const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
-    sources[source] = { digest: of, snapshot: snapshot.id, asOf, records: snapshot.records }
-  }
-  const mirror = reads.ledger.readIdentity()
-  const common = { format: 1, kind: 'patchmirror-summary', brief: false, imported: null } as const
-  return { ...common, mirror, digest, sources, createdAt: dateAfter(reads, now()) }
-}
-
-/** A clock further ahead than this was wrong, milliseconds: target mirrors refuse its bundles. */
-const AHEAD_MS = DAY_MS
-
-/** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
-function dateAfter({ ledger }: ExportSnapshot['reads'], now: number): number {
-  const last = Math.max(0, ...ledger.listExports().map(({ exportedAt }) => exportedAt))
-  return last < now || last > now + AHEAD_MS ? now : last + 1
-}
-
-/** Longest wait for a sync that is writing to the database, and the interval between attempts, milliseconds. */
-const WAIT_MS = 30 * 60_000
-const RETRY_MS = 1_000
-
-/** Assigns the sequence of the exported state and stores its summary, for later deltas. */
-async function record(
-  { carried }: ExportSnapshot,
-  { dataDir, keep, spared, now }: ExportOptions,
-  header: SummaryHeader,
-): Promise<number> {
-  const chunks: Buffer[] = []
-  for await (const chunk of writeSummary(carried, header)) chunks.push(chunk)
-  const summary = Buffer.concat(chunks)
-  const store = openWrites(dataDir)
-  try {
-    for (const until = now() + WAIT_MS; ;) {
-      try {
-        const { sequence } = await store.transaction(() => {
-          const given = store.ledger.recordExport(header.sources, header.createdAt, summary)
-          store.ledger.forgetSummaries(keep, [...spared, given])
-          return Promise.resolve({ commit: true, sequence: given })
-        })
-        return sequence
-      } catch (error) {
-        if (systemCode(error) !== 'SQLITE_BUSY' || now() > until) throw error
-        await pause(RETRY_MS)
-      }
-    }
-  } finally {
-    store.close()
-  }
 }
 
 function headOf(

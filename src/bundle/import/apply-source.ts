@@ -15,7 +15,7 @@ import type { Writes } from '../../store/writer.ts'
 import { openSource } from '../../zip/reader.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { applyRows } from './apply-rows.ts'
-import { eachMissing, writeDocument } from './documents.ts'
+import { eachMissing, writeDocument } from './documents/staging.ts'
 import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 

@@ -1,21 +1,17 @@
-import { readdirSync } from 'node:fs'
-import { sweepArchives } from '../../archive/build.ts'
-import { refuseFullDisk, reserveFor } from '../../core/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { derivedDir, nameStorageError } from '../../store/database/open.ts'
+import { nameStorageError } from '../../store/database/open.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
-import type { Writes } from '../../store/writer.ts'
-import type { Manifest } from '../format/manifest.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
-import { applySource } from './apply-source.ts'
-import { eachMissing, stageDocuments } from './documents.ts'
-import { digestOthers, prove, refuseOtherFacts } from './proof.ts'
+import { stageDocuments } from './documents/staging.ts'
+import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
 import { type ImportRuns, startRuns } from './runs.ts'
+import { checkSpace } from './documents/space.ts'
+import { applySources, inPublication, readStored, recordImport } from './transaction.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './types.ts'
 
 /**
@@ -76,42 +72,6 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
 
 const ignore: OnProgress = () => undefined
 
-function readStored(store: Writes, manifest: Manifest): StoredSources {
-  const { mirror, sequence } = manifest
-  return new Map(
-    manifestSources(manifest).map(([source]) => {
-      const snapshot = store.snapshots.readSnapshot(source)
-      const asOf = snapshot && Math.max(snapshot.asOf, store.runs.readConfirmedAt(source) ?? 0)
-      const digest = store.carried.digestOf(source)
-      const imported = store.ledger.readLastImportOf(source)
-      const numbered = store.ledger.listNumbered(mirror, sequence, source)
-      return [source, { digest, asOf, imported, numbered }]
-    }),
-  )
-}
-
-/** Reserve beside the write-ahead log, for SQLite and the file system, bytes: least and most. */
-const SLACK = [4 * 2 ** 20, 64 * 2 ** 20] as const
-
-/** Throws `storage` if the disk is too small for the import. Returns the number of missing documents. */
-async function checkSpace({ bundle, store, config, again }: ImportOptions): Promise<number> {
-  const { manifest } = bundle
-  let documents = 0
-  let bytes = 0
-  for (const [source] of manifestSources(manifest))
-    for await (const { value } of eachMissing(bundle, store, source, again)) {
-      documents++
-      bytes += value.stored
-    }
-  for (const { name, size } of manifest.members) {
-    if (name.startsWith('rows/')) bytes += 2 * size // in the log and in the database
-    if (name.startsWith('osv/')) bytes += 3 * size // and in the derived archive
-  }
-  if (manifest.kind === 'delta') bytes += store.osv.readArchive()?.size ?? 0
-  await refuseFullDisk(config.data.dir, bytes + reserveFor(bytes, ...SLACK))
-  return documents
-}
-
 /**
  * Records in the ledger that the stored content was imported again with a later date, a higher sequence or a rollback.
  * Returns whether there was any of these.
@@ -141,7 +101,7 @@ async function confirm(
   return true
 }
 
-/** One transaction: all rows of all sources, the archive, the snapshots, the proof, the runs and the ledger. */
+/** Publishes the bundle in one transaction; with `runs` null it is rolled back, as in a dry run. */
 async function publish(
   options: ImportOptions,
   { rollback }: Admission,
@@ -149,55 +109,15 @@ async function publish(
   staged: ReadonlyMap<SourceName, number>,
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
-  const { store, config, bundle } = options
-  const previous = store.osv.readArchive()?.file
-  const dir = derivedDir(config.data.dir)
-  const before = readdirSync(dir)
-  const applied: SourceReport[] = []
-  let committed = false
-  try {
-    await store.transaction(async () => {
-      const others = digestOthers(store, bundle.manifest)
-      for (const [source, { digest }] of manifestSources(bundle.manifest)) {
-        const documents = staged.get(source) ?? null
-        if (stored.get(source)?.digest === digest && options.again !== true)
-          await confirmRows(options, source)
-        else applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
-      }
-      options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
-      prove(store, bundle.manifest, others)
-      const changed = applied.map((one) => [one.source, one.changed] as const)
-      runs?.end(null, Object.fromEntries(changed), rollback)
-      if (runs !== null) recordImport(options, rollback)
-      return { commit: runs !== null }
-    })
-    committed = runs !== null
-  } finally {
-    // An unused archive must not fill the disk.
-    sweepArchives(dir, committed ? [store.osv.readArchive()?.file ?? '', previous ?? ''] : before)
-  }
-  store.checkpoint()
+  let applied: SourceReport[] = []
+  await inPublication(options, async () => {
+    applied = await applySources(options, stored, staged, runs)
+    const changed = applied.map((one) => [one.source, one.changed] as const)
+    runs?.end(null, Object.fromEntries(changed), rollback)
+    if (runs !== null) recordImport(options, rollback)
+    return runs !== null
+  })
   return applied
-}
-
-function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
-  const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
-  const sources = manifestSources(bundle.manifest)
-  const brought = sources.filter(([source, one]) => {
-    // After a rollback, the source mirror's sequence counts from there, also for unchanged sources.
-    if (rollback) return true
-    // A later bundle contained this state too: bundles between the two are still older.
-    const last = store.ledger.readLastImportOf(source)
-    const later = last?.mirror === mirror && last.sequence > sequence
-    return !(later && last.sources[source] === one.digest)
-  })
-  store.ledger.recordImport({
-    ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
-    sources: Object.fromEntries(brought.map(([source, one]) => [source, one.digest])),
-    createdAt: Date.parse(createdAt),
-    asOf: Math.min(...sources.map(([, { asOf }]) => Date.parse(asOf))),
-    importedAt: now(),
-  })
 }
 
 function report(
@@ -223,7 +143,8 @@ function digestThen({ bundle, store }: ImportOptions): string {
   return combineDigests(digests)
 }
 
-function nameFault(error: unknown, dataDir: string): unknown {
+/** Names what makes an import fail, for the operator. */
+export function nameFault(error: unknown, dataDir: string): unknown {
   if (systemCode(error)?.startsWith('SQLITE_CONSTRAINT') === true)
     return new MirrorError('bundle', `its rows contradict each other (${messageOf(error)})`, {
       cause: error,

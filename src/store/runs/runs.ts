@@ -3,7 +3,7 @@ import type { Db } from '../database/open.ts'
 
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
 export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
-export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox'
+export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox' | 'fleet'
 /** How a run can end. `complete` only with a full proof. */
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
 export type RunState = RunOutcome | 'running'

@@ -1,7 +1,7 @@
-import type { Writes } from '../../store/writer.ts'
+import type { Writes } from '../../../store/writer.ts'
 import type { ToCheckpointer } from './checkpoints.worker.ts'
-import { startWorker } from '../../threads/worker.ts'
-import { workerFile } from '../../threads/worker-file.ts'
+import { startWorker } from '../../../threads/worker.ts'
+import { workerFile } from '../../../threads/worker-file.ts'
 
 /** Keeps the write-ahead log short while gigabytes are written. */
 export interface Checkpointer {

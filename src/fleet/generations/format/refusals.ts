@@ -1,4 +1,4 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../../core/errors.ts'
 
 /** Why a follower does not take a generation; it goes on with what it serves. */
 export type GenerationRefusal =

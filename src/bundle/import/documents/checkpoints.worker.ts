@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { openWriter } from '../../store/database/open.ts'
+import { openWriter } from '../../../store/database/open.ts'
 
 /** Messages to the thread, one at a time. */
 export type ToCheckpointer = 'copy' | 'stop'

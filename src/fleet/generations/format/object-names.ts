@@ -5,26 +5,26 @@ export const FORMAT_KEY = 'format.json'
 export const HEAD_KEY = 'head.json'
 
 /** Prefixes of the objects that garbage collection deletes. */
-export const BUNDLES = 'bundles/'
-export const CHANGES = 'changes/'
-export const PLANS = 'gc/'
-export const GENERATIONS = 'gen/'
+export const BUNDLE_FOLDER = 'bundles/'
+export const CHANGE_FOLDER = 'changes/'
+export const PLAN_FOLDER = 'gc/'
+export const GENERATION_FOLDER = 'gen/'
 
 const DIGITS = 20
 
 /** Returns the key of a generation: it is written once, which publishes the generation. */
 export function generationKey(generation: number): string {
-  return `${GENERATIONS}${padded(generation)}.json`
+  return `${GENERATION_FOLDER}${padded(generation)}.json`
 }
 
 /** Returns the key of a full bundle or delta. */
 export function bundleKey(sha256: string): string {
-  return `${BUNDLES}${sha256}.zip`
+  return `${BUNDLE_FOLDER}${sha256}.zip`
 }
 
-/** Returns the key of the names that a generation changed. */
-export function changesKey(generation: number): string {
-  return `${CHANGES}${padded(generation)}.jsonl.gz`
+/** Returns the key of the change log rows of a generation; two publishers of one number have different keys. */
+export function changesKey(generation: number, sha256: string): string {
+  return `${CHANGE_FOLDER}${padded(generation)}.${sha256}.jsonl.gz`
 }
 
 /** Returns the key that ends the hold of syncs after a rollback that was published as this generation. */
@@ -34,7 +34,7 @@ export function releaseKey(generation: number): string {
 
 /** Returns the number of a generation from its key; null for any other key. */
 export function numberInKey(key: string): number | null {
-  const [, digits] = /^(?:gen|changes)\/(\d{20})\.json(?:l\.gz)?$/.exec(key) ?? []
+  const [, digits] = /^gen\/(\d{20})\.json$/.exec(key) ?? []
   return digits === undefined ? null : Number(digits)
 }
 

@@ -1,7 +1,7 @@
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import type { KeyTrust, SigningKey } from '../../bundle/format/keys.ts'
-import { judgeSignatures } from '../../bundle/format/signatures.ts'
-import { recordOf, shape, textField } from '../../bundle/format/validators.ts'
+import { MirrorError, messageOf } from '../../../core/errors.ts'
+import type { KeyTrust, SigningKey } from '../../../bundle/format/keys.ts'
+import { judgeSignatures } from '../../../bundle/format/signatures.ts'
+import { recordOf, shape, textField } from '../../../bundle/format/validators.ts'
 import {
   GENERATION_CAPS,
   type Generation,

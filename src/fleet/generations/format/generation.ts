@@ -1,8 +1,8 @@
-import { sha256Hex } from '../../core/digest.ts'
-import { MirrorError } from '../../core/errors.ts'
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
-import { combineDigests } from '../../store/replication/rows.ts'
-import type { Manifest, ManifestSource } from '../../bundle/format/manifest.ts'
+import { sha256Hex } from '../../../core/digest.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import { combineDigests } from '../../../store/replication/rows.ts'
+import type { Manifest, ManifestSource } from '../../../bundle/format/manifest.ts'
 import {
   type Check,
   date,
@@ -15,14 +15,14 @@ import {
   shape,
   textField,
   truth,
-} from '../../bundle/format/validators.ts'
+} from '../../../bundle/format/validators.ts'
 import { bundleKey, changesKey } from './object-names.ts'
 
 /** Version of the format on the store that this program writes and reads; docs/fleet-format.md. */
 export const GENERATION_FORMAT = 1
 
 /** One source in a generation, as its bundles describe it. */
-export type GenerationSource = Omit<ManifestSource, 'bases'>
+type GenerationSource = Omit<ManifestSource, 'bases'>
 
 /** An object that a generation names: its key on the store and its exact bytes. */
 export interface NamedObject {
@@ -35,6 +35,7 @@ export interface NamedObject {
 export interface NamedFull extends NamedObject {
   /** The combined state digest after it is applied; that of the generation unless a delta builds on it. */
   digest: string
+  createdAt: string
 }
 
 /** A delta on the store. */
@@ -98,7 +99,11 @@ export interface KnownGeneration {
 export const GENERATION_CAPS = { bytes: 256 * 1024, keys: 16 } as const
 
 const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
-const named = { key: textField(/^[\w./-]{1,200}$/, 'a key'), sha256, size: integerField(0, 2 ** 50) }
+const named = {
+  key: textField(/^[\w./-]{1,200}$/, 'a key'),
+  sha256,
+  size: integerField(0, 2 ** 50),
+}
 const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
 const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> =>
   recordOf(bySource, check, SOURCES.length)
@@ -121,7 +126,7 @@ const generation = shape<Generation>({
       whole: truth,
     }),
   ),
-  full: shape<NamedFull>({ ...named, digest: sha256 }),
+  full: shape<NamedFull>({ ...named, digest: sha256, createdAt: date }),
   delta: orNull(shape<NamedDelta>({ ...named, bases: perSource(listField(sha256, 1000)) })),
   changes: orNull(shape<NamedObject>(named)),
   log: integerField(0),
@@ -174,14 +179,14 @@ function faultOf(read: Generation): string | null {
   for (const one of [full, delta])
     if (one !== null && one.key !== bundleKey(one.sha256))
       return `${one.key} is not the key of its bundle`
-  if (changes !== null && changes.key !== changesKey(read.generation))
+  if (changes !== null && changes.key !== changesKey(read.generation, changes.sha256))
     return `${changes.key} is not the key of its changes`
   if (read.activateAt < read.publishedAt) return 'it is activated before it was published'
   return new Set(keys).size < keys.length ? 'names a key twice' : null
 }
 
 /** Returns the state digests of a generation's or a bundle's sources. */
-export function digestsOf(
+function digestsOf(
   sources: Generation['sources'] | Manifest['sources'],
 ): Partial<Record<SourceName, string>> {
   return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))

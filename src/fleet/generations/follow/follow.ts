@@ -1,0 +1,192 @@
+import type { Config } from '../../../config/schema.ts'
+import type { KeyTrust } from '../../../bundle/format/keys.ts'
+import { SOURCES, type SourceName } from '../../../domain/sources.ts'
+import { EMPTY_DIGEST } from '../../../store/replication/rows.ts'
+import type { ObjectStore } from '../../objects/object-store.ts'
+import { openGeneration } from '../format/envelope.ts'
+import {
+  type Generation,
+  type KnownGeneration,
+  type NamedObject,
+  sourcesOf,
+} from '../format/generation.ts'
+import { refuseGeneration } from '../format/refusals.ts'
+import { type Position, positionOf, readPublishedObject } from '../position.ts'
+import { downloadBundle, sweepDownloads } from './download.ts'
+import { type DownloadedBundle, type Importer, createImporter } from './importer.ts'
+import { type LogPart, readLogPart } from './log-part.ts'
+import { type Sighting, createLookout, refuseOtherTime } from './lookout.ts'
+
+/** What a follower needs. */
+export interface FollowDeps {
+  readonly store: ObjectStore
+  readonly config: Pick<Config, 'bundle' | 'data' | 'fleet'>
+  readonly trust: KeyTrust
+  readonly now: () => number
+  /** Resolves at a time (Unix milliseconds); rejects when the program ends, and then nothing is committed. */
+  readonly waitUntil: (at: number) => Promise<void>
+  /** Whether this mirror may become a publisher: it then remembers the states of full bundles, for its own deltas. */
+  readonly mayPublish?: boolean
+  /** Another destination than the data folder. */
+  readonly importer?: Importer
+}
+
+/** What a look at the store found. */
+export interface Look extends Sighting {
+  /** Whether the stored data is the newest generation: there is nothing to do. */
+  readonly isCurrent: boolean
+  /** Number of generations between the stored and the newest one. */
+  readonly behind: number
+}
+
+/** A generation that can be committed. */
+export interface PreparedGeneration {
+  readonly target: KnownGeneration
+  readonly bundles: readonly DownloadedBundle[]
+  /** Bytes of its bundles. */
+  readonly bytes: number
+  readonly log: LogPart
+  /** When it is to be served, Unix milliseconds; null: at once. */
+  readonly at: number | null
+}
+
+/** Follows the generations of a fleet. Its functions are called one after the other. */
+export interface Follower {
+  /** The generation that is stored, published or applied last; null: none. */
+  position(): Position | null
+  /** Looks for new generations. Throws `fleet` when the store cannot be reached; a refused generation is reported. */
+  look(): Promise<Look>
+  /** Downloads and verifies a generation, and stages what can be staged. Nothing that is served changes. */
+  prepare(target: KnownGeneration): Promise<PreparedGeneration>
+  /** Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it. */
+  commit(prepared: PreparedGeneration, options?: { readonly atOnce?: boolean }): Promise<void>
+}
+
+/** Creates the follower of a data folder. */
+export function createFollower(deps: FollowDeps): Follower {
+  const { store, config, trust, now, mayPublish = false } = deps
+  const dataDir = config.data.dir
+  const importer = deps.importer ?? createImporter({ dataDir, config, trust, now })
+  const lookout = createLookout(store, trust, now)
+  const timing = createTiming(deps)
+  const position = (): Position | null => readPosition(dataDir, importer, trust)
+  return {
+    position,
+    async look() {
+      const stored = position()
+      const sighting = await lookout.look(stored)
+      const { newest } = sighting
+      const number = newest?.generation.generation ?? 0
+      const isCurrent = newest !== null && isStored(importer, stored, newest)
+      return { ...sighting, isCurrent, behind: Math.max(0, number - (stored?.generation ?? 0)) }
+    },
+    async prepare(target) {
+      const { generation } = target
+      refuseOtherTime(generation, now())
+      refuseOtherSources(importer, generation)
+      const stored = position()
+      const seen = lookout.seenAfter(stored?.generation ?? 0)
+      const chosen = chooseBundles(importer, generation)
+      sweepDownloads(dataDir, chosen)
+      const bundles: DownloadedBundle[] = []
+      for (const { digest, ...named } of chosen)
+        bundles.push({ path: await downloadBundle(store, dataDir, named), digest })
+      await importer.stage(bundles)
+      const days = config.fleet.keepDays
+      const log = await readLogPart(store, stored, seen, target, { trust, now: now(), days })
+      const bytes = chosen.reduce((sum, { size }) => sum + size, 0)
+      return { target, bundles, bytes, log, at: timing.timeOf(stored, seen, generation) }
+    },
+    async commit({ target, bundles, log, at }, { atOnce = false } = {}) {
+      const { generation } = target
+      await timing.committing(atOnce ? null : at, (reached) =>
+        importer.apply(bundles, {
+          ...log,
+          position: positionOf(target),
+          rollback: generation.reason === 'rollback',
+          beforeCommit: reached,
+        }),
+      )
+      for (const { path } of bundles) importer.discard(path)
+      if (mayPublish && generation.full.digest === generation.digest) await importer.remember()
+    },
+  }
+}
+
+function readPosition(dataDir: string, importer: Importer, trust: KeyTrust): Position | null {
+  const applied = importer.readApplied()
+  const object = readPublishedObject(dataDir)
+  if (object === null) return applied
+  const published = positionOf(openGeneration(object, trust, 'published.json'))
+  return applied !== null && applied.generation >= published.generation ? applied : published
+}
+
+function isStored(
+  importer: Importer,
+  stored: Position | null,
+  { generation, sha256 }: KnownGeneration,
+): boolean {
+  if (stored?.sha256 !== sha256) return false
+  const snapshots = importer.readSnapshots()
+  return SOURCES.every((source) => snapshots[source] === generation.sources[source]?.snapshot)
+}
+
+function refuseOtherSources(importer: Importer, { generation, sources }: Generation): void {
+  const stored = Object.keys(importer.readSnapshots()) as SourceName[]
+  const more = stored.filter((source) => sources[source] === undefined)
+  if (more.length > 0)
+    throw refuseGeneration(
+      'sources',
+      `this data folder has ${more.join(', ')}, which generation ${generation} does not have: start this node with an ` +
+        'empty data folder',
+    )
+}
+
+/** Returns the bundles that lead from the stored state to a generation, in order. */
+function chooseBundles(
+  importer: Importer,
+  { sources, full, delta, digest }: Generation,
+): (NamedObject & { digest: string })[] {
+  if (delta === null) return [full]
+  const stored = importer.readDigests()
+  const applies = sourcesOf(sources).every(([source, to]) => {
+    const from = stored[source] ?? EMPTY_DIGEST
+    return from === to.digest || delta.bases[source]?.includes(from) === true
+  })
+  if (applies) return [{ ...delta, digest }]
+  return full.digest === digest ? [full] : [full, { ...delta, digest }]
+}
+
+/** Decides when a generation is committed. */
+function createTiming({ config, now, waitUntil }: FollowDeps) {
+  /** How long the last import took to reach its commit, milliseconds. */
+  let lead = FIRST_LEAD_MS
+  return {
+    /** Null: a first fill, or the data is too old already to wait with the others. */
+    timeOf(
+      stored: Position | null,
+      seen: readonly KnownGeneration[],
+      { activateAt }: Generation,
+    ): number | null {
+      const missed = Date.parse(seen[0]?.generation.activateAt ?? activateAt)
+      const isLate = missed + config.fleet.maxLagSeconds * 1000 < now()
+      return stored === null || isLate ? null : Date.parse(activateAt)
+    },
+    /** Begins the import so early that it reaches its commit at `at`, where it waits. */
+    async committing(
+      at: number | null,
+      work: (reached: () => Promise<void>) => Promise<void>,
+    ): Promise<void> {
+      if (at !== null && at - lead > now()) await waitUntil(at - lead)
+      const begun = now()
+      await work(async () => {
+        lead = Math.min(MOST_LEAD_MS, Math.max(FIRST_LEAD_MS, 1.5 * (now() - begun)))
+        if (at !== null && at > now()) await waitUntil(at)
+      })
+    },
+  }
+}
+
+/** Least and longest time before the commit at which an import begins, milliseconds: other writers wait meanwhile. */
+const FIRST_LEAD_MS = 1_000
+const MOST_LEAD_MS = 10_000

@@ -1,0 +1,137 @@
+import { rmSync } from 'node:fs'
+import type { Config } from '../../../config/schema.ts'
+import { SOURCES, type SourceName } from '../../../domain/sources.ts'
+import { rememberState } from '../../../bundle/export/record-state.ts'
+import type { KeyTrust } from '../../../bundle/format/keys.ts'
+import { type Bundle, openFiles } from '../../../bundle/import/open.ts'
+import { applySeries, stageSeries } from '../../../bundle/import/series.ts'
+import type { AdoptedRow } from '../../../store/changes/log-adoption.ts'
+import { openReader } from '../../../store/database/open.ts'
+import { createCarriedReader } from '../../../store/replication/reader.ts'
+import { createSnapshotReader } from '../../../store/runs/snapshots.ts'
+import { type Writes, openWrites } from '../../../store/writer.ts'
+import { refuseGeneration } from '../format/refusals.ts'
+import { type Position, ledgerName, readApplied } from '../position.ts'
+
+/** A downloaded bundle, and the state that it must lead to. */
+export interface DownloadedBundle {
+  readonly path: string
+  /** The combined state digest that its manifest must name. */
+  readonly digest: string
+}
+
+/** How bundles become the served state. */
+interface Commitment {
+  readonly position: Position
+  readonly rollback: boolean
+  /** The change log behind this row is replaced by `rows`. */
+  readonly after: number
+  readonly rows: readonly AdoptedRow[]
+  /** Is awaited when everything but the commit is done. */
+  readonly beforeCommit: () => Promise<void>
+}
+
+/** The served data of a follower. */
+export interface Importer {
+  /** The generation that was applied last; null: none. */
+  readApplied(): Position | null
+  readSnapshots(): Partial<Record<SourceName, string>>
+  /** The state digests of the stored sources; this reads all rows. */
+  readDigests(): Partial<Record<SourceName, string>>
+  /** Verifies bundles and does all that can be done while the old state is served. */
+  stage(bundles: readonly DownloadedBundle[]): Promise<void>
+  /** Publishes the bundles in one transaction. */
+  apply(bundles: readonly DownloadedBundle[], commitment: Commitment): Promise<void>
+  /** Makes the applied state one on which this mirror's own deltas can build. */
+  remember(): Promise<void>
+  discard(path: string): void
+}
+
+/** Where bundles are imported, and whose are accepted. */
+interface ImporterDeps {
+  readonly dataDir: string
+  readonly config: Pick<Config, 'data' | 'bundle'>
+  readonly trust: KeyTrust
+  readonly now: () => number
+}
+
+/** Creates the importer of a data folder. */
+export function createImporter({ dataDir, config, trust, now }: ImporterDeps): Importer {
+  const withBundles = async <T>(
+    given: readonly DownloadedBundle[],
+    work: (bundles: Bundle[], store: Writes) => Promise<T>,
+  ): Promise<T> => {
+    const bundles: Bundle[] = []
+    try {
+      for (const one of given) bundles.push(await openExpected(one, trust))
+      const store = openWrites(dataDir)
+      try {
+        return await work(bundles, store)
+      } finally {
+        store.close()
+      }
+    } finally {
+      for (const bundle of bundles) await bundle.close()
+    }
+  }
+  return {
+    ...createLocalReads(dataDir),
+    stage: (given) =>
+      withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
+    apply: (given, { position, rollback, after, rows, beforeCommit }) =>
+      withBundles(given, (bundles, store) =>
+        applySeries({
+          ...{ bundles, config, store, rollback, now },
+          ...{ file: ledgerName(position), trigger: 'fleet' },
+          async beforeCommit() {
+            store.changes.adoptLog(after, rows)
+            await beforeCommit()
+          },
+        }),
+      ),
+    async remember() {
+      await rememberState({ dataDir, keep: config.bundle.keep, spared: [], now })
+    },
+    discard: (path) => rmSync(path, { force: true }),
+  }
+}
+
+function createLocalReads(
+  dataDir: string,
+): Pick<Importer, 'readApplied' | 'readSnapshots' | 'readDigests'> {
+  return {
+    readApplied: () => readApplied(dataDir),
+    readSnapshots() {
+      const db = openReader(dataDir)
+      if (db === null) return {}
+      try {
+        const reader = createSnapshotReader(db)
+        const ids = SOURCES.map((source) => [source, reader.readSnapshot(source)?.id] as const)
+        return Object.fromEntries(ids.filter(([, id]) => id !== undefined))
+      } finally {
+        db.close()
+      }
+    },
+    readDigests() {
+      const db = openReader(dataDir)
+      if (db === null) return {}
+      try {
+        return createCarriedReader(db).digestSources().sources
+      } finally {
+        db.close()
+      }
+    },
+  }
+}
+
+/** Opens a bundle. Its dates are those of the generation that names it, which were checked: a full bundle may be old. */
+async function openExpected({ path, digest }: DownloadedBundle, trust: KeyTrust): Promise<Bundle> {
+  const bundle = await openFiles([path], { ...trust, now: null })
+  if (bundle.manifest.digest === digest) return bundle
+  await bundle.close()
+  throw refuseGeneration(
+    'damaged',
+    `the bundle ${path} has the state ${bundle.manifest.digest.slice(0, 12)}, and its generation names ` +
+      digest.slice(0, 12),
+  )
+}

@@ -1,0 +1,85 @@
+import { DAY_MS } from '../../../core/time.ts'
+import type { Config } from '../../../config/schema.ts'
+import type { SourceName } from '../../../domain/sources.ts'
+import type { ExportedFile, Exporter } from './exporter.ts'
+import type {
+  Generation,
+  KnownGeneration,
+  NamedDelta,
+  NamedFull,
+  NamedObject,
+} from '../format/generation.ts'
+import { bundleKey } from '../format/object-names.ts'
+
+/** The bundles of a generation: the files to upload, and how it names them. */
+export interface ExportedBundles {
+  readonly files: readonly (NamedObject & { readonly path: string })[]
+  readonly mirror: string
+  readonly digest: string
+  readonly sources: Generation['sources']
+  readonly full: NamedFull
+  readonly delta: NamedDelta | null
+}
+
+/** What decides which bundles are exported. */
+interface ExportChoice {
+  readonly exporter: Exporter
+  readonly config: Pick<Config, 'bundle'>
+  readonly now: () => number
+  /** The newest generation; null: none. */
+  readonly before: KnownGeneration | null
+  readonly reason: Generation['reason']
+}
+
+/**
+ * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation; a
+ * full bundle is exported when the last one is `bundle.fullDays` old or no state of it is remembered, and then the delta
+ * applies to both, so that followers never need it.
+ */
+export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
+  const { exporter, before } = choice
+  const last = before?.generation ?? null
+  const fullBase = last === null ? null : exporter.findBase(last.full.digest)
+  const base = fullBase ?? (last === null ? null : exporter.findBase(last.digest))
+  const spared = [fullBase, base].filter((one) => one !== null)
+  const isOld = last === null || fullBase === null || isOutdated(choice, last.full)
+  const full = isOld ? await exporter.exportFile(null, spared) : null
+  const kept = full === null ? spared : [...spared, full.manifest.sequence]
+  const delta = base === null ? null : await exporter.exportFile(base, kept)
+  const files = [full, delta].flatMap((one) =>
+    one === null ? [] : [{ ...nameFile(one), path: one.path }],
+  )
+  const newest = delta ?? full
+  if (newest === null) throw new Error('nothing was exported')
+  const { mirror, digest, sources } = newest.manifest
+  const named = full === null ? last?.full : nameFull(full)
+  if (named === undefined) throw new Error('no full bundle is named')
+  return {
+    ...{ files, mirror, digest, full: named },
+    sources: Object.fromEntries(
+      Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source]),
+    ),
+    delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
+  }
+}
+
+function isOutdated({ config, now, reason }: ExportChoice, { createdAt }: NamedFull): boolean {
+  const { fullDays } = config.bundle
+  if (fullDays === 0) return reason !== 'date'
+  return Date.parse(createdAt) + fullDays * DAY_MS <= now()
+}
+
+function nameFile({ sha256, size }: ExportedFile): NamedObject {
+  return { key: bundleKey(sha256), sha256, size }
+}
+
+function nameFull(file: ExportedFile): NamedFull {
+  const { digest, createdAt } = file.manifest
+  return { ...nameFile(file), digest, createdAt }
+}
+
+function basesOf({ manifest }: ExportedFile): Partial<Record<SourceName, string[]>> {
+  return Object.fromEntries(
+    Object.entries(manifest.sources).map(([name, { bases }]) => [name, bases]),
+  )
+}

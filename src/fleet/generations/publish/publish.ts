@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto'
+import { DAY_MS, toIso } from '../../../core/time.ts'
+import type { Config } from '../../../config/schema.ts'
+import { SOURCES } from '../../../domain/sources.ts'
+import type { KeyTrust, SigningKey } from '../../../bundle/format/keys.ts'
+import type { ObjectStore } from '../../objects/object-store.ts'
+import { countChanges, packChangeRows } from '../format/change-rows.ts'
+import {
+  type ChainLink,
+  findNewest,
+  linkOf,
+  readChain,
+  readGeneration,
+  refuseHole,
+  writeHint,
+} from '../chain.ts'
+import { openGeneration, sealGeneration } from '../format/envelope.ts'
+import { type Exporter, createExporter } from './exporter.ts'
+import { type ExportedBundles, exportBundles } from './export-bundles.ts'
+import {
+  GENERATION_FORMAT,
+  type Generation,
+  type KnownGeneration,
+  type NamedObject,
+} from '../format/generation.ts'
+import { changesKey, generationKey } from '../format/object-names.ts'
+import { readApplied, readPublishedObject, recordPublished } from '../position.ts'
+import { refuseGeneration } from '../format/refusals.ts'
+import { readFleetId } from '../format/fleet-id.ts'
+import { isHeld } from '../hold.ts'
+import { storeOnce, storeDecided } from '../uploads.ts'
+
+/** What a publication needs. */
+export interface PublishDeps {
+  readonly store: ObjectStore
+  readonly dataDir: string
+  readonly config: Pick<Config, 'bundle' | 'fleet'>
+  readonly keys: readonly SigningKey[]
+  /** Also trusts `keys`. */
+  readonly trust: KeyTrust
+  /** The epoch of the lease. */
+  readonly epoch: number
+  /** Name and version of this program. */
+  readonly program: string
+  readonly now: () => number
+  /** Given: the data folder was set to the content of an older generation. */
+  readonly reason?: 'rollback'
+  /** Another source of bundles than the data folder. */
+  readonly exporter?: Exporter
+}
+
+/** The result of a publication. */
+export interface PublishResult {
+  /**
+   * `unchanged`: the newest generation has this content already, or a rollback was not released. `fenced`: the newest
+   * generation is not one on which the stored data builds, or has a later epoch: follow it first.
+   */
+  readonly outcome: 'published' | 'unchanged' | 'fenced'
+  /** The newest generation; null: there is none. */
+  readonly generation: KnownGeneration | null
+}
+
+/**
+ * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date.
+ * The only effect that counts is the creation of `gen/<N>.json`: at most one publisher succeeds. A crash before leaves
+ * objects that nothing names. Throws `fleet`, and as `exportBundle`.
+ */
+export async function publishGeneration(deps: PublishDeps): Promise<PublishResult> {
+  const exporter = deps.exporter ?? createExporter(deps)
+  const newest = await readNewest(deps)
+  const fenced = { outcome: 'fenced', generation: newest?.known ?? null } as const
+  const state = exporter.readState()
+  if (state === null) return { ...fenced, outcome: 'unchanged' }
+  if (newest !== null) {
+    const { generation } = newest.known
+    if (generation.epoch > deps.epoch) return fenced
+    if (
+      !newest.isOwn &&
+      (generation.mirror !== state.mirror || !exporter.knows(generation.sources))
+    )
+      return fenced
+    if (deps.reason === undefined && (await isHeld(deps.store, generation)))
+      return { ...fenced, outcome: 'unchanged' }
+  }
+  const before = newest?.known ?? null
+  const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
+  if (reason === null) return { ...fenced, outcome: 'unchanged' }
+  const bundles = await exportBundles({ ...deps, exporter, before, reason })
+  try {
+    return await commit(deps, exporter, before, bundles, reason)
+  } finally {
+    for (const { path } of bundles.files) exporter.discard(path)
+  }
+}
+
+/** The newest generation; `isOwn`: this folder published or applied exactly it. */
+interface Newest {
+  readonly known: KnownGeneration
+  readonly isOwn: boolean
+}
+
+async function readNewest({ store, dataDir, trust }: PublishDeps): Promise<Newest | null> {
+  const applied = readApplied(dataDir)
+  const object = readPublishedObject(dataDir)
+  const published = object === null ? null : openGeneration(object, trust, 'published.json')
+  const known = published === null ? null : linkOf(published)
+  const position = laterOf(applied, known)
+  const newest = await findNewest(store, position?.generation ?? 0)
+  if (newest === 0) return null
+  if (published !== null && newest === published.generation.generation && position === known)
+    return { known: published, isOwn: true }
+  const found = await readGeneration(store, newest, trust)
+  if (found === null) throw storeWentBack(store, newest)
+  await refuseHole(store, newest)
+  if (position === null) return { known: found, isOwn: false }
+  if (newest > position.generation) await readChain(store, position, newest, trust)
+  else if (found.sha256 !== position.sha256) throw storeWentBack(store, newest)
+  return { known: found, isOwn: newest === position.generation }
+}
+
+function laterOf(one: ChainLink | null, other: ChainLink | null): ChainLink | null {
+  if (one === null || other === null) return one ?? other
+  return one.generation > other.generation ? one : other
+}
+
+function storeWentBack({ url }: ObjectStore, generation: number): Error {
+  return refuseGeneration(
+    'backwards',
+    `${url} does not have the generation ${generation} that was published or applied here, or has another one: the ` +
+      'store was restored from a backup, or objects were deleted. Restore them; nothing is published until then',
+  )
+}
+
+/** Shortest age of the published date before a confirmation alone is published, milliseconds. */
+const DATE_MS = 10 * 60_000
+
+function reasonToPublish(
+  { config }: PublishDeps,
+  newest: Generation | null,
+  { asOf, snapshots }: Pick<NonNullable<ReturnType<Exporter['readState']>>, 'asOf' | 'snapshots'>,
+): 'publish' | 'date' | null {
+  if (newest === null) return 'publish'
+  const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
+  if (differs) return 'publish'
+  const due = Math.max(DATE_MS, config.fleet.maxLagSeconds * 500)
+  const confirmed = SOURCES.some(
+    (source) => (asOf[source] ?? 0) - Date.parse(newest.sources[source]?.asOf ?? '') >= due,
+  )
+  return confirmed ? 'date' : null
+}
+
+async function commit(
+  deps: PublishDeps,
+  exporter: Exporter,
+  before: KnownGeneration | null,
+  bundles: ExportedBundles,
+  reason: Generation['reason'],
+): Promise<PublishResult> {
+  const { store, config, keys, epoch, now } = deps
+  const fleet = before?.generation.fleet ?? (await readFleetId(store, randomBytes(16)))
+  for (const { key, size, sha256, path } of bundles.files)
+    await storeOnce(store, key, { file: path, size, sha256 })
+  const number = (before?.generation.generation ?? 0) + 1
+  const last = before?.generation.log ?? 0
+  const rows = exporter.readRows(last, bundles.sources)
+  const changes = rows.length === 0 ? null : await storeRows(store, number, rows)
+  const publishedAt = now()
+  // Readers have two polls to see it, and to prepare it.
+  const delay = before === null ? 0 : 2 * config.fleet.pollSeconds * 1000
+  const sealed = sealGeneration(
+    {
+      ...{ format: GENERATION_FORMAT, fleet, generation: number, epoch, reason },
+      ...{ previous: before?.sha256 ?? null, mirror: bundles.mirror, digest: bundles.digest },
+      ...{ sources: bundles.sources, full: bundles.full, delta: bundles.delta },
+      ...{ changes, log: rows.at(-1)?.id ?? last, counts: countChanges(rows) },
+      publishedAt: toIso(publishedAt),
+      activateAt: toIso(publishedAt + delay),
+      expiresAt: expiry(config, publishedAt),
+    },
+    keys,
+  )
+  if (!(await storeDecided(store, generationKey(number), sealed.bytes)))
+    return { outcome: 'fenced', generation: await readGeneration(store, number, deps.trust) }
+  recordPublished(deps.dataDir, sealed.bytes)
+  await writeHint(store, linkOf(sealed))
+  return { outcome: 'published', generation: sealed }
+}
+
+function expiry({ bundle }: Pick<Config, 'bundle'>, publishedAt: number): string | null {
+  return bundle.expireDays === 0 ? null : toIso(publishedAt + bundle.expireDays * DAY_MS)
+}
+
+async function storeRows(
+  store: ObjectStore,
+  number: number,
+  rows: Parameters<typeof packChangeRows>[0],
+): Promise<NamedObject> {
+  const { bytes, sha256, size } = await packChangeRows(rows)
+  const key = changesKey(number, sha256)
+  await storeOnce(store, key, bytes)
+  return { key, sha256, size }
+}

@@ -1,0 +1,54 @@
+import {
+  type ObjectBody,
+  type ObjectStore,
+  FleetError,
+  readObject,
+} from '../objects/object-store.ts'
+
+function sizeOf(body: ObjectBody): number {
+  return Buffer.isBuffer(body) ? body.length : body.size
+}
+
+/**
+ * Stores an object whose key is that of its content. One that exists already, also from an earlier attempt, is fine. Throws
+ * `fleet`.
+ */
+export async function storeOnce(store: ObjectStore, key: string, body: ObjectBody): Promise<void> {
+  let failed: FleetError | null = null
+  try {
+    if ((await store.putIfAbsent(key, body)) !== null) return
+  } catch (error) {
+    if (!(error instanceof FleetError)) throw error
+    failed = error // its answer may have been lost
+  }
+  const found = await store.head(key)
+  if (found?.size === sizeOf(body)) return
+  throw (
+    failed ??
+    new FleetError(
+      'refused',
+      `${key} exists on ${store.url} with ${found?.size ?? 'no'} bytes, not ${sizeOf(body)}: remove it`,
+    )
+  )
+}
+
+/**
+ * Creates an object; false: another one has this key. When the answer was lost, the stored bytes decide. Throws `fleet`
+ * while that cannot be known.
+ */
+export async function storeDecided(
+  store: ObjectStore,
+  key: string,
+  bytes: Buffer,
+): Promise<boolean> {
+  let failed: FleetError | null = null
+  try {
+    if ((await store.putIfAbsent(key, bytes)) !== null) return true
+  } catch (error) {
+    if (!(error instanceof FleetError)) throw error
+    failed = error
+  }
+  const found = await readObject(store, key, Number.MAX_SAFE_INTEGER)
+  if (found !== null) return found.bytes.equals(bytes)
+  throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
+}

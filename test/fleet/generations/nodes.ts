@@ -1,0 +1,73 @@
+import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/schema.ts'
+import type { KeyTrust } from '../../../src/bundle/format/keys.ts'
+import { type Follower, createFollower } from '../../../src/fleet/generations/follow/follow.ts'
+import type { KnownGeneration } from '../../../src/fleet/generations/format/generation.ts'
+import {
+  type PublishDeps,
+  type PublishResult,
+  publishGeneration,
+} from '../../../src/fleet/generations/publish/publish.ts'
+import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
+import { folder, signer } from '../../bundle/air-gap.ts'
+import { trust } from '../../bundle/fixtures.ts'
+
+/** The trust of all nodes in these tests. */
+export function fleetTrust(now: () => number = Date.now): KeyTrust {
+  return trust([signer()], { now })
+}
+
+/** Settings of a node with a data folder. */
+export function nodeConfig(dir: string, env: Record<string, string> = {}): Config {
+  const given = { PATCHMIRROR_DATA_DIR: dir, ...env }
+  return loadConfig({ env: given, cwd: process.cwd() }).config
+}
+
+/** Publishes a data folder as a leader does. */
+export function publish(
+  store: ObjectStore,
+  dir: string,
+  more: Partial<PublishDeps> = {},
+): Promise<PublishResult> {
+  return publishGeneration({
+    ...{ store, dataDir: dir, config: nodeConfig(dir), keys: [signer()], epoch: 1 },
+    ...{ trust: fleetTrust(more.now), program: 'patchmirror/test', now: Date.now },
+    ...more,
+  })
+}
+
+/** A reader with a data folder of its own, which commits without waiting. */
+export interface Node {
+  readonly dir: string
+  readonly follower: Follower
+  /** Looks, and applies what is new; returns the number of the stored generation, 0: none. */
+  catchUp(): Promise<number>
+}
+
+/** Creates a reader. */
+export function createNode(
+  store: ObjectStore,
+  {
+    dir = folder(),
+    now = Date.now,
+    mayPublish = false,
+  }: { dir?: string; now?: () => number; mayPublish?: boolean } = {},
+): Node {
+  const follower = createFollower({
+    ...{ store, config: nodeConfig(dir), trust: fleetTrust(now), now, mayPublish },
+    waitUntil: () => Promise.resolve(),
+  })
+  return {
+    dir,
+    follower,
+    async catchUp() {
+      const { newest, isCurrent } = await follower.look()
+      if (newest !== null && !isCurrent) await take(follower, newest)
+      return follower.position()?.generation ?? 0
+    },
+  }
+}
+
+async function take(follower: Follower, target: KnownGeneration): Promise<void> {
+  await follower.commit(await follower.prepare(target), { atOnce: true })
+}
