@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises'
-import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { type AddressInfo, connect, isIP, isIPv6 } from 'node:net'
+import { type AddressInfo, isIP, isIPv6 } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
+import { openSocket } from './socket.ts'
 
 /** Where the server can be reached. */
 export interface ServerAddress {
@@ -30,7 +30,15 @@ export function createListening(app: Listenable, settings: Config['server']) {
   const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
   const listen = async (): Promise<void> => {
     if (socket === null) await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })
-    else await listenOnSocket(app, socket, settings.socketMode)
+    else {
+      const mode = Number.parseInt(settings.socketMode, 8)
+      const open = (path: string): Promise<unknown> => app.listen({ path, backlog: BACKLOG })
+      const remove = await openSocket(socket, mode, open).catch((error: unknown) => {
+        app.server.close()
+        throw error
+      })
+      app.server.once('close', remove)
+    }
   }
   return {
     /** Throws `config` when the address cannot be used. */
@@ -55,47 +63,15 @@ async function oneAddress(host: string): Promise<string> {
   return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
 }
 
-/**
- * Listens on a unix socket. The program's umask lets only its own user connect until the mode of the settings is set. A socket
- * that a killed daemon left is removed: one that refuses connections.
- */
-async function listenOnSocket(app: Listenable, path: string, mode: string): Promise<void> {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  if (found?.isSocket() === false) throw takenSocket(path, 'is a file, not a socket')
-  if (found !== undefined) {
-    if (await isAnswered(path)) throw takenSocket(path, 'is in use by another program')
-    unlinkSync(path)
-  }
-  await app.listen({ path, backlog: BACKLOG })
-  chmodSync(path, Number.parseInt(mode, 8))
-}
-
-function takenSocket(path: string, why: string): MirrorError {
-  const message = `the socket ${path} ${why}: set server.socket to another path, or end that program`
-  return new MirrorError('config', message)
-}
-
-/** Reports whether a program listens on a socket; one that cannot be asked counts as used. */
-function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path)
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', (error) => resolve(systemCode(error) !== 'ECONNREFUSED'))
-  })
-}
-
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 /** Returns the address to show; a wildcard address is shown as localhost. */
 function addressOf(
   bound: AddressInfo | string | null,
-  { host, certFile }: Config['server'],
+  { host, certFile, socket }: Config['server'],
 ): ServerAddress | null {
   if (bound === null) return null
-  if (typeof bound === 'string') return { url: `unix:${bound}`, port: 0 }
+  if (typeof bound === 'string') return { url: `unix:${socket ?? bound}`, port: 0 }
   const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   const scheme = certFile === null ? 'http' : 'https'
   return { url: `${scheme}://${shown}:${bound.port}`, port: bound.port }

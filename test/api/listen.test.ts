@@ -1,5 +1,14 @@
 import { once } from 'node:events'
-import { copyFileSync, existsSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import {
   Agent as HttpAgent,
   type IncomingMessage,
@@ -8,12 +17,13 @@ import {
   request,
 } from 'node:http'
 import { Agent as HttpsAgent, request as requestTls } from 'node:https'
-import { createServer, isIP } from 'node:net'
+import { type Server, connect as connectTo, createServer, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createListening } from '../../src/api/listen.ts'
+import { openSocket } from '../../src/api/socket.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
@@ -30,6 +40,15 @@ async function answerOf(sent: ReturnType<typeof request>) {
   for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
   const { statusCode: status = 0, headers } = response
   return { status, headers, body: Buffer.concat(chunks) }
+}
+
+/** A socket that a killed process left. */
+function leftBy(): string {
+  const left = join(scratch(), 'left.sock')
+  const code = `require('net').createServer().listen(${JSON.stringify(left)}, () => process.kill(process.pid, 'SIGKILL'))`
+  spawnSync(process.execPath, ['-e', code])
+  expect(statSync(left).isSocket()).toBe(true)
+  return left
 }
 
 describe('on a unix socket', () => {
@@ -80,18 +99,52 @@ describe('on a unix socket', () => {
     const env = { PATCHMIRROR_SERVER_SOCKET: path, PATCHMIRROR_SERVER_SOCKET_MODE: '0600' }
     await expect(fill(env)).rejects.toThrow('in use by another program: set server.socket')
     expect(existsSync(path)).toBe(true)
-    const { spawnSync } = await import('node:child_process')
-    const left = join(scratch(), 'left.sock')
-    const code = `require('net').createServer().listen(${JSON.stringify(left)}, () => process.kill(process.pid, 'SIGKILL'))`
-    spawnSync(process.execPath, ['-e', code])
-    expect(statSync(left).isSocket()).toBe(true)
+    const left = leftBy()
     await fill({ ...env, PATCHMIRROR_SERVER_SOCKET: left })
     expect(statSync(left).mode & 0o777).toBe(0o600)
     const file = join(scratch(), 'file')
-    writeFileSync(file, 'kept')
+    writeFileSync(file, 'kept', { mode: 0o640 })
+    const before = statSync(file).mode & 0o777
     await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: file })).rejects.toThrow('a file, not a')
     expect(existsSync(file)).toBe(true)
+    for (const target of [file, left, join(scratch(), 'nothing')]) {
+      const link = join(scratch(), 'link.sock')
+      symlinkSync(target, link)
+      await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: link })).rejects.toThrow('a symbolic link, not a socket') // prettier-ignore
+      expect(readdirSync(dirname(link))).toEqual(['link.sock'])
+    }
+    expect(statSync(file).mode & 0o777).toBe(before)
     other.close()
+  })
+
+  test('of daemons that start at the same time on a path that a killed one left, one gets it and the others are refused', async () => {
+    const path = leftBy()
+    const servers = Array.from({ length: 8 }, () => createServer())
+    onTestFinished(() => servers.forEach((server) => server.close()))
+    const open = (server: Server) => async (at: string) => once(server.listen(at), 'listening')
+    const ended = await Promise.allSettled(servers.map((one) => openSocket(path, 0o660, open(one))))
+    const won = ended.filter(({ status }) => status === 'fulfilled')
+    expect(won).toHaveLength(1)
+    for (const one of ended)
+      if (one.status === 'rejected') expect(String(one.reason)).toContain('is in use by another')
+    const index = ended.findIndex(({ status }) => status === 'fulfilled')
+    const answered = once(servers[index] ?? createServer(), 'connection')
+    const client = connectTo(path)
+    await answered
+    client.destroy()
+    expect(readdirSync(dirname(path))).toEqual(['left.sock', 'left.sock.lock'])
+    expect(statSync(path).mode & 0o777).toBe(0o660)
+  })
+
+  test('the socket is removed at the end, but not what another program has at its path by then', async () => {
+    const { path, server } = await onSocket()
+    await server.close()
+    expect(existsSync(path)).toBe(false)
+    const second = await onSocket()
+    unlinkSync(second.path)
+    writeFileSync(second.path, 'of another')
+    await second.server.close()
+    expect(existsSync(second.path)).toBe(true)
   })
 })
 

@@ -42,6 +42,20 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   }
 }
 
+/** Acquires the same kind of lock on any file, which is created and stays; null when another program has it. Throws the system's error. */
+export function lockFile(path: string): Lock | null {
+  makeFile(path)
+  const db = new Database(path, { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+    return { release: () => void db.close() }
+  } catch (error) {
+    db.close()
+    if (systemCode(error) === 'SQLITE_BUSY') return null
+    throw error
+  }
+}
+
 /** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
