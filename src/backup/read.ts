@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MirrorError, systemCode, whyUnreadable } from '../core/errors.ts'
 import { PRIVATE_FILE } from '../core/files.ts'
 import { DATABASES } from '../store/database/copies.ts'
-import { type ArchiveReader, openArchive } from '../zip/reader.ts'
+import { type ArchiveFile, openArchive } from '../zip/reader.ts'
 import { type BackupFile, type BackupManifest, MANIFEST, PIECE_BYTES, notABackup, parseBackupManifest, pieceName } from './format.ts' // prettier-ignore
 
 /** Bytes of all members' names and positions: enough for databases of a terabyte. */
@@ -17,8 +17,6 @@ interface OpenBackup {
   extract(folder: string | null): Promise<void>
   close(): Promise<void>
 }
-
-type Archive = ArchiveReader & { close(): Promise<void> }
 
 /** Opens a backup. Throws `corrupt` for any other file, `schema` for one of a newer program, `usage` when there is none. */
 export async function openBackup(path: string): Promise<OpenBackup> {
@@ -44,7 +42,7 @@ export async function openBackup(path: string): Promise<OpenBackup> {
 
 type Fail = (why: string, cause?: unknown) => MirrorError
 
-async function readManifest(archive: Archive, fail: Fail): Promise<string> {
+async function readManifest(archive: ArchiveFile, fail: Fail): Promise<string> {
   const found: string[] = []
   await archive.readMembers(
     ({ name }) => name === MANIFEST,
@@ -71,7 +69,7 @@ function refuseNewer({ files, program }: BackupManifest, path: string): void {
 }
 
 /** Exactly the members that the manifest names, in its order. */
-function checkMembers({ directory }: Archive, { files }: BackupManifest, fail: Fail): void {
+function checkMembers({ directory }: ArchiveFile, { files }: BackupManifest, fail: Fail): void {
   const pieces = files.reduce((sum, file) => sum + file.pieces, 0)
   if (directory.count !== pieces + 1)
     throw fail(`it has ${directory.count} members, and its manifest names ${pieces + 1}`)
@@ -84,7 +82,7 @@ function checkMembers({ directory }: Archive, { files }: BackupManifest, fail: F
 }
 
 async function extractFiles(
-  archive: Archive,
+  archive: ArchiveFile,
   { files }: BackupManifest,
   folder: string | null,
   fail: Fail,
@@ -101,7 +99,7 @@ async function extractFiles(
 }
 
 async function extractFile(
-  archive: Archive,
+  archive: ArchiveFile,
   file: BackupFile,
   target: number | null,
   fail: Fail,

@@ -46,19 +46,41 @@ const WINDOW = 1 << 20
 /** Bytes of a local header with the longest possible name and extra field. */
 const MAX_HEADER = 30 + 2 * 0xffff
 
+/** An open archive on disk. */
+export interface ArchiveFile extends ArchiveReader {
+  /** Closes the file and frees the directory, which can be large; afterwards the archive cannot be read. */
+  close(): Promise<void>
+}
+
 /** Opens an archive on disk by its central directory. Throws `archive` if its structure is invalid. */
-export async function openArchive(
-  path: string,
-  limits: ReaderLimits,
-): Promise<ArchiveReader & { close(): Promise<void> }> {
+export async function openArchive(path: string, limits: ReaderLimits): Promise<ArchiveFile> {
   const file = await open(path, 'r')
   try {
     const { size } = await file.stat()
     const source: ByteSource = { size, read: (at, length, into) => readAt(file, at, length, into) }
-    return { ...(await openSource(source, limits)), close: () => file.close() }
+    return closable(await openSource(source, limits), file)
   } catch (error) {
     await file.close()
     throw error
+  }
+}
+
+function closable(reader: ArchiveReader, file: FileHandle): ArchiveFile {
+  let opened: ArchiveReader | null = reader
+  const current = (): ArchiveReader => {
+    if (opened === null) throw new MirrorError('internal', 'the archive was closed')
+    return opened
+  }
+  return {
+    size: reader.size,
+    get directory() {
+      return current().directory
+    },
+    readMembers: (want, visit) => current().readMembers(want, visit),
+    close() {
+      opened = null
+      return file.close()
+    },
   }
 }
 
