@@ -1,3 +1,6 @@
+import type { Quarantine } from '../store/runs/quarantine.ts'
+import type { SyncContext, SyncResult } from './context.ts'
+
 /** Limits of the removal guard: a run that would remove more than both is quarantined (promise 5). */
 interface GuardLimits {
   /** Share of the stored entries, 0 to 1. */
@@ -23,4 +26,25 @@ export function refuseRemoval(
     `it would remove ${removed} of ${stored} ${noun} (${percent} %), more than ${limits.count} and more than ` +
     `${limits.fraction * 100} %`
   )
+}
+
+/**
+ * Stores a refused change for `approve`, once, even if upstream repeats it; a dry run stores nothing. Returns the run's
+ * result, and records in the facts which run waits for the decision.
+ */
+export async function quarantineChange(
+  { store, runId, dryRun, facts }: Pick<SyncContext, 'store' | 'runId' | 'dryRun' | 'facts'>,
+  refused: Omit<Quarantine, 'runId' | 'decision'>,
+): Promise<SyncResult> {
+  const { path, sha256, reason } = refused
+  const known = store.quarantine.findQuarantine(path, sha256)
+  if (known === null && !dryRun)
+    await store.exclusive(() => store.quarantine.keepQuarantine({ ...refused, runId }))
+  const run = known?.runId ?? runId
+  facts['quarantine'] = run
+  if (dryRun && known === null)
+    return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
+  const decision =
+    known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
+  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
 }

@@ -9,7 +9,7 @@ import type { CatalogContext } from './context.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 import type { Crawl } from './crawl.ts'
 import type { SyncResult } from '../context.ts'
-import { refuseRemoval } from '../removal-guard.ts'
+import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
 
 /**
  * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the
@@ -136,24 +136,15 @@ async function refuse(
   body: Buffer,
   sha256: Buffer,
 ): Promise<SyncResult> {
-  const { store, runId, dryRun, now, facts } = context
+  const { store, dryRun, now } = context
   const path = quarantinePath(source)
   const known = store.quarantine.findQuarantine(path, sha256)
   // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.
   const open = store.quarantine.listOpenQuarantines().find((one) => one.path === path)
   if (known === null && open !== undefined && isNarrow(context))
     return awaitDecision(context, open.runId, reason)
-  if (known === null && !dryRun) {
-    const packed = packContent(body, deflate)
-    const kept = { runId, source, path, reason, sha256, body: packed }
-    await store.exclusive(() =>
-      store.quarantine.keepQuarantine({ ...kept, etag: null, lastModified: null, asOf: now() }),
-    )
-  }
-  const run = known?.runId ?? runId
-  facts['quarantine'] = run
-  if (dryRun) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
-  const decision =
-    known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
+  const packed = packContent(body, deflate)
+  const change = { source, path, reason, sha256, body: packed, asOf: now() }
+  const result = await quarantineChange(context, { ...change, etag: null, lastModified: null })
+  return dryRun ? { ...result, message: `dry run: ${reason}` } : result
 }
