@@ -1,10 +1,146 @@
-import { accessSync, constants, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fdatasync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { MirrorError } from '../core/errors.ts'
+import { PRIVATE_FILE } from '../core/files.ts'
+import { deflatedOf } from '../store/database/gzip.ts'
 import { derivedDir } from '../store/database/open.ts'
-import type { OsvReader } from '../store/osv/reads.ts'
-import { faultOfArchive } from './check.ts'
-import { type BuiltArchive, createDraft, dropUnfinished } from './writer.ts'
+import type { ArchivePart } from '../store/osv/archive-parts.ts'
+import type { ArchiveInfo, OsvReader } from '../store/osv/reads.ts'
+import { type Adopted, createZipWriter } from '../zip/writer.ts'
+import { faultOfArchive, readRange } from './check.ts'
+import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
+
+/** An archive that was built and is not published yet. */
+export interface BuiltArchive extends Omit<ArchiveInfo, 'changed'> {
+  members: number
+  /** The parts that were written from the store. */
+  written: ArchivePart[]
+  /** Whether the other parts were copied from the published archive. */
+  patched: boolean
+}
+
+/** An archive that is being built. */
+export interface Draft {
+  /**
+   * Writes the stored records from `from` (inclusive) to `before` (exclusive; null: the end) as parts. The first part
+   * begins at `from`, which must be empty or the id of a stored record. Throws `proof` for a record that is not
+   * `expected`.
+   */
+  write(from: string, before: string | null): void
+  /** Copies parts unchanged from another archive, which is open for reading. */
+  adopt(parts: readonly ArchivePart[], members: Adopted, source: number): void
+  /** Completes the file and renames it to its final name. */
+  finish(): Promise<BuiltArchive>
+  /** Closes the file; an unfinished one is removed. */
+  close(): void
+}
+
+/** Bytes copied per read. */
+const PIECE = 1 << 18
+
+const synced = promisify(fdatasync)
+
+/** Creates an unfinished archive in the derived folder. */
+export function createDraft(
+  store: Pick<OsvReader, 'eachContent'>,
+  dir: string,
+  expected: (id: string) => boolean,
+): Draft {
+  dropUnfinished(dir)
+  const temporary = join(dir, `building-${process.pid}.zip`)
+  const fd = openSync(temporary, 'w', PRIVATE_FILE)
+  const summer = createSummer()
+  const zip = createZipWriter(
+    (chunk) => writeAll(fd, chunk),
+    (bytes) => summer.update(bytes),
+  )
+  const piece = Buffer.allocUnsafe(PIECE) // the system maps its pages at the first use only
+  const parts: ArchivePart[] = []
+  const written: ArchivePart[] = []
+  const endPart = (first: string, members: number): void => {
+    zip.show()
+    const part = { first, members, ...summer.take() }
+    parts.push(part)
+    written.push(part)
+  }
+  return {
+    write(from, before) {
+      let first = from
+      let members = 0
+      for (const [id, crc32, size, body] of store.eachContent(from, before)) {
+        if (!expected(id)) throw unlisted(id)
+        checkTrailer(id, body, crc32, size)
+        if (id !== first && startsPart(id)) {
+          endPart(first, members)
+          first = id
+          members = 0
+        }
+        zip.add({ name: `${id}.json`, crc32, size, deflated: deflatedOf(body) })
+        members++
+      }
+      endPart(first, members)
+    },
+    adopt(adopted, members, source) {
+      zip.adopt(members)
+      readRange(source, members.from, members.bytes, piece, (chunk) => writeAll(fd, chunk))
+      for (const part of adopted) parts.push(part)
+    },
+    async finish() {
+      const { size, members } = zip.finish()
+      const tail = summer.take()
+      await synced(fd)
+      const sha256 = digestOfParts(parts, tail)
+      const file = `osv-${sha256.slice(0, 32)}.zip`
+      renameSync(temporary, join(dir, file))
+      const patched = written.length < parts.length
+      return { file, size, crc32c: crcOfParts(parts, tail), sha256, members, written, patched }
+    },
+    close() {
+      closeSync(fd)
+      rmSync(temporary, { force: true })
+    },
+  }
+}
+
+function writeAll(fd: number, chunk: Uint8Array): void {
+  for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
+}
+
+/** Returns the error for a record that is stored, or in the archive, but not listed by the index. */
+export function unlisted(id: string): MirrorError {
+  return new MirrorError('proof', `record ${id} is stored but not listed`)
+}
+
+/** Compares the gzip trailer of the stored bytes with the record's CRC-32 and size: damaged bytes must not be served. */
+function checkTrailer(id: string, body: Buffer, crc32: number, size: number): void {
+  const sound =
+    body.length >= 18 &&
+    body.readUInt32LE(body.length - 8) === crc32 &&
+    body.readUInt32LE(body.length - 4) === size
+  if (sound) return
+  throw new MirrorError(
+    'proof',
+    `the stored bytes of record ${id} do not match its checksum: run "patchmirror verify --repair"`,
+  )
+}
+
+/** Removes unfinished archives that a killed process left. */
+function dropUnfinished(dir: string): void {
+  for (const name of readdirSync(dir))
+    if (name.startsWith('building-')) rmSync(join(dir, name), { force: true })
+}
 
 /**
  * Builds `all.zip` from the stored streams, members in id order: the same records give the same bytes on any mirror. The

@@ -4,7 +4,7 @@ import { systemCode } from '../core/errors.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import type { StoredPart } from '../store/osv/archive-parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
-import { type BuiltArchive, type Draft, createDraft, unlisted } from './writer.ts'
+import { type BuiltArchive, type Draft, createDraft, unlisted } from './build.ts'
 import { readTail } from './check.ts'
 
 /** Largest archive that is patched, bytes: one near 4 GiB may need Zip64 offsets, which patching does not support. */

@@ -4,9 +4,9 @@ import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
-import type { ArchivedRecords, FetchedRecords } from './fetch-changes.ts'
+import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import { type FetchResult, fetchContradicted } from './fetch-records.ts'
+import type { FetchResult } from './fetch-records.ts'
 import { ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
@@ -50,15 +50,17 @@ export async function commitChanges(
  */
 async function writeChanges(
   context: SyncContext,
-  listed: ListedIndex,
-  plan: OsvPlan,
+  { index }: ListedIndex,
+  { stored, removed, dropped }: OsvPlan,
   fetched: FetchedRecords,
 ): Promise<FetchResult['missing']> {
   const { store, runId, now } = context
-  const { missing, suspectIds } =
+  const target = stored === 0 ? 'empty store' : 'store'
+  const { result } =
     fetched.place === 'archive'
-      ? await writeArchive(context, listed, plan, fetched)
-      : fetched.result
+      ? await ingestArchive(context, index, fetched.archive, target)
+      : fetched
+  const { missing, suspectIds } = result
   // While a record of the archive is missing, the next reconcile must read the archive again.
   if (fetched.compared !== null && missing.size === 0)
     store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...fetched.compared, body: null })
@@ -66,21 +68,8 @@ async function writeChanges(
     store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified])),
   )
   store.osv.staging.clear()
-  for (const id of plan.removed) store.osv.removeRecord(id, runId, now())
-  writeScope(context, listed.index, plan.dropped)
+  for (const id of removed) store.osv.removeRecord(id, runId, now())
+  writeScope(context, index, dropped)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
   return missing
-}
-
-/** Writes the records of a downloaded archive while it is read, and stages those that it contradicts. */
-async function writeArchive(
-  context: SyncContext,
-  { index }: ListedIndex,
-  { stored }: OsvPlan,
-  { archive }: ArchivedRecords,
-): Promise<FetchResult> {
-  const target = stored === 0 ? 'empty store' : 'store'
-  const { contradicted } = await ingestArchive(context, index, archive, target)
-  await archive.dispose() // its directory is large, and publishing needs the memory
-  return fetchContradicted(context, index, contradicted)
 }

@@ -3,7 +3,8 @@ import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvPlan, isEmpty } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import { type FetchResult, fetchContradicted, fetchSingles } from './fetch-records.ts'
+import { type FetchResult, fetchSingles } from './fetch-records.ts'
+import type { OsvIndex } from './index-parser.ts'
 import { ingestArchive } from './ingest.ts'
 import {
   type ArchiveValidators,
@@ -20,47 +21,46 @@ export interface StagedRecords {
   compared: ArchiveValidators | null
 }
 
-/** Records of a downloaded archive: they are written while it is read, within the transaction. */
-export interface ArchivedRecords {
-  place: 'archive'
-  archive: UpstreamArchive
-  compared: ArchiveValidators
-}
-
-/** The records that a run fetched, by the place where they wait for the commit. */
-export type FetchedRecords = StagedRecords | ArchivedRecords
+/**
+ * The records that a run fetched, by the place where they wait for the commit. Those of a downloaded archive are
+ * written while it is read, within the transaction.
+ */
+export type FetchedRecords =
+  StagedRecords | { place: 'archive'; archive: UpstreamArchive; compared: ArchiveValidators }
 
 /** Fetches the records of the difference; a reconcile fetches those whose contents differ as well. */
 export async function fetchChanges(
   context: SyncContext,
-  listed: ListedIndex,
+  { index }: ListedIndex,
   plan: OsvPlan,
 ): Promise<FetchedRecords> {
   const { staging } = context.store.osv
   staging.clear()
-  const strategy = strategyOf(context, listed, plan)
-  if (strategy === 'nothing') return nothingFetched(null)
-  if (strategy === 'singles') {
-    const result = await fetchSingles(context, listed.index, [...plan.added, ...plan.changed])
-    return { place: staging.isEmpty() ? 'store' : 'staging', result, compared: null }
-  }
+  const strategy = strategyOf(context, index, plan)
+  if (strategy === 'nothing') return nothingFetched()
   if (strategy === 'ranges') {
-    const fetched = await fetchByRanges(context, listed, plan)
+    const fetched = await fetchByRanges(context, index, plan)
     if (fetched !== null) return fetched
     staging.clear()
   }
-  return fetchWholeArchive(context, listed, plan)
+  const wanted = context.full ? index.ids.size : plan.added.length + plan.changed.length
+  const archive = strategy === 'singles' ? null : await downloadUnlessFew(context, wanted)
+  if (archive !== null) return { place: 'archive', archive, compared: archive.validators }
+  const ids = context.full ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
+  const result = await fetchSingles(context, index, ids)
+  const isStored = strategy === 'singles' && staging.isEmpty()
+  return { place: isStored ? 'store' : 'staging', result, compared: null }
 }
 
 type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
 
 function strategyOf(
   { kind, full, config }: SyncContext,
-  { index }: ListedIndex,
+  { scope }: OsvIndex,
   plan: OsvPlan,
 ): Strategy {
   // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
-  if (full || (plan.stored === 0 && index.scope === null)) return 'archive'
+  if (full || (plan.stored === 0 && scope === null)) return 'archive'
   if (kind === 'reconcile') return 'ranges'
   if (isEmpty(plan)) return 'nothing'
   return plan.added.length + plan.changed.length > config.osv.archiveThreshold
@@ -68,8 +68,8 @@ function strategyOf(
     : 'singles'
 }
 
-function nothingFetched(compared: ArchiveValidators | null): StagedRecords {
-  return { place: 'store', result: { missing: new Map(), suspectIds: [] }, compared }
+function nothingFetched(): StagedRecords {
+  return { place: 'store', result: { missing: new Map(), suspectIds: [] }, compared: null }
 }
 
 /**
@@ -78,26 +78,22 @@ function nothingFetched(compared: ArchiveValidators | null): StagedRecords {
  */
 async function fetchByRanges(
   context: SyncContext,
-  { index }: ListedIndex,
+  index: OsvIndex,
   plan: OsvPlan,
 ): Promise<StagedRecords | null> {
-  const { session, facts, store } = context
-  const before = session.cost.bytes
+  const { facts, store } = context
   const known = isEmpty(plan) ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
   try {
     const archive = await openRemoteArchive(context, known?.etag ?? null)
     if (archive === 'unchanged') {
       facts['silentChanges'] = 0
-      return nothingFetched(null)
+      return nothingFetched()
     }
     if (archive === 'unavailable')
       throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
-    const { written, contradicted } = await ingestArchive(context, index, archive, 'staging')
-    facts['savedBytes'] = archive.reader.size - (session.cost.bytes - before)
-    if (isEmpty(plan) && written === 0 && contradicted.length === 0)
-      return nothingFetched(archive.validators)
-    const result = await fetchContradicted(context, index, contradicted)
-    return { place: 'staging', result, compared: archive.validators }
+    const { agrees, result } = await ingestArchive(context, index, archive, 'staging')
+    const place = isEmpty(plan) && agrees ? 'store' : 'staging'
+    return { place, result, compared: archive.validators }
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code !== 'archive') throw error
     facts['rangesFailed'] = error.message
@@ -106,26 +102,24 @@ async function fetchByRanges(
 }
 
 /**
- * Downloads the whole archive. When that fails, fetches records one by one, up to `osv.maxSingleFetches`. Not for a
- * reconcile: without the archive it has compared nothing and must not report that it did.
+ * Downloads the whole archive. Returns null when that fails and the wanted records may be fetched one by one, up to
+ * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
+ * did.
  */
-async function fetchWholeArchive(
+async function downloadUnlessFew(
   context: SyncContext,
-  { index }: ListedIndex,
-  plan: OsvPlan,
-): Promise<FetchedRecords> {
+  wanted: number,
+): Promise<UpstreamArchive | null> {
+  const { session, kind, config, facts } = context
   try {
-    const archive = await downloadArchive(context)
-    return { place: 'archive', archive, compared: archive.validators }
+    return await downloadArchive(context)
   } catch (error) {
-    context.session.signal.throwIfAborted()
-    const ids = context.full ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
+    session.signal.throwIfAborted()
     const isServiceError =
       error instanceof MirrorError && error.code !== 'storage' && error.code !== 'upstream_auth'
-    const allowed = ids.length <= context.config.osv.maxSingleFetches
-    if (!isServiceError || context.kind === 'reconcile' || !allowed) throw error
-    context.facts['archiveFailed'] = error.message
-    const result = await fetchSingles(context, index, ids)
-    return { place: 'staging', result, compared: null }
+    const allowed = wanted <= config.osv.maxSingleFetches
+    if (!isServiceError || kind === 'reconcile' || !allowed) throw error
+    facts['archiveFailed'] = error.message
+    return null
   }
 }

@@ -5,7 +5,7 @@ import type { Meta } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
 import { retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
-import { type OsvIndex, listedStamp } from './index-parser.ts'
+import type { OsvIndex } from './index-parser.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
 import { isLeftOut } from './scope/scope.ts'
 
@@ -116,7 +116,7 @@ async function fetchOne(
     result.missing.set(id, identity)
     return
   }
-  const listed = listedStamp(index, id)
+  const listed = index.ids.stamp(id)
   const order = compareStamps(identity.modified, listed)
   const record = fromAnswer(id, listed, body, publishedAt(meta))
   const stored = store.osv.readEntry(id)

@@ -20,6 +20,8 @@ export interface IdTable {
   find(bytes: Buffer, from: number, to: number): number | undefined
   idAt(ordinal: number): string
   modifiedAt(ordinal: number): string
+  /** Returns the id's stamp; empty when it is absent. */
+  stamp(id: string): string
   /** Returns whether the id's stamp equals these UTF-8 bytes. */
   isModifiedAt(ordinal: number, bytes: Buffer, from: number, to: number): boolean
   /** Iterates over the ids in insertion order. */
@@ -67,6 +69,12 @@ export function createIdTable(textBytes: number): IdTable {
     const used = slots[slotOf(bytes, from, to, hashOf(bytes, from, to, seed))] ?? 0
     return used === 0 ? undefined : used - 1
   }
+  const get = (id: string): number | undefined => {
+    const { bytes, from, to } = written[0](id)
+    return find(bytes, from, to)
+  }
+  const stampAt = (ordinal: number | undefined): string =>
+    ordinal === undefined ? '' : stamps.at(stampOf[ordinal] ?? 0)
 
   return {
     get size() {
@@ -74,19 +82,14 @@ export function createIdTable(textBytes: number): IdTable {
     },
     set: (id, modified) => setBytes(written[0](id), written[1](modified)),
     setBytes,
-    get(id) {
-      const { bytes, from, to } = written[0](id)
-      return find(bytes, from, to)
-    },
+    get,
     find,
     idAt: (ordinal) => ids.at(ordinal),
-    modifiedAt: (ordinal) => stamps.at(stampOf[ordinal] ?? 0),
-    isModifiedAt: (ordinal, bytes, from, to) => {
-      return stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to)
-    },
-    *ids() {
-      for (let ordinal = 0; ordinal < ids.count(); ordinal++) yield ids.at(ordinal)
-    },
+    modifiedAt: stampAt,
+    stamp: (id) => stampAt(get(id)),
+    isModifiedAt: (ordinal, bytes, from, to) =>
+      stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to),
+    ids: () => eachText(ids),
   }
 }
 
@@ -135,6 +138,10 @@ interface Texts {
   at(number: number): string
   equals(number: number, bytes: Buffer, from: number, to: number): boolean
   count(): number
+}
+
+function* eachText(texts: Texts): Generator<string> {
+  for (let number = 0; number < texts.count(); number++) yield texts.at(number)
 }
 
 /** Creates an empty buffer of texts with an initial capacity of `bytes`. */

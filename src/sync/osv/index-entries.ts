@@ -1,3 +1,5 @@
+import { MirrorError } from '../../core/errors.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import type { TextSlice } from './id-table.ts'
 
 const QUOTE = 0x22
@@ -6,6 +8,10 @@ const OPEN = 0x7b
 const CLOSE = 0x7d
 const COLON = 0x3a
 const COMMA = 0x2c
+const LIST_OPEN = 0x5b
+const LIST_CLOSE = 0x5d
+/** Byte order mark, which some programs write at the start of a file. */
+const BOM = Buffer.from('\ufeff')
 const ID = Buffer.from('id"')
 const MODIFIED = Buffer.from('modified"')
 
@@ -60,10 +66,63 @@ function begins(bytes: Buffer, at: number, key: Buffer): boolean {
 }
 
 /** Returns the first position from `at` that is not JSON white space. */
-export function skipBlanks(bytes: Buffer, at: number): number {
+function skipBlanks(bytes: Buffer, at: number): number {
   for (; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
   }
   return at
+}
+
+/**
+ * Calls `visit` with the bounds of each entry of the top-level array; only commas and white space may separate
+ * entries. Entries that `take` reads (it returns their end) are not visited.
+ */
+export function eachEntry(
+  bytes: Buffer,
+  visit: (from: number, to: number) => void,
+  take: (at: number) => number = () => 0,
+): void {
+  let at = skipBlanks(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
+  if (bytes[at] !== LIST_OPEN) throw malformedIndex(describeStart(bytes))
+  at = skipBlanks(bytes, at + 1)
+  if (bytes[at] !== LIST_CLOSE) {
+    for (;;) {
+      const taken = take(at)
+      const end = taken > 0 ? taken : entryEnd(bytes, at)
+      if (taken === 0) visit(at, end)
+      at = skipBlanks(bytes, end)
+      if (bytes[at] !== COMMA) break
+      at = skipBlanks(bytes, at + 1)
+    }
+  }
+  if (bytes[at] !== LIST_CLOSE || skipBlanks(bytes, at + 1) !== bytes.length) {
+    throw malformedIndex(`it is not a well-formed array: byte ${at} of ${bytes.length}`)
+  }
+}
+
+/** Returns the end of the value that starts at a position; the parser checks whether it is JSON. */
+function entryEnd(bytes: Buffer, from: number): number {
+  let depth = 0
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) {
+      for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
+    } else if (byte === OPEN || byte === LIST_OPEN) depth++
+    else if (depth === 0 && (byte === COMMA || byte === LIST_CLOSE || byte === CLOSE)) {
+      if (at > from) return at
+      throw malformedIndex(`byte ${from} does not begin an entry`)
+    } else if ((byte === CLOSE || byte === LIST_CLOSE) && --depth === 0) return at + 1
+  }
+  throw malformedIndex('it ends within an entry')
+}
+
+function describeStart(bytes: Buffer): string {
+  if (bytes.length === 0) return 'the answer is empty'
+  return `it is not a JSON array; it begins with ${JSON.stringify(bytes.toString('utf8', 0, 40))}`
+}
+
+/** Returns the error for an index that is not what the specification says. */
+export function malformedIndex(why: string): MirrorError {
+  return new MirrorError('upstream_shape', `${OSV_INDEX}: ${why}`)
 }

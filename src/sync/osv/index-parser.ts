@@ -1,11 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../core/digest.ts'
-import { MirrorError } from '../../core/errors.ts'
-import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type IdTable, createIdTable } from './id-table.ts'
 import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
-import { type PlainEntry, plainEntryEnd, skipBlanks } from './index-entry.ts'
+import { type PlainEntry, eachEntry, plainEntryEnd, malformedIndex } from './index-entries.ts'
 
 /** The index as a set: each id with its stamp; stamps are compared as opaque byte strings. */
 export interface OsvIndex {
@@ -41,15 +39,7 @@ export interface IndexScope {
 /** Maximum unusable entries that a run names. */
 const MAX_SKIPPED = 20
 
-const QUOTE = 0x22
 const BACKSLASH = 0x5c
-const OPEN = 0x7b
-const CLOSE = 0x7d
-const LIST_OPEN = 0x5b
-const LIST_CLOSE = 0x5d
-const COMMA = 0x2c
-/** Byte order mark, which some programs write at the start of a file. */
-const BOM = Buffer.from('\ufeff')
 /** Maximum size of an entry (an id and a date), bytes: a larger one is an attack or an error. */
 const MAX_ENTRY_BYTES = 1_000_000
 
@@ -60,7 +50,7 @@ const MAX_ENTRY_BYTES = 1_000_000
  * `upstream_shape` if it is not a JSON array, or has too many skipped entries.
  */
 export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
-  if (!isUtf8(bytes)) throw shape('it is not UTF-8')
+  if (!isUtf8(bytes)) throw malformedIndex('it is not UTF-8')
   const index: OsvIndex = {
     sha256: sha256Of(bytes),
     ids: createIdTable(bytes.length >>> 1),
@@ -81,7 +71,7 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
     return end
   }
   const parse = (from: number, to: number): void => {
-    if (to - from > MAX_ENTRY_BYTES) throw shape(`an entry has ${to - from} bytes`)
+    if (to - from > MAX_ENTRY_BYTES) throw malformedIndex(`an entry has ${to - from} bytes`)
     number++
     const parsed = parseEntry(bytes.toString('utf8', from, to))
     if (typeof parsed === 'string') skip(index, `entry ${number}: ${parsed}`)
@@ -115,16 +105,10 @@ function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
 function refuseUnusable(index: OsvIndex): void {
   const total = index.ids.size + index.duplicates + index.unusable
   if (index.unusable > 20 && index.unusable > total / 100) {
-    throw shape(
+    throw malformedIndex(
       `${index.unusable} of ${total} entries have no id, or one that cannot be mirrored; the first: ${index.skipped[0] ?? ''}`,
     )
   }
-}
-
-/** Returns the stamp of an id in the index; empty when it is not listed. */
-export function listedStamp({ ids }: OsvIndex, id: string): string {
-  const ordinal = ids.get(id)
-  return ordinal === undefined ? '' : ids.modifiedAt(ordinal)
 }
 
 /**
@@ -154,7 +138,7 @@ function parseEntry(text: string): { id: string; modified: string; fault: string
   try {
     value = JSON.parse(text)
   } catch {
-    throw shape(`an entry is not JSON: ${text.slice(0, 80)}`)
+    throw malformedIndex(`an entry is not JSON: ${text.slice(0, 80)}`)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return `it is not an object: ${text.trim().slice(0, 40)}`
@@ -165,56 +149,4 @@ function parseEntry(text: string): { id: string; modified: string; fault: string
   // An unusable stamp must not make a listed record look removed.
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : ''
   return { id, modified, fault: faultOfRecordId(id) }
-}
-
-/**
- * Calls `visit` with the bounds of each entry of the top-level array; only commas and white space may separate
- * entries. Entries that `take` reads (it returns their end) are not visited.
- */
-function eachEntry(
-  bytes: Buffer,
-  visit: (from: number, to: number) => void,
-  take: (at: number) => number = () => 0,
-): void {
-  let at = skipBlanks(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
-  if (bytes[at] !== LIST_OPEN) throw shape(describeStart(bytes))
-  at = skipBlanks(bytes, at + 1)
-  if (bytes[at] !== LIST_CLOSE) {
-    for (;;) {
-      const taken = take(at)
-      const end = taken > 0 ? taken : entryEnd(bytes, at)
-      if (taken === 0) visit(at, end)
-      at = skipBlanks(bytes, end)
-      if (bytes[at] !== COMMA) break
-      at = skipBlanks(bytes, at + 1)
-    }
-  }
-  if (bytes[at] !== LIST_CLOSE || skipBlanks(bytes, at + 1) !== bytes.length) {
-    throw shape(`it is not a well-formed array: byte ${at} of ${bytes.length}`)
-  }
-}
-
-/** Returns the end of the value that starts at a position; the parser checks whether it is JSON. */
-function entryEnd(bytes: Buffer, from: number): number {
-  let depth = 0
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at]
-    if (byte === QUOTE) {
-      for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
-    } else if (byte === OPEN || byte === LIST_OPEN) depth++
-    else if (depth === 0 && (byte === COMMA || byte === LIST_CLOSE || byte === CLOSE)) {
-      if (at > from) return at
-      throw shape(`byte ${from} does not begin an entry`)
-    } else if ((byte === CLOSE || byte === LIST_CLOSE) && --depth === 0) return at + 1
-  }
-  throw shape('it ends within an entry')
-}
-
-function describeStart(bytes: Buffer): string {
-  if (bytes.length === 0) return 'the answer is empty'
-  return `it is not a JSON array; it begins with ${JSON.stringify(bytes.toString('utf8', 0, 40))}`
-}
-
-function shape(why: string): MirrorError {
-  return new MirrorError('upstream_shape', `${OSV_INDEX}: ${why}`)
 }

@@ -3,7 +3,8 @@ import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
 import type { ZipEntry } from '../../zip/directory.ts'
 import type { Content, ZipFault } from '../../zip/member.ts'
 import type { SyncContext } from '../context.ts'
-import { type OsvIndex, listedStamp } from './index-parser.ts'
+import { type FetchResult, fetchContradicted } from './fetch-records.ts'
+import type { OsvIndex } from './index-parser.ts'
 import { compareStamps, fromArchive, identify, recordChanged } from './record.ts'
 import { isLeftOut } from './scope/scope.ts'
 import type { UpstreamArchive } from './upstream-archive.ts'
@@ -29,6 +30,14 @@ interface Comparison {
  */
 type IngestTarget = 'staging' | 'empty store' | 'store'
 
+/** The end of an ingest. */
+interface IngestedRecords {
+  /** Whether the archive has no record that differs, and lacks none. */
+  agrees: boolean
+  /** The records that the archive contradicts, fetched one by one. */
+  result: FetchResult
+}
+
 interface Ingest {
   context: SyncContext
   index: OsvIndex
@@ -45,15 +54,15 @@ const ENDING = '.json'
 
 /**
  * Writes the listed members of an archive that differ from the store: reads the members whose CRC-32 or size differ
- * (all of them into an empty store) and verifies each. Returns the number written and the listed ids that the archive
- * does not settle.
+ * (all of them into an empty store) and verifies each. Then releases the archive, and fetches into the staging table
+ * the listed records that it contradicts.
  */
 export async function ingestArchive(
   context: SyncContext,
   index: OsvIndex,
-  { reader, asOf }: Pick<UpstreamArchive, 'reader' | 'asOf'>,
+  { reader, asOf, dispose }: UpstreamArchive,
   target: IngestTarget,
-): Promise<{ written: number; contradicted: string[] }> {
+): Promise<IngestedRecords> {
   const result: Comparison = {
     unresolved: new Map(),
     written: 0,
@@ -79,7 +88,9 @@ export async function ingestArchive(
       result.unresolved.set(index.ids.idAt(ordinal), 'it is missing in the archive')
   }
   recordComparison(context, result)
-  return { written: result.written, contradicted: [...result.unresolved.keys()] }
+  await dispose() // a downloaded archive's directory is large, and publishing needs the memory
+  const agrees = result.written === 0 && result.unresolved.size === 0
+  return { agrees, result: await fetchContradicted(context, index, [...result.unresolved.keys()]) }
 }
 
 function recordComparison({ facts }: SyncContext, result: Comparison): void {
@@ -131,7 +142,7 @@ function take(ingest: Ingest, entry: ZipEntry, member: Content | ZipFault): void
     result.unresolved.set(id, identity)
     return
   }
-  const listed = listedStamp(index, id)
+  const listed = index.ids.stamp(id)
   const order = compareStamps(identity.modified, listed)
   if (order === 'newer') result.newer++
   const stored = target !== 'empty store' && context.store.osv.readEntry(id) !== null

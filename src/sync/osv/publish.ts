@@ -9,83 +9,82 @@ import { contentOf, packContent, sizeOf } from '../../store/database/gzip.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { deflate } from '../../zip/member.ts'
 import { countMembers } from '../../zip/reader.ts'
+import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
-import { buildArchive } from '../../archive/build.ts'
-import type { BuiltArchive } from '../../archive/writer.ts'
+import { type BuiltArchive, buildArchive } from '../../archive/build.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import { listedStamp, narrowIndex } from './index-parser.ts'
+import { narrowIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 
+/** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
+const PATCH_FROM = 2_000
+
 /**
- * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams, and
- * the proof that index ids = stored ids = archive members. Returns their number. Throws `proof` when they differ.
+ * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
+ * ordinary sync patches the published one), and the proof that index ids = stored ids = archive members. Returns their
+ * number. Throws `proof` when they differ.
  */
 export async function publishOsv(
   context: SyncContext,
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
 ): Promise<number> {
-  const { store, config, runId, now } = context
+  const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
+  const { ids, scope } = listed.index
   const whole = isWhole(listed.index, missing)
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
-  const { scope } = listed.index
-  const served = whole && scope === null ? listedIndex(listed) : narrowedIndex(context, listed)
-  const built = await makeArchive(context, listed, dir)
+  const served = whole && scope === null ? listedIndex(listed) : narrowedIndex(store.osv, listed)
+  const expected: Expected = {
+    get: (id) => ids.get(id) !== undefined,
+    find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined,
+  }
+  const published = store.snapshots.readSnapshot('osv')?.records ?? 0
+  const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
+  const patched = isPatchable ? await patchArchive(store.osv, dir, expected) : null
+  const built = patched ?? (await buildArchive(store.osv, dir, expected.get))
   const stored = store.osv.countRecords()
-  const listedIds = whole ? listed.index.ids.size : stored
+  const listedIds = whole ? ids.size : stored
   const members = await countMembers(join(dir, built.file)) // of the directory, read back from the disk
+  const upstream = parseDate(listed.lastModified)
   if (members !== built.members || members !== stored || members !== listedIds)
     throw unproven(listedIds, stored, members)
+  replaceSnapshot(context, listed, { whole, served, built, upstream })
+  return members
+}
+
+/** What a run publishes: the index to serve and the archive. */
+interface Publication {
+  whole: boolean
+  served: ServedIndex
+  built: BuiltArchive
+  /** Upstream's date of the index (Last-Modified), unix milliseconds; null: unknown. */
+  upstream: number | null
+}
+
+/** Writes the snapshot with its index, archive and upstream state, and forgets what it supersedes. */
+function replaceSnapshot(
+  { store, config, runId, kind, now }: SyncContext,
+  { index: { scope }, etag, lastModified, gzip, asOf }: ListedIndex,
+  { whole, served, built, upstream }: Publication,
+): void {
   const notBefore = store.osv.readNewestModified(now())
-  const changed = replaceIndex(context, listed, served, { entries: built.members, notBefore })
-  replaceArchive(context, built, { changed, notBefore })
-  const snapshot = createHash('sha256')
-    .update(served.sha256)
-    .update(built.sha256, 'hex')
-    .digest('hex')
-  store.feeds.replaceUpstreamState(OSV_INDEX, {
-    etag: listed.etag,
-    lastModified: listed.lastModified,
-    body: whole && scope === null ? null : listed.gzip,
-  })
+  const times = { now: now(), notBefore, upstream }
+  const changed = replaceIndex(store, served, built.members, times, kind === 'repair')
+  replaceArchive(store.osv, built, changed, times)
+  const id = createHash('sha256').update(served.sha256).update(built.sha256, 'hex').digest('hex')
+  const body = whole && scope === null ? null : gzip
+  store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
+  const snapshot = { source: 'osv', id, runId, publishedAt: now(), asOf, whole } as const
   store.snapshots.replaceSnapshot({
-    source: 'osv',
-    id: snapshot,
-    runId,
-    publishedAt: now(),
-    asOf: listed.asOf,
+    ...snapshot,
     records: built.members,
-    whole,
     scope: scope?.scope.text ?? null,
   })
   store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
   store.quarantine.supersedeQuarantines(OSV_INDEX, now())
-  return built.members
-}
-
-/** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
-const PATCH_FROM = 2_000
-
-/**
- * Builds the archive: an ordinary sync patches the published one; a reconcile, a repair, a full run and the first run
- * read all stored records.
- */
-async function makeArchive(
-  { store, kind, full }: SyncContext,
-  { index }: ListedIndex,
-  dir: string,
-): Promise<BuiltArchive> {
-  const expected: Expected = {
-    get: (id) => index.ids.get(id) !== undefined,
-    find: (bytes, from, to) => index.ids.find(bytes, from, to) !== undefined,
-  }
-  const patchable =
-    kind === 'sync' && !full && (store.snapshots.readSnapshot('osv')?.records ?? 0) >= PATCH_FROM
-  const patched = patchable ? await patchArchive(store.osv, dir, expected) : null
-  return patched ?? (await buildArchive(store.osv, dir, expected.get))
 }
 
 /** The index to serve: its bytes as a gzip member, their size and digest. */
@@ -100,60 +99,72 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
 }
 
 /**
- * Returns an index that agrees with the store: each entry has the stored stamp, and what is missing or out of scope is not
- * listed. Records
- * that are missing, or stored in an older version than listed, are recorded for the answer to a request for them.
+ * Returns an index that agrees with the store: each entry has the stored stamp, and what is missing or out of scope is
+ * not listed. Records that are missing, or stored in an older version than listed, are recorded for the answer to a
+ * request for them.
  */
-function narrowedIndex({ store }: SyncContext, { index, gzip }: ListedIndex): ServedIndex {
+function narrowedIndex(
+  osv: Pick<Writes['osv'], 'readEntry' | 'addMissing'>,
+  { index, gzip }: ListedIndex,
+): ServedIndex {
   const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
     if (index.ids.get(id) === undefined) return false // out of scope
-    const stored = store.osv.readEntry(id)
+    const stored = osv.readEntry(id)
     if (stored === null) {
-      store.osv.addMissing(id)
+      osv.addMissing(id)
       return false
     }
-    if (stored.modified === listedStamp(index, id)) return true
-    store.osv.addMissing(id)
+    if (stored.modified === index.ids.stamp(id)) return true
+    osv.addMissing(id)
     return { modified: stored.modified }
   })
   const sha256 = sha256Of(bytes)
   return { body: packContent(bytes, deflate), size: bytes.length, sha256 }
 }
 
+/** The times from which those of the served documents follow. */
+interface Times {
+  /** Unix milliseconds. */
+  now: number
+  /** Unix seconds; no served document may be older. */
+  notBefore: number | null
+  /** Upstream's date of the index, unix milliseconds. */
+  upstream: number | null
+}
+
+/** Writes the index to serve, unless it is served already and sound. Returns its Last-Modified, unix seconds. */
 function replaceIndex(
-  { store, now, kind }: SyncContext,
-  listed: ListedIndex,
+  { feeds }: Pick<Writes, 'feeds'>,
   served: ServedIndex,
-  { entries, notBefore }: { readonly entries: number; readonly notBefore: number | null },
+  entries: number,
+  { now, notBefore, upstream }: Times,
+  isRepair: boolean,
 ): number {
-  const previous = store.feeds.readDocument(OSV_INDEX)
+  const previous = feeds.readDocument(OSV_INDEX)
   const same =
     previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
-  if (same && kind !== 'repair') return previous.changed
-  const upstream = parseDate(listed.lastModified)
+  if (same && !isRepair) return previous.changed
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
   const changed = same
     ? previous.changed
-    : nextChanged(previous?.changed ?? null, seconds, now(), notBefore)
-  store.feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
+    : nextChanged(previous?.changed ?? null, seconds, now, notBefore)
+  feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }
 
 function replaceArchive(
-  { store, now }: SyncContext,
+  osv: Writes['osv'],
   built: BuiltArchive,
-  {
-    changed: indexChanged,
-    notBefore,
-  }: { readonly changed: number; readonly notBefore: number | null },
+  indexChanged: number,
+  { now, notBefore }: Times,
 ): void {
-  if (built.patched) store.osv.renewParts(built.written)
-  else store.osv.replaceParts(built.written)
-  const previous = store.osv.readArchive()
+  if (built.patched) osv.renewParts(built.written)
+  else osv.replaceParts(built.written)
+  const previous = osv.readArchive()
   if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
-  const changed = nextChanged(previous?.changed ?? null, indexChanged, now(), notBefore)
+  const changed = nextChanged(previous?.changed ?? null, indexChanged, now, notBefore)
   const { file, size, crc32c: crc, sha256 } = built
-  store.osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
+  osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
 }
 
 function unproven(listed: number, stored: number, members: number): MirrorError {

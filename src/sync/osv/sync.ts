@@ -18,7 +18,7 @@ export async function syncOsv(
   context: SyncContext,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
-  if (!context.dryRun) await dropDownloaded(context)
+  if (!context.dryRun) await dropDownloaded(context.config.data.dir)
   const fetched = approved === null ? await listOsv(context) : approvedIndex(approved)
   if (fetched.index === null) {
     await confirmStored(context)

@@ -7,7 +7,8 @@ import { downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { fetchArchiveRange } from '../../upstream/osv.ts'
 import { END_SPAN } from '../../zip/directory.ts'
-import { type ArchiveReader, type ReaderLimits, openArchive, openSource } from '../../zip/reader.ts'
+import { type ArchiveReader, openArchive, openSource } from '../../zip/reader.ts'
+import type { OsvReader } from '../../store/osv/reads.ts'
 import type { SyncContext } from '../context.ts'
 
 /** Upstream's validators of an archive. */
@@ -19,81 +20,55 @@ export interface UpstreamArchive {
   /** Upstream's date of the archive (Last-Modified), unix milliseconds; null: unknown. */
   asOf: number | null
   validators: ArchiveValidators
-  /** Releases the archive and removes its downloaded file. */
-  dispose(): Promise<void>
+  /** Releases the archive after reading: a downloaded file is removed; a remote one reports the bytes that it saved. */
+  dispose: () => Promise<void>
 }
 
 const CENTRAL_HEADER = 46
 /** Maximum bytes between two wanted members that are fetched along instead of sending another request. */
 const REMOTE_GAP = 1024
 
-function limitsOf({ config }: SyncContext): ReaderLimits {
-  return { maxMemberBytes: config.upstream.maxRecordBytes }
-}
-
 /**
  * Downloads the whole archive (resuming an interrupted download) and opens it. A damaged one is downloaded once more.
  */
-export async function downloadArchive(context: SyncContext): Promise<UpstreamArchive> {
-  try {
-    return await downloadOnce(context)
-  } catch (error) {
-    if (!(error instanceof MirrorError) || error.code !== 'archive') throw error
-    context.facts['archiveRefetched'] = error.message
-    return downloadOnce(context)
-  }
-}
-
-async function downloadOnce(context: SyncContext): Promise<UpstreamArchive> {
-  const { config, session } = context
-  const target = downloaded(context)
-  const dispose = (): Promise<void> => rm(target, { force: true })
+export async function downloadArchive(
+  context: SyncContext,
+  again = false,
+): Promise<UpstreamArchive> {
+  const { config, session, facts, progress } = context
+  const target = downloadPath(config.data.dir)
   const meta = await downloadFile(session, OSV_ARCHIVE, {
     target,
     config: config.upstream,
     onProgress: (done, total) => {
-      context.progress({ source: 'osv', phase: 'archive', unit: 'bytes', done, total })
+      progress({ source: 'osv', phase: 'archive', unit: 'bytes', done, total })
     },
     checkRoom: (bytes) => checkRoom(config.data.dir, bytes),
   })
+  const described = describe(meta)
   try {
-    const reader = await openArchive(target, limitsOf(context))
-    context.facts['archiveBytes'] = reader.size
-    return disposable(reader, describe(meta), dispose)
+    const reader = await openArchive(target, { maxMemberBytes: config.upstream.maxRecordBytes })
+    facts['archiveBytes'] = reader.size
+    const dispose = async (): Promise<void> => {
+      await reader.close()
+      await dropDownloaded(config.data.dir)
+    }
+    return { reader, ...described, dispose }
   } catch (error) {
-    await dispose()
-    throw error
+    await dropDownloaded(config.data.dir)
+    if (again || !(error instanceof MirrorError) || error.code !== 'archive') throw error
+    facts['archiveRefetched'] = error.message
+    return downloadArchive(context, true)
   }
 }
 
-/** Wraps an archive so that `dispose` frees its directory, the largest object that a run has in memory. */
-function disposable(
-  opened: ArchiveReader & { close(): Promise<void> },
-  described: Pick<UpstreamArchive, 'asOf' | 'validators'>,
-  removeFile: () => Promise<void>,
-): UpstreamArchive {
-  let reader: (ArchiveReader & { close(): Promise<void> }) | null = opened
-  return {
-    ...described,
-    get reader() {
-      if (reader === null) throw new MirrorError('internal', 'the archive was disposed of')
-      return reader
-    },
-    async dispose() {
-      await reader?.close()
-      reader = null
-      await removeFile()
-    },
-  }
+function downloadPath(dataDir: string): string {
+  return join(dataDir, 'downloads', 'osv-all.zip')
 }
 
-function downloaded({ config }: SyncContext): string {
-  return join(config.data.dir, 'downloads', 'osv-all.zip')
-}
-
-/** Removes a complete download that a killed process left; an incomplete download stays, to be resumed. */
-export function dropDownloaded(context: SyncContext): Promise<void> {
-  return rm(downloaded(context), { force: true })
+/** Removes a complete download, as a killed process leaves one; an incomplete download stays, to be resumed. */
+export function dropDownloaded(dataDir: string): Promise<void> {
+  return rm(downloadPath(dataDir), { force: true })
 }
 
 /**
@@ -120,10 +95,11 @@ export async function openRemoteArchive(
   context: SyncContext,
   storedEtag: string | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
-  const { session, config, facts } = context
+  const { session, config, facts, store } = context
+  const before = session.cost.bytes
   const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
-  const end = { suffix: expectedDirectory(context) }
+  const end = { suffix: expectedDirectory(store.osv) }
   const tail = await fetchArchiveRange(session, end, { ifNoneMatch: storedEtag }, left())
   if (typeof tail === 'string') return tail
   const { start, total, meta } = tail
@@ -141,9 +117,14 @@ export async function openRemoteArchive(
     if (typeof part === 'string' || part.total !== total) throw new ArchiveMoved()
     return rest.length === 0 ? part.body : Buffer.concat([part.body, rest])
   }
-  const reader = await openSource({ size: total, read }, limitsOf(context), REMOTE_GAP)
+  const limits = { maxMemberBytes: config.upstream.maxRecordBytes }
+  const reader = await openSource({ size: total, read }, limits, REMOTE_GAP)
   facts['archiveBytes'] = total
-  return { reader, ...describe(meta), dispose: () => Promise.resolve() }
+  const dispose = (): Promise<void> => {
+    facts['savedBytes'] = total - (session.cost.bytes - before)
+    return Promise.resolve()
+  }
+  return { reader, ...describe(meta), dispose }
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */
@@ -154,9 +135,9 @@ class ArchiveMoved extends MirrorError {
 }
 
 /** Estimates the size of the central directory, bytes, from the stored records. */
-function expectedDirectory({ store }: SyncContext): number {
-  const entries = store.osv.countRecords()
-  return entries * (CENTRAL_HEADER + '.json'.length) + store.osv.sumIdBytes() + END_SPAN
+function expectedDirectory(stored: Pick<OsvReader, 'countRecords' | 'sumIdBytes'>): number {
+  const entries = stored.countRecords()
+  return entries * (CENTRAL_HEADER + '.json'.length) + stored.sumIdBytes() + END_SPAN
 }
 
 function describe(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'validators'> {

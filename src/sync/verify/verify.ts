@@ -7,7 +7,7 @@ import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
-import { listedStamp, parseIndex } from '../osv/index-parser.ts'
+import { parseIndex } from '../osv/index-parser.ts'
 import { faultOfStored } from '../osv/confirm.ts'
 import { type CatalogReport, NO_CATALOG, verifyCatalog } from './catalog.ts'
 
@@ -133,9 +133,9 @@ function compareIndex(
   const index = parseIndex(bytes)
   const lost = [...index.ids.ids()].filter((id) => !stored.has(id))
   const extra = [...stored.keys()].filter((id) => index.ids.get(id) === undefined)
-  const stamped = [...stored].filter(([id, stamp]) => {
-    return index.ids.get(id) !== undefined && listedStamp(index, id) !== stamp
-  })
+  const stamped = [...stored].filter(
+    ([id, stamp]) => index.ids.get(id) !== undefined && index.ids.stamp(id) !== stamp,
+  )
   if (lost.length > 0) report.disagreements.push(`${lost.length} listed records are not stored`)
   if (extra.length > 0) report.disagreements.push(`${extra.length} stored records are not listed`)
   if (stamped.length > 0)

@@ -3,7 +3,7 @@ import { jsonTextOf } from '../../../json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { SyncContext } from '../../context.ts'
 import { type IdTable, createIdTable } from '../id-table.ts'
-import { type IndexScope, type OsvIndex, listedStamp } from '../index-parser.ts'
+import type { IndexScope, OsvIndex } from '../index-parser.ts'
 
 type ScopeContext = Pick<SyncContext, 'config' | 'store' | 'full'>
 
@@ -56,7 +56,7 @@ function judgeStored({ store }: ScopeContext, index: OsvIndex, scope: OsvScope):
   const outside = createIdTable(1024)
   for (const [id, , , , body, modified] of store.osv.eachSum()) {
     if (body === null || scope.judgeId(id) !== 'unknown') continue
-    if (listedStamp(index, id) !== modified || includesBytes(scope, id, body)) continue
+    if (index.ids.stamp(id) !== modified || includesBytes(scope, id, body)) continue
     outside.set(id, modified)
   }
   return { outside, stored: 0, outdated: [] }
@@ -75,7 +75,7 @@ function includesBytes(scope: OsvScope, id: string, body: Buffer): boolean {
 /** Returns whether a fetched record is out of scope, and remembers it under the listed stamp if it is. */
 export function isLeftOut(index: OsvIndex, id: string, record: object): boolean {
   if (index.scope === null || index.scope.scope.includes(id, record)) return false
-  index.scope.outside.set(id, listedStamp(index, id))
+  index.scope.outside.set(id, index.ids.stamp(id))
   return true
 }
 
