@@ -26,23 +26,34 @@ test('a tag announced while the mirror was stopped is readable with its SBOM aft
   await expect.poll(refreshes, PATIENT).toBe(before + 1)
   await expect.poll(counts, PATIENT).toMatchObject({ pending: 0, done: 2 })
 
-  // An event that comes before its tag is listed stays pending, with the reason.
-  world.sandbox.service.deliveries.faults.set({ kind: 'early' })
-  const tag = world.sandbox.service.addTag()
-  const inbox = inboxOf(world.data)
-  await expect.poll(() => inbox.listRows('pending', 1)[0]?.reason, PATIENT).toContain('not yet')
-  const listed = await world.patchmirror('webhooks', 'inbox', '--state', 'pending')
-  expect(listed.out).toMatch(/not yet: the tag is not listed; next try/)
-  world.sandbox.service.deliveries.reveal()
-  expect((await world.patchmirror('webhooks', 'replay', '3')).code).toBe(0)
-  await expect.poll(() => isServed(daemon, tag), PATIENT).toBe(200)
-  await expect.poll(counts, PATIENT).toMatchObject({ pending: 0, done: 3 })
-
   await daemon.close()
   const offline = await world.patchmirror('status')
-  expect(offline.out).toContain('webhooks: 1 secret, 0 pending, 0 dead, 3 done')
+  expect(offline.out).toContain('webhooks: 1 secret, 0 pending, 0 dead, 2 done')
   expect(offline.out).toMatch(/received to visible: median \d/) // of the one that was not replayed
 })
+
+longTest(
+  'an event that comes before its tag is listed stays pending with the reason, and is done once the tag is listed and it is replayed',
+  async () => {
+    const world = await open({}, command)
+    const daemon = await serve(world)
+    await synced(daemon)
+    const made = await world.patchmirror('webhooks', 'register', '--url', daemon.hook)
+    expect(made.code, made.err).toBe(0)
+    const { deliveries } = world.sandbox.service
+    deliveries.faults.set({ kind: 'early' })
+    const tag = world.sandbox.service.addTag()
+    const inbox = inboxOf(world.data)
+    await expect.poll(() => inbox.listRows('pending', 1)[0]?.reason, PATIENT).toContain('not yet')
+    const listed = await world.patchmirror('webhooks', 'inbox', '--state', 'pending')
+    expect(listed.out).toMatch(/not yet: the tag is not listed; next try/)
+    deliveries.reveal()
+    expect((await world.patchmirror('webhooks', 'replay', '2')).code).toBe(0)
+    await expect.poll(() => isServed(daemon, tag), PATIENT).toBe(200)
+    const counts = async () => (await webhooksOf(daemon)).counts
+    await expect.poll(counts, PATIENT).toMatchObject({ pending: 0, done: 2 })
+  },
+)
 
 longTest(
   'a daemon that is killed stores each event once, and refreshes for acknowledged events after its restart',
