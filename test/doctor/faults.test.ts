@@ -239,8 +239,8 @@ const troubled = (results: readonly CheckResult[]): string[] =>
     .filter(({ state }) => state === 'warn' || state === 'fail')
     .map(({ name, state, found }) => `${name} ${state}: ${found}`)
 
-describe('the doctor names each fault by exactly one check:', () => {
-  test('no check fails on a healthy mirror', async () => {
+describe('the doctor', () => {
+  test('fails no check on a healthy mirror', async () => {
     const results = await examine(await mirror())
     expect(troubled(results)).toEqual([])
     expect(checksExitCode(results)).toBe(0)
@@ -248,7 +248,7 @@ describe('the doctor names each fault by exactly one check:', () => {
     expect(checked).toEqual(expect.arrayContaining(['settings', 'database', 'service', 'credential', 'clock'])) // prettier-ignore
   })
 
-  test.each(CASES)('%s: %s', async (_what, check, state, says, arrange) => {
+  test.each(CASES)('names %s by the check %s alone', async (_what, check, state, says, arrange) => {
     const made = await mirror()
     await arrange(made)
     const results = await examine(made)
@@ -260,23 +260,26 @@ describe('the doctor names each fault by exactly one check:', () => {
   })
 
   const secured = hasOpenssl ? test : test.skip
-  secured('an authority that is not trusted: tls, with and without a proxy', async () => {
-    const tls = makeTls((await mirror()).dir)
-    for (const [host, proxy] of [
-      ['localhost', ''],
-      ['service.test', (await createProxy()).url],
-    ] as const) {
-      // prettier-ignore
-      const made = await mirror()
-      const { port } = await createOrigin((_request, response) => response.end('[]'), tls)
-      upstreamAt(made, `https://${host}:${port}`)
-      if (proxy !== '') made.env['PATCHMIRROR_UPSTREAM_PROXY'] = proxy
-      const results = await examine(made)
-      expect(troubled(results)).toEqual([expect.stringMatching(/^tls fail: .*upstream\.caFile/)])
-      made.env['PATCHMIRROR_UPSTREAM_CA_FILE'] = tls.caFile
-      expect(troubled(await examine(made))).toEqual([])
-    }
-  })
+  secured(
+    'names an authority that is not trusted by the check tls alone, with and without a proxy',
+    async () => {
+      const tls = makeTls((await mirror()).dir)
+      for (const [host, proxy] of [
+        ['localhost', ''],
+        ['service.test', (await createProxy()).url],
+      ] as const) {
+        // prettier-ignore
+        const made = await mirror()
+        const { port } = await createOrigin((_request, response) => response.end('[]'), tls)
+        upstreamAt(made, `https://${host}:${port}`)
+        if (proxy !== '') made.env['PATCHMIRROR_UPSTREAM_PROXY'] = proxy
+        const results = await examine(made)
+        expect(troubled(results)).toEqual([expect.stringMatching(/^tls fail: .*upstream\.caFile/)])
+        made.env['PATCHMIRROR_UPSTREAM_CA_FILE'] = tls.caFile
+        expect(troubled(await examine(made))).toEqual([])
+      }
+    },
+  )
 })
 
 test('the doctor names the skipped network checks of a target mirror without a service', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { feedDifferences } from '../support/feed-differences.ts'
+import { longTest } from '../support/tables.ts'
 
 let world: World
 let daemon: Hosted
@@ -81,7 +82,7 @@ describe('the agent', () => {
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
 
-  test('coalesces requests for a source that is running into one more run', async () => {
+  longTest('coalesces requests for a source that is running into one more run', async () => {
     const running = await synced()
     world.sandbox.faults.set(
       '/external/osv/all.json',

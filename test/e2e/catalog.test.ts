@@ -4,6 +4,7 @@ import { catalogEnv } from '../support/catalog/mirror.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { TEST_KEY, bearer, localKey } from '../support/keys.ts'
+import { longTest } from '../support/tables.ts'
 
 const command = commandHost()
 let world: World
@@ -56,29 +57,32 @@ describe('a daemon with a credential', () => {
     for (const key of Object.values(SANDBOX_KEYS)) expect(status.out).not.toContain(key)
   })
 
-  test('that is bound to every address requires a key, as Basic user or Bearer, and logs it at start', async () => {
-    const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
-    const port = new URL(open.url).port
-    await open.said(/a key for the private paths was created/)
-    const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
-    expect([denied.status, await denied.text()]).toEqual([
-      401,
-      expect.stringContaining('patchmirror keys create'),
-    ])
-    expect(denied.headers.has('www-authenticate')).toBe(true)
-    const made = await world.patchmirror('keys', 'create', '--name', 'scanner')
-    expect(made.code).toBe(0)
-    const key = /^\S{20,}$/m.exec(made.out)?.[0] ?? ''
-    await open.said(/catalog sync: complete/)
-    for (const authorization of [`Bearer ${key}`, `Basic ${btoa(`${key}:`)}`]) {
-      const answer = () => fetch(`http://127.0.0.1:${port}/v1/me`, { headers: { authorization } })
-      await expect.poll(async () => (await answer()).status).toBe(200)
-    }
-    expect((await fetch(`http://127.0.0.1:${port}/external/osv/all.json`)).status).not.toBe(401)
-    expect((await world.patchmirror('keys', 'revoke', '2')).code).toBe(0)
-    const headers = { authorization: `Bearer ${key}` }
-    expect((await fetch(`http://127.0.0.1:${port}/v1/me`, { headers })).status).toBe(401)
-  })
+  longTest(
+    'that is bound to every address requires a key, as Basic user or Bearer, and logs it at start',
+    async () => {
+      const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
+      const port = new URL(open.url).port
+      await open.said(/a key for the private paths was created/)
+      const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
+      expect([denied.status, await denied.text()]).toEqual([
+        401,
+        expect.stringContaining('patchmirror keys create'),
+      ])
+      expect(denied.headers.has('www-authenticate')).toBe(true)
+      const made = await world.patchmirror('keys', 'create', '--name', 'scanner')
+      expect(made.code).toBe(0)
+      const key = /^\S{20,}$/m.exec(made.out)?.[0] ?? ''
+      await open.said(/catalog sync: complete/)
+      for (const authorization of [`Bearer ${key}`, `Basic ${btoa(`${key}:`)}`]) {
+        const answer = () => fetch(`http://127.0.0.1:${port}/v1/me`, { headers: { authorization } })
+        await expect.poll(async () => (await answer()).status).toBe(200)
+      }
+      expect((await fetch(`http://127.0.0.1:${port}/external/osv/all.json`)).status).not.toBe(401)
+      expect((await world.patchmirror('keys', 'revoke', '2')).code).toBe(0)
+      const headers = { authorization: `Bearer ${key}` }
+      expect((await fetch(`http://127.0.0.1:${port}/v1/me`, { headers })).status).toBe(401)
+    },
+  )
 })
 
 test('a mirror without a credential is ready without the catalog', async () => {

@@ -9,6 +9,7 @@ import { bearer } from '../support/keys.ts'
 import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
 import { privateRoutes } from '../support/openapi-page.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
+import { LONG } from '../support/tables.ts'
 
 let mirror: WholeMirror
 let contract: ServedContract
@@ -120,11 +121,15 @@ const VARIANTS: readonly Omit<Asked, 'path'>[] = [
   { headers: { 'accept-encoding': 'identity' } },
 ]
 
+/** The first and last requests of a row in the fast suite: those for what the mirror has, and for what it lacks. */
+const someOf = (paths: readonly string[]): readonly string[] =>
+  LONG || paths.length < 6 ? paths : [...paths.slice(0, 4), ...paths.slice(-2)]
+
 test('the answers of a mirror have the status, media type and headers of the API document', async () => {
   const known = allKnown(mirror)
   const listed = (await mirror.get('/external/osv/all.json')).headers.get('x-mirror-snapshot') ?? ''
   const asked: Asked[] = [
-    ...READING.flatMap(({ requests }) => requests(known)).map((path) => ({ path })),
+    ...READING.flatMap(({ requests }) => someOf(requests(known))).map((path) => ({ path })),
     ...ownRequests(known.osv[0] ?? '', listed),
   ]
   const faults: string[] = []

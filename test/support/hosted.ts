@@ -1,11 +1,23 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { finished } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { afterAll } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { type Ask, endOf } from './command-host.ts'
 import { COMPILED, type Finished, run } from './command.ts'
 
 const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
+
+/** How long a host waits for the next test file that uses it, milliseconds. */
+const IDLE_MS = 3_000
+/** After so many runs a host is not used for another file: its memory grows a little with each. */
+const MANY_RUNS = 80
+/** A young heap of 2 MB and two arenas: a quarter less memory in the end. */
+const SMALL = { execArgv: ['--max-semi-space-size=2'], env: { MALLOC_ARENA_MAX: '2' } }
+
+/** The host of all test files of this process; it ends with the process too. */
+let host: Host | null = null
+let isBusy = false
+let idle: NodeJS.Timeout | undefined
 
 /**
  * Runs commands one after the other in one process of their own, with the streams, environment and folder of each: for
@@ -13,9 +25,12 @@ const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
  * beside another, or whose environment Node reads when it starts, gets a process of its own. Call it once in a test file.
  */
 export function commandHost(): typeof run {
-  let host: Host | null = null
-  let isBusy = false
-  afterAll(() => host?.close())
+  beforeAll(() => clearTimeout(idle))
+  afterAll(() => {
+    if (host !== null && host.runs() > MANY_RUNS) return host.close()
+    idle = setTimeout(() => void host?.close(), IDLE_MS).unref()
+    return undefined
+  })
   return async (args, env, cwd) => {
     if (isBusy || Object.keys(env).some((name) => name.startsWith('NODE_')))
       return run(args, env, cwd)
@@ -32,12 +47,16 @@ export function commandHost(): typeof run {
 interface Host {
   run: typeof run
   hasEnded(): boolean
+  /** How many commands it has run. */
+  runs(): number
   close(): Promise<void>
 }
 
 function startHost(): Host {
-  const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED }
-  const child = fork(HOST, [], { env, execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED, ...SMALL.env }
+  const { execArgv } = SMALL
+  const child = fork(HOST, [], { env, execArgv, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  child.unref() // it ends when this process does
   const out = collect(child.stdout)
   const err = collect(child.stderr)
   const said = [child.stdout, child.stderr]
@@ -66,6 +85,7 @@ function startHost(): Host {
       return { ...end, out: out.take(endOf(number)), err: err.take(endOf(number)) }
     },
     hasEnded: () => !child.connected,
+    runs: () => number,
     async close() {
       if (child.connected) child.disconnect()
       await ended

@@ -49,7 +49,7 @@ describe('a refresh in the sync thread', () => {
     ])
   })
 
-  test('without a credential syncs only the feeds', async () => {
+  longTest('without a credential syncs only the feeds', async () => {
     const made = await feedBench({ sandbox: { records: 5 } })
     const { thread } = await withThread(made)
     onTestFinished(() => thread.stop())
@@ -75,25 +75,28 @@ describe('a refresh in the sync thread', () => {
     expect(made.store.catalog.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
   })
 
-  test('is served by a sync that is already queued, together with other refreshes', async () => {
-    const { made, thread, ended } = await filled()
-    const { service, faults, requests } = made.sandbox
-    const tag = service.addTag()
-    const target = announced(service, tag)
-    faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
-    const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
-    thread.requestSync('catalog', 'sync', 'schedule')
-    await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
-    const first = thread.refresh([target])
-    thread.requestSync('catalog', 'sync', 'schedule')
-    const others = [thread.refresh([target]), thread.refresh([])]
-    stall.clear()
-    const results = await Promise.all([first, ...others])
-    expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
-    const runs = ended.filter(({ source }) => source === 'catalog')
-    expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
-    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
-  })
+  longTest(
+    'is served by a sync that is already queued, together with other refreshes',
+    async () => {
+      const { made, thread, ended } = await filled()
+      const { service, faults, requests } = made.sandbox
+      const tag = service.addTag()
+      const target = announced(service, tag)
+      faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
+      const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
+      thread.requestSync('catalog', 'sync', 'schedule')
+      await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
+      const first = thread.refresh([target])
+      thread.requestSync('catalog', 'sync', 'schedule')
+      const others = [thread.refresh([target]), thread.refresh([])]
+      stall.clear()
+      const results = await Promise.all([first, ...others])
+      expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
+      const runs = ended.filter(({ source }) => source === 'catalog')
+      expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
+      expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
+    },
+  )
 
   longTest('requested many times at once costs one more run of each source', async () => {
     const { made, thread, ended } = await filled()
@@ -139,7 +142,7 @@ describe('the result of a refresh', () => {
     ])
   })
 
-  test('is ok while a feed is in quarantine, and not ok while the catalog is', async () => {
+  longTest('is ok while a feed is in quarantine, and not ok while the catalog is', async () => {
     const made = await bench(
       { ...WIDE, tags: 12 },
       {

@@ -5,7 +5,7 @@ import { DAY, contentsOf, createClock } from './fixtures.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
 import { catalogBench } from '../support/catalog/mirror.ts'
-import { telling } from '../support/tables.ts'
+import { longTest, telling } from '../support/tables.ts'
 
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 
@@ -163,7 +163,7 @@ describe('artifacts that are published later than their tag', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('are fetched by a sync that serves an event', async () => {
+  longTest('are fetched by a sync that serves an event', async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -191,7 +191,7 @@ describe('an incomplete refresh', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('fails at once when the credential is refused', async () => {
+  longTest('fails at once when the credential is refused', async () => {
     const made = await mirrored(WIDE)
     made.sandbox.service.addTag()
     made.sandbox.faults.set('/v1/tags/*/sbom', { kind: 'status', status: 401 })
@@ -223,7 +223,7 @@ describe('an incomplete refresh', () => {
     await expectNothingLeft(made)
   })
 
-  test('keeps the missing paths of an earlier sync recorded', async () => {
+  longTest('keeps the missing paths of an earlier sync recorded', async () => {
     const made = await bench(WIDE)
     made.sandbox.faults.set('/v1/patches', { kind: 'status', status: 500 })
     made.sandbox.faults.set(/artifacts\/patches$/, { kind: 'status', status: 500 })
@@ -238,15 +238,18 @@ describe('an incomplete refresh', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
 
-  test('leaves a widened scope to the next sync, and does not report a whole snapshot', async () => {
-    const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
-    const all = await bench(WIDE, { dir: few.dir })
-    const report = await refresh(all)
-    expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
-    expect(report.message).toContain('left to the next sync')
-    expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(all.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
-  })
+  longTest(
+    'leaves a widened scope to the next sync, and does not report a whole snapshot',
+    async () => {
+      const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
+      const all = await bench(WIDE, { dir: few.dir })
+      const report = await refresh(all)
+      expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
+      expect(report.message).toContain('left to the next sync')
+      expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(all.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
+    },
+  )
 })
 
 describe('the guard', () => {
@@ -267,22 +270,25 @@ describe('the guard', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('keeps the quarantine of a sync open while refreshes publish other changes', async () => {
-    const made = await guarded()
-    const { service } = made.sandbox
-    for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
-    const { id: run } = await made.run('catalog')
-    const tag = service.addTag()
-    expect(await refresh(made)).toMatchObject({ state: 'complete' })
-    expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
-    expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
-    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
-    for (const id of service.ids('tags').slice(0, 10)) service.remove('tags', id)
-    const refused = await refresh(made)
-    expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
-    expect(refused.message).toContain(`approve or reject run ${run} first`)
-    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
-  })
+  longTest(
+    'keeps the quarantine of a sync open while refreshes publish other changes',
+    async () => {
+      const made = await guarded()
+      const { service } = made.sandbox
+      for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
+      const { id: run } = await made.run('catalog')
+      const tag = service.addTag()
+      expect(await refresh(made)).toMatchObject({ state: 'complete' })
+      expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+      expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
+      expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
+      for (const id of service.ids('tags').slice(0, 10)) service.remove('tags', id)
+      const refused = await refresh(made)
+      expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+      expect(refused.message).toContain(`approve or reject run ${run} first`)
+      expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
+    },
+  )
 })
 
 test('a successful refresh does not hide the failure of the last sync', async () => {
@@ -332,7 +338,7 @@ test('a tag that is announced before it is listed is found by a later refresh', 
   })
 })
 
-test('many refreshes do not push complete syncs out of the run log', async () => {
+longTest('many refreshes do not push complete syncs out of the run log', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_DATA_KEEP_RUNS: '10' })
   const confirmed = made.store.runs.readConfirmedAt('catalog')
   for (let i = 0; i < 12; i++) await refresh(made)

@@ -4,6 +4,7 @@ import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { ARCHIVE, INDEX, bench } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 async function withThread(made: Bench): Promise<{
   thread: SyncThread
@@ -54,7 +55,7 @@ describe('the sync thread', () => {
     await expect.poll(() => ended.length, { interval: 5 }).toBe(3)
   })
 
-  test('completes a run during checkpoints at any time', async () => {
+  longTest('completes a run during checkpoints at any time', async () => {
     const made = await bench({ sandbox: { records: 150 } })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())

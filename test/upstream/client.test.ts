@@ -6,7 +6,7 @@ import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 import type { Fault } from '../../src/sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
@@ -216,7 +216,7 @@ describe('Retry-After', () => {
     expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
   })
 
-  test('delays the next attempt by its full time when it is below the ceiling', async () => {
+  longTest('delays the next attempt by its full time when it is below the ceiling', async () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, waitAsked('1'), { times: 1 })
     const { session } = connect(service.url)

@@ -26,6 +26,23 @@ async function get(port: number, path: string): Promise<string> {
   return (await send(port, { path, method: 'GET' })).body
 }
 
+/** Sends a delivery whose body is complete only once the daemon closes; returns the answer. */
+async function answerWhileClosing(port: number, close: () => Promise<void>): Promise<string> {
+  const body = JSON.stringify(EVENT)
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const head = Object.entries(signed({ id: 'evt_2', timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+  socket.write(`POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, 9)}`) // prettier-ignore
+  await expect.poll(() => socket.bytesWritten).toBeGreaterThan(100)
+  await get(port, '/-/health') // the server has seen what came before
+  const closed = close()
+  socket.write(body.slice(9))
+  await once(socket, 'close')
+  await closed
+  return text
+}
+
 const run = commandHost()
 
 interface StatusPage {
@@ -36,6 +53,8 @@ describe('a daemon that receives webhooks', () => {
   test('receives on the main listener, and reports that at start, in status and in metrics', async () => {
     const { port, dir, lines } = await startDaemon()
     expect(lines.join('')).toContain(`webhooks are received at http://127.0.0.1:${port}/-/webhooks`)
+    const { webhooks: before } = JSON.parse(await get(port, '/-/status')) as StatusPage
+    expect(before).toMatchObject({ lastReceivedAt: null })
     expect((await deliver(port)).status).toBe(202)
     expect((await deliver(port)).status).toBe(200)
     expect((await deliver(port, { id: 'evt.2' })).status).toBe(401)
@@ -61,39 +80,8 @@ describe('a daemon that receives webhooks', () => {
     )
   })
 
-  test('answers 503 while it shuts down, and knows the time of the last delivery after a restart', async () => {
-    const dir = scratch()
-    const first = await startDaemon({}, dir)
-    const empty = JSON.parse(await get(first.port, '/-/status')) as StatusPage
-    expect(empty.webhooks).toMatchObject({ lastReceivedAt: null })
-    await deliver(first.port)
-    const body = JSON.stringify(EVENT)
-    const socket = connect(first.port, '127.0.0.1')
-    let text = ''
-    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    const head = Object.entries(signed({ id: 'evt_2', timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
-    socket.write(`POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, 9)}`) // prettier-ignore
-    await expect.poll(() => socket.bytesWritten).toBeGreaterThan(100)
-    await get(first.port, '/-/health') // the server has seen what came before
-    const closed = first.agent.close()
-    socket.write(body.slice(9))
-    await once(socket, 'close')
-    await closed
-    expect(text).toMatch(/^HTTP\/1.1 503 /)
-    expect(text).toMatch(/Retry-After: \d+/)
-    const known = { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test/p/' }
-    const { port, lines } = await startDaemon(known, dir)
-    expect(lines.join('')).toContain('webhooks are received at https://m.test/p/-/webhooks')
-    expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
-    const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
-    expect(webhooks).toMatchObject({
-      lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
-      lastRefusedAt: null,
-    })
-  })
-
-  test('answers 503 without a secret, and uses the first secret without a restart', async () => {
-    const { port, dir, lines } = await startDaemon({
+  test('answers 503 without a secret and while it shuts down, and uses the first secret without a restart', async () => {
+    const { agent, port, dir, lines } = await startDaemon({
       PATCHMIRROR_WEBHOOKS_SECRETS: '',
       PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
     })
@@ -116,6 +104,10 @@ describe('a daemon that receives webhooks', () => {
       text += Buffer.from(value ?? []).toString()
     }
     expect(text).toContain(`"type":"${EVENT.type}"`)
+    stop.abort()
+    expect(await answerWhileClosing(port, () => agent.close())).toMatch(
+      /^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/,
+    )
   })
 
   test('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
@@ -137,7 +129,9 @@ describe('a daemon that receives webhooks', () => {
     socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
     for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
       socket.write(asked)
-      await expect.poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0).toBe(Math.min(at + 1, 5))
+      await expect
+        .poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0, { interval: 2 })
+        .toBe(Math.min(at + 1, 5))
     }
     socket.write(post.slice(-9))
     await expect
@@ -168,7 +162,7 @@ describe('a daemon that receives webhooks', () => {
   tlsTest('speaks TLS on its own listener with the files of the settings', async () => {
     const dir = scratch()
     const [certFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-    const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
+    const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
     expect(spawnSync('openssl', made).status).toBe(0)
     const { lines } = await startDaemon({
       PATCHMIRROR_WEBHOOKS_PORT: '0',
@@ -190,7 +184,7 @@ describe('a daemon that receives webhooks', () => {
 })
 
 describe('patchmirror with stored webhooks', () => {
-  test('exits 2 for a weak secret or a malformed file of secrets', async () => {
+  longTest('exits 2 for a weak secret or a malformed file of secrets', async () => {
     const dir = scratch()
     const env = {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
@@ -248,7 +242,7 @@ describe('patchmirror with stored webhooks', () => {
   })
 })
 
-test('a daemon that is killed between commit and answer has the delivery once, and recognizes its retry', async () => {
+test('a daemon that is killed between commit and answer has the delivery once and its time, and recognizes its retry', async () => {
   const dir = scratch()
   const file = fileURLToPath(new URL('./killed-child.ts', import.meta.url))
   const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -257,7 +251,15 @@ test('a daemon that is killed between commit and answer has the delivery once, a
   const [line] = (await once(child.stdout, 'data')) as [Buffer]
   await expect(deliver(Number(line.toString()))).rejects.toThrow()
   expect(await ended).toEqual([null, 'SIGKILL'])
-  const { port } = await startDaemon({}, dir)
+  const known = { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test/p/' }
+  const { port, lines } = await startDaemon(known, dir)
+  expect(lines.join('')).toContain('webhooks are received at https://m.test/p/-/webhooks')
+  const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
+  expect(webhooks).toMatchObject({
+    lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+    lastRefusedAt: null,
+  })
+  expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
   expect((await deliver(port)).status).toBe(200)
   const db = openInbox(dir)
   expect(createInbox(db).listRows(null, 9)).toHaveLength(1)

@@ -4,6 +4,7 @@ import { type Socket, connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
+import { longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -174,7 +175,7 @@ test('a connection on the fast path is answered from a new snapshot', async () =
   expect(head).toContain('X-Mirror-As-Of: 2026-07-01T00:01:00.000Z')
 })
 
-test('idle connections are closed after the keep-alive time', async () => {
+longTest('idle connections are closed after the keep-alive time', async () => {
   const { port } = await serve((store) => store.publishOsv(RECORDS), {
     env: { PATCHMIRROR_SERVER_KEEP_ALIVE_SECONDS: '1' },
   })

@@ -20,6 +20,7 @@ import { type Bench, createBench } from '../../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from '../fixtures.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { watch } from '../watched-inbox.ts'
+import { longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 
@@ -71,25 +72,28 @@ describe('the outbox', () => {
     await bench.close()
   })
 
-  test('begins again with a full bundle when the last one is damaged or no longer recorded', async () => {
-    const bench = await above()
-    const box = folder()
-    const deps = {
-      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-      ...{ program: 'patchmirror/test', now: Date.now },
-    }
-    const first = await fillOutbox(deps)
-    writeFileSync(join(box, first?.file ?? ''), 'damaged')
-    await change(bench)
-    expect((await fillOutbox(deps))?.kind).toBe('full')
-    await bench.store.transaction(() => {
-      bench.store.ledger.forgetSummaries(0)
-      return Promise.resolve({ commit: true })
-    })
-    await change(bench)
-    expect((await fillOutbox(deps))?.kind).toBe('full')
-    await bench.close()
-  })
+  longTest(
+    'begins again with a full bundle when the last one is damaged or no longer recorded',
+    async () => {
+      const bench = await above()
+      const box = folder()
+      const deps = {
+        ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+        ...{ program: 'patchmirror/test', now: Date.now },
+      }
+      const first = await fillOutbox(deps)
+      writeFileSync(join(box, first?.file ?? ''), 'damaged')
+      await change(bench)
+      expect((await fillOutbox(deps))?.kind).toBe('full')
+      await bench.store.transaction(() => {
+        bench.store.ledger.forgetSummaries(0)
+        return Promise.resolve({ commit: true })
+      })
+      await change(bench)
+      expect((await fillOutbox(deps))?.kind).toBe('full')
+      await bench.close()
+    },
+  )
 
   test('that cannot be written to is reported, and the public status does not name the folder', async () => {
     const bench = await above()

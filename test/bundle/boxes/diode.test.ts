@@ -9,6 +9,7 @@ import { forge } from '../forged.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { watch } from '../watched-inbox.ts'
+import { longTest } from '../../support/tables.ts'
 
 const HOUR = 3_600_000
 
@@ -112,23 +113,26 @@ test('bundles of a restored source mirror are refused until it has another ident
   expect(await there.refuses(first ?? [])).toMatch(/older than the stored data/)
 })
 
-test('an outbox with more bundles than the mirror has recorded is not filled until the mirror has another identity', async () => {
-  const bench = await above()
-  const box = folder()
-  const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
-  const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()] }
-  const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
-  const first = await fill()
-  expect(await fill()).toBeNull()
-  const later = (first?.file ?? '').replace('00000001', '00000005')
-  copyFileSync(join(box, first?.file ?? ''), join(box, later))
-  await expect(fill()).rejects.toThrow(
-    /last recorded export is 1: the mirror was restored.*"patchmirror identity --new"/,
-  )
-  await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
-  expect(await fill()).toMatchObject({ kind: 'full' })
-  expect(await fill()).toBeNull()
-})
+longTest(
+  'an outbox with more bundles than the mirror has recorded is not filled until the mirror has another identity',
+  async () => {
+    const bench = await above()
+    const box = folder()
+    const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
+    const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()] }
+    const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
+    const first = await fill()
+    expect(await fill()).toBeNull()
+    const later = (first?.file ?? '').replace('00000001', '00000005')
+    copyFileSync(join(box, first?.file ?? ''), join(box, later))
+    await expect(fill()).rejects.toThrow(
+      /last recorded export is 1: the mirror was restored.*"patchmirror identity --new"/,
+    )
+    await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
+    expect(await fill()).toMatchObject({ kind: 'full' })
+    expect(await fill()).toBeNull()
+  },
+)
 
 test('a bundle imported with --allow-rollback is the base of the next delta', async () => {
   const bench = await above()

@@ -12,6 +12,7 @@ import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { keyPair, refusal, scratch, trust } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const folder = scratch()
 const key = keyPair(folder, 'key')
@@ -117,7 +118,7 @@ describe('a full export', () => {
         expect(text.includes(word), `${word} in ${name}`).toBe(false)
   })
 
-  test('is of one snapshot, also when a sync publishes while it is written', async () => {
+  longTest('is of one snapshot, also when a sync publishes while it is written', async () => {
     const bench = await mirror()
     const before = bench.store.carried.digestSources().digest
     const syncs: Promise<unknown>[] = []
@@ -234,7 +235,7 @@ describe('a delta export', () => {
     expect(manifest.counts['osv-record']).toEqual({ put: 5, removed: 0 })
   })
 
-  test('for a brief need file is made as long as its state is recorded', async () => {
+  longTest('for a brief need file is made as long as its state is recorded', async () => {
     const bench = await mirror()
     await exportBundle(optionsFor(bench))
     const { sources } = bench.store.carried.digestSources()

@@ -14,6 +14,7 @@ import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { type Bench, type BenchOptions, createBench } from '../../support/mirror.ts'
 import { type Below, below, carry, folder, serveFolder, signer } from '../air-gap.ts'
 import { trust } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -139,7 +140,7 @@ describe('an import', () => {
     expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
   })
 
-  test('does not change sources that the bundle does not contain', async () => {
+  longTest('does not change sources that the bundle does not contain', async () => {
     const bench = await feedsAbove()
     const [there, to] = [below(), folder()]
     const base = await carry(bench.dir, to)

@@ -3,6 +3,7 @@ import { DAY, createClock } from '../fixtures.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { mirrored } from './fixtures.ts'
 import { WIDE, announced, refresh } from '../refreshes.ts'
+import { longTest } from '../../support/tables.ts'
 
 test('a first snapshot records no new tags; a scheduled sync and a refresh record those that each found', async () => {
   const made = await mirrored(WIDE)
@@ -34,7 +35,7 @@ test('a tag is recorded as new under another digest, not with another date, and 
   expect(made.store.catalog.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
 })
 
-test('at most a thousand new tags of a run are recorded, for at most 30 days', async () => {
+longTest('at most a thousand new tags of a run are recorded, for at most 30 days', async () => {
   const clock = createClock()
   const made = await catalogBench(
     { ...WIDE, subscriptions: 0 },

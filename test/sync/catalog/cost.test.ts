@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { contentsOf } from '../fixtures.ts'
-import { telling } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 import { DOCUMENT, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
 const LISTS = ['/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/', '/v1/tags/']
@@ -28,7 +28,7 @@ describe('an unchanged account', () => {
     },
   )
 
-  test('costs no more where answers have no validators', async () => {
+  longTest('costs no more where answers have no validators', async () => {
     const made = await bench(SMALL, { sandbox: { validators: false } })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     made.sandbox.requests.clear()

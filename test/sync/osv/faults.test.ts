@@ -70,7 +70,7 @@ async function expectRecovery(made: Bench): Promise<void> {
 }
 
 describe('an unusable index:', () => {
-  const FIRST = telling(UNUSABLE_INDEX, 'a body cut short', 'a gzip bomb', 'entries without ids')
+  const FIRST = telling(UNUSABLE_INDEX, 'a gzip bomb', 'entries without ids')
   test.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault)
@@ -82,8 +82,8 @@ describe('an unusable index:', () => {
 
   const LATER = telling(
     UNUSABLE_INDEX,
-    ...['a 401', 'a stall before the headers', 'a reset in the body', 'a Content-Length too large'],
-    ...['a redirect to another host', 'a page of HTML', 'an index with text behind it'],
+    ...['a 401', 'a reset in the body', 'a redirect to another host'],
+    'an index with text behind it',
   )
   test.each(LATER)('%s leaves the stored feed unchanged', async (_name, fault, code) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
@@ -201,10 +201,12 @@ describe('an unusable archive:', () => {
     ['a Content-Length too small', { kind: 'wrongLength', by: -30 }, 'archive'],
   ]
 
-  const FEW = telling(
-    BROKEN,
-    ...['a 401', 'a 404', 'a reset before the first byte', 'half an archive', 'a damaged end'],
-  )
+  const CUT: [string, 'reset' | 'truncate'][] = [
+    ['a download that is reset', 'reset'],
+    ['a download that is cut short', 'truncate'],
+  ]
+
+  const FEW = telling(BROKEN, ...['a 401', 'a reset before the first byte', 'half an archive'])
 
   test.each(FEW)('%s is replaced by single records', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
@@ -220,9 +222,9 @@ describe('an unusable archive:', () => {
     await expectRecovery(made)
   })
 
-  test.each(['reset', 'truncate'] as const)(
-    'a %s in every body is resumed to the end',
-    async (kind) => {
+  test.each(telling(CUT, 'a download that is cut short'))(
+    '%s in every answer is resumed to the end',
+    async (_name, kind) => {
       const made = await bench({ sandbox: SMALL })
       made.sandbox.faults.set(ARCHIVE, { kind, bytes: 20_000 })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -231,7 +233,7 @@ describe('an unusable archive:', () => {
     },
   )
 
-  const MANY = telling(BROKEN, 'a 503', 'a page of HTML', 'half an archive')
+  const MANY = telling(BROKEN, 'a 503', 'half an archive')
   test.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
     const env = { ...CAPS, PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '10' }
     const made = await bench({ sandbox: SMALL, env })
@@ -241,11 +243,13 @@ describe('an unusable archive:', () => {
     await expectRecovery(made)
   })
 
-  test.each([
+  const DAMAGED: [string, Fault][] = [
     ['a wrong CRC-32', { kind: 'wrongCrc', member: 3 }],
     ['bytes flipped in the middle', { kind: 'corrupt' }],
     ['bytes flipped in the first member', { kind: 'corrupt', offset: 200 }],
-  ] as [string, Fault][])('%s costs the records it hits, singly', async (_name, fault) => {
+  ]
+  const TWO = telling(DAMAGED, 'a wrong CRC-32', 'bytes flipped in the first member')
+  test.each(TWO)('%s costs the records it hits, singly', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(ARCHIVE, fault)
     const report = await made.run('osv')
@@ -268,11 +272,7 @@ describe('an unusable archive:', () => {
 })
 
 describe('an unusable record:', () => {
-  const SINGLE = telling(
-    UNUSABLE,
-    ...['a 500', 'a 401', 'a reset in the body', 'a Content-Length too large', 'a page of HTML'],
-    ...['corrupt bytes', 'a gzip bomb'],
-  )
+  const SINGLE = telling(UNUSABLE, ...['a 500', 'a 401', 'a page of HTML', 'a gzip bomb'])
   test.each(SINGLE)('%s makes the run partial, or ends it as failed', async (name, fault) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const [id = '', other = ''] = made.sandbox.feed.change(2)
@@ -315,13 +315,15 @@ describe('an unusable record:', () => {
     expectAgreement(made)
   })
 
-  test.each([
-    ['another id', '{"id":"ROOT-OTHER-1","modified":"2026-01-01T00:00:00Z"}'],
-    ['no id', '{"modified":"2026-01-01T00:00:00Z"}'],
-    ['no object', '["ROOT-ODD-1"]'],
-    ['no JSON', '{"id":"ROOT-ODD-1",'],
-    ['null', 'null'],
-  ])('one that is %s is never stored', async (_name, bytes) => {
+  const WRONG: [string, string][] = [
+    ['has another id', '{"id":"ROOT-OTHER-1","modified":"2026-01-01T00:00:00Z"}'],
+    ['has no id', '{"modified":"2026-01-01T00:00:00Z"}'],
+    ['is no object', '["ROOT-ODD-1"]'],
+    ['is no JSON', '{"id":"ROOT-ODD-1",'],
+    ['is null', 'null'],
+  ]
+  const SOME = telling(WRONG, 'has another id', 'is no JSON', 'is null')
+  test.each(SOME)('one that %s is never stored', async (_name, bytes) => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.put('ROOT-ODD-1', bytes, '2026-01-01T00:00:00Z')
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })

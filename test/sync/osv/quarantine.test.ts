@@ -10,6 +10,7 @@ import {
   expectAgreement,
   synced,
 } from '../fixtures.ts'
+import { telling } from '../../support/tables.ts'
 
 /** The tables that a quarantined run may not touch. */
 function served(dir: string): Record<string, string> {
@@ -150,12 +151,13 @@ describe('an index that suddenly shrinks', () => {
     expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
   })
 
-  test.each([
+  const AGAIN = [
     ['a 304', {}],
     ['the same bytes', { full: true }],
     ['the same bytes without validators', { kind: 'reconcile' }],
-  ] as const)(
-    'is superseded when upstream serves the stored feed again: %s',
+  ] as const
+  test.each(telling(AGAIN, 'a 304', 'the same bytes'))(
+    'is superseded when upstream serves the stored feed again by %s',
     async (_name, how) => {
       const { made, run } = await shrunk()
       made.sandbox.faults.clear()
@@ -200,14 +202,19 @@ describe('an index that suddenly shrinks', () => {
 })
 
 describe('the guard of the index', () => {
-  test.each([
+  const LOSSES: [string, number, number, string][] = [
     ['accepts the loss of exactly 20 of 100', 100, 20, 'complete'],
     ['refuses the loss of 21 of 100', 100, 21, 'quarantined'],
     ['accepts the loss of exactly 10 % of 300', 300, 30, 'complete'],
     ['refuses the loss of 31 of 300', 300, 31, 'quarantined'],
     ['accepts the loss of all but one of 21', 21, 20, 'complete'],
     ['refuses the loss of all of 5', 5, 5, 'quarantined'],
-  ])('%s', async (_name, records, removed, state) => {
+  ]
+  const ENDS = [
+    ...['accepts the loss of exactly 20 of 100', 'refuses the loss of 21 of 100'],
+    ...['accepts the loss of exactly 10 % of 300', 'refuses the loss of all of 5'],
+  ]
+  test.each(telling(LOSSES, ...ENDS))('%s', async (_name, records, removed, state) => {
     const made = await synced({ sandbox: { records, large: 0 } })
     made.sandbox.feed.remove(removed)
     const fact = state === 'complete' ? 'removed' : 'plannedRemoved'

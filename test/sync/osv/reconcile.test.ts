@@ -11,6 +11,7 @@ import {
   synced,
   told,
 } from '../fixtures.ts'
+import { telling } from '../../support/tables.ts'
 
 const reconcile = (made: Bench) => made.run('osv', { kind: 'reconcile' })
 
@@ -129,14 +130,16 @@ describe('a reconcile', () => {
 })
 
 describe('a reconcile without usable ranges', () => {
-  test.each([
+  const WRONG: [string, Fault, number][] = [
     ['ignored from the start', { kind: 'ignoreRange' }, 0],
     ['ignored later', { kind: 'ignoreRange' }, 1],
     ['one byte off', { kind: 'wrongRange', how: 'shifted' }, 0],
     ['one byte off later', { kind: 'wrongRange', how: 'shifted' }, 1],
     ['of another total', { kind: 'wrongRange', how: 'total' }, 0],
     ['of other bytes', { kind: 'wrongRange', how: 'bytes' }, 0],
-  ] as [string, Fault, number][])('fetches the whole archive: %s', async (_name, fault, after) => {
+  ]
+  const FEW = telling(WRONG, 'ignored from the start', 'one byte off later', 'of another total')
+  test.each(FEW)('fetches the whole archive when a range is %s', async (_name, fault, after) => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, fault, { after, times: 1 })
@@ -146,9 +149,13 @@ describe('a reconcile without usable ranges', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each([{ ranges: false }, { validators: false }])(
-    'fetches the whole archive: %o',
-    async (off) => {
+  const WITHOUT: [string, { ranges: false } | { validators: false }][] = [
+    ['the service ignores them', { ranges: false }],
+    ['answers have no validators', { validators: false }],
+  ]
+  test.each(telling(WITHOUT, 'answers have no validators'))(
+    'fetches the whole archive because %s',
+    async (_name, off) => {
       const made = await synced({ sandbox: off })
       made.sandbox.feed.changeSilently(3)
       expect(await reconcile(made)).toMatchObject({
@@ -184,12 +191,13 @@ describe('a reconcile without usable ranges', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each([
+  const BROKEN: [string, Fault, string][] = [
     ['500s', { kind: 'status', status: 500 }, 'upstream_status'],
     ['resets', { kind: 'reset', bytes: 10 }, 'upstream_unreachable'],
     ['HTML', { kind: 'html' }, 'archive'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
-  ] as [string, Fault, string][])(
+  ]
+  test.each(telling(BROKEN, '500s', 'half an archive'))(
     'fails when the archive cannot be fetched (%s), because it compared nothing',
     async (_name, fault, code) => {
       const made = await synced()

@@ -133,7 +133,7 @@ async function expectHealed(made: Bench): Promise<void> {
   expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
 }
 
-const OF_A_RUN = ['a record is deleted', 'the newest bytes are deleted', 'the index is another']
+const OF_A_RUN = ['a record is deleted', 'the index is another']
 const OF_ALL = [
   ...[
     'a record is added',
@@ -141,13 +141,13 @@ const OF_ALL = [
     'bytes are another record’s',
     'a size is wrong',
   ],
-  ...['a checksum of the stored bytes is wrong', 'a feed’s bytes are others', 'a feed is deleted'],
+  ...['a checksum of the stored bytes is wrong', 'a feed is deleted'],
   'the archive is cut short',
 ]
 
 describe('a run after an alteration of the database', () => {
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
-    'is not reported as complete: %s',
+    'is not reported as complete when %s',
     async (_name, damage) => {
       const made = await whole()
       damage(made)
@@ -158,7 +158,7 @@ describe('a run after an alteration of the database', () => {
   )
 
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
-    'is either correct or not complete after a change: %s',
+    'is either correct or not complete after a change when %s',
     async (_name, damage) => {
       const made = await whole()
       damage(made)
@@ -171,21 +171,22 @@ describe('a run after an alteration of the database', () => {
     },
   )
 
-  test.each(
-    telling(SEEN_BY_VERIFY.slice(0, 6), 'bytes are another record’s', 'bytes are cut short'),
-  )('publishes no damaged archive: %s', async (_name, damage) => {
-    const made = await whole()
-    damage(made)
-    const before = made.store.snapshots.readSnapshot('osv')
-    const old = victim(made)
-    made.sandbox.feed.put('ROOT-NEW-1', '{"id":"ROOT-NEW-1","modified":"2026-05-01T00:00:00Z"}')
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'failed', code: 'proof' })
-    expect(report.message).toContain(old)
-    expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
-    await repair(made)
-    await expectHealed(made)
-  })
+  test.each(telling(SEEN_BY_VERIFY.slice(0, 6), 'bytes are another record’s'))(
+    'publishes no damaged archive when %s',
+    async (_name, damage) => {
+      const made = await whole()
+      damage(made)
+      const before = made.store.snapshots.readSnapshot('osv')
+      const old = victim(made)
+      made.sandbox.feed.put('ROOT-NEW-1', '{"id":"ROOT-NEW-1","modified":"2026-05-01T00:00:00Z"}')
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'failed', code: 'proof' })
+      expect(report.message).toContain(old)
+      expect(made.store.snapshots.readSnapshot('osv')).toEqual(before)
+      await repair(made)
+      await expectHealed(made)
+    },
+  )
 
   test('rebuilds a missing archive byte for byte', async () => {
     const made = await whole()
@@ -199,7 +200,7 @@ describe('a run after an alteration of the database', () => {
 
 describe('verification', () => {
   test.each(telling([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY], ...OF_ALL))(
-    'finds an alteration, and repair corrects it: %s',
+    'finds an alteration, and repair corrects it when %s',
     async (_name, damage) => {
       const made = await whole()
       await expectSound(made.dir)

@@ -148,7 +148,7 @@ test.each(LONG ? [1, 2] : [1])(
   'an incremental build gives the same views as a full build: history %i',
   async (seed) => {
     const bench = openBench()
-    for (const [at, records] of history(seed, 4).entries()) {
+    for (const [at, records] of history(seed, LONG ? 4 : 3).entries()) {
       bench.store.publishOsv(records, FILLED_AT + at * DAY)
       const made = await bench.make()
       expect(made?.incremental).toBe(at > 0)
@@ -216,9 +216,7 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-const TELLING = ['an archive with another byte', 'a list that is gone', 'a database that is none']
-
-test.each(telling(DAMAGE, ...TELLING, 'a database that is gone'))(
+test.each(telling(DAMAGE, 'an archive with another byte', 'a database that is gone'))(
   'a build does not reuse a generation with %s',
   async (_, damage) => {
     const bench = openBench()

@@ -85,7 +85,8 @@ const OPENSSL = spawnSync('openssl', ['version']).status === 0
 
 function makeCertificate(dir: string, name: string): void {
   const files = ['-keyout', join(dir, `${name}.key`), '-out', join(dir, `${name}.pem`)]
-  const options = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', `/CN=${name}`]
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const options = ['-x509', ...key, '-days', '2', '-subj', `/CN=${name}`]
   expect(spawnSync('openssl', ['req', ...options, ...files]).status).toBe(0)
 }
 

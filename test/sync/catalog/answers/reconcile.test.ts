@@ -5,6 +5,7 @@ import { openReader } from '../../../../src/store/database/open.ts'
 import { performTask } from '../../../../src/views/task.ts'
 import { below, carry, folder, serveFolder } from '../../../bundle/air-gap.ts'
 import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const HOUR = 3_600_000
 const SERVICE = { images: 2, tags: 4, packages: 3, tickets: 3, avrs: 0, subscriptions: 1 }
@@ -187,7 +188,7 @@ test('the VEX repository is as old as the oldest confirmation of a document in i
   expect([...(await dates())][0]).toBeGreaterThan(first + 24 * HOUR)
 })
 
-test('a reconcile stops asking a host that is down', async () => {
+longTest('a reconcile stops asking a host that is down', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
   const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
   const made = await catalogBench({ ...SERVICE, tags: 30 }, { env, now: () => clock.now })

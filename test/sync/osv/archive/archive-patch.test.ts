@@ -22,7 +22,7 @@ import { crc32c } from '../../../../src/zip/crc32c.ts'
 import { deflate } from '../../../../src/zip/member.ts'
 import { copyFilledFolder } from '../../../support/filled-folder.ts'
 import { type Bench, differences } from '../../../support/mirror.ts'
-import { LONG, telling } from '../../../support/tables.ts'
+import { LONG, longTest } from '../../../support/tables.ts'
 import { archiveOf, bench, expectAgreement, expectSound, tamper, verify } from '../../fixtures.ts'
 
 const ids = Array.from({ length: 700 }, (_, i) => `${['ROOT', 'ü', 'A/B'][i % 3]}-${i}`)
@@ -205,19 +205,17 @@ describe('a sync of a large feed', () => {
     ['it is cut short', (path: string) => truncateSync(path, 1_000)],
     ['it is gone', (path: string) => rmSync(path)],
   ]
-  test.each(telling(DAMAGES, 'its directory is damaged'))(
-    'does not build on the old file when %s',
-    async (_name, damage) => {
+  for (const [name, damage] of DAMAGES)
+    longTest(`does not build on the old file when ${name}`, async () => {
       const { made, path } = await large()
       damage(path())
       made.sandbox.feed.change(2)
       expect(await made.run('osv')).toMatchObject({ state: 'complete' })
       await expectSound(made.dir)
       expectAgreement(made)
-    },
-  )
+    })
 
-  test('continues from an archive that an earlier version published', async () => {
+  longTest('continues from an archive that an earlier version published', async () => {
     const { made, path } = await large()
     const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
     const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
