@@ -30,7 +30,8 @@ export async function commitChanges(
   try {
     const published = await store.transaction(async () => {
       const missing = await writeChanges(context, listed, plan, fetched)
-      const records = await publishOsv(context, withoutLeftOut(listed), missing)
+      const kept = withoutLeftOut(listed) // what the records themselves put out of scope
+      const records = await publishOsv(context, kept, missing)
       return { commit: true, missing, records }
     })
     sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])

@@ -6,7 +6,7 @@ import { OSV_ARCHIVE, OSV_INDEX } from '../../domain/feed-paths.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { SyncContext } from '../context.ts'
-import { type OsvPlan, isEmpty } from './diff.ts'
+import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords, StagedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { type PublishedRecords, isWhole } from './outcome.ts'
@@ -31,7 +31,7 @@ export function isPublished(
     return store.feeds.readDocument(OSV_INDEX)?.sha256.equals(index.sha256) === true
   if (stored) return true
   const body = store.feeds.readUpstreamState(OSV_INDEX)?.body ?? null
-  if (body === null || !isEmpty(plan)) return false
+  if (body === null || !plan.isEmpty) return false
   return sha256Of(contentOf(body, sizeOf(body))).equals(index.sha256)
 }
 

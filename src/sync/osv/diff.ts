@@ -4,15 +4,21 @@ import type { IdTable } from './id-table.ts'
 import type { OsvIndex } from './index-parser.ts'
 
 /** The difference between the index and the stored records, as sets of (id, modified). */
-export interface OsvPlan {
+interface Difference {
   added: string[]
   /** Stored under another stamp (newer or older), or suspect since an earlier run. */
   changed: string[]
   /** Stored, and not listed any more. */
   removed: string[]
+  stored: number
+}
+
+/** What a run has to do. */
+export interface OsvPlan extends Difference {
   /** Stored and listed, and out of scope. */
   dropped: string[]
-  stored: number
+  /** Whether there is nothing to fetch and nothing to remove. */
+  isEmpty: boolean
 }
 
 /** Compares the index with the stored records, both as sets of (id, modified). */
@@ -20,25 +26,28 @@ export function planOsv(
   store: Pick<Writes['osv'], 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
   { ids, scope }: OsvIndex,
 ): OsvPlan {
-  const plan = planFromTexts(store, ids) ?? planFromPairs(store, ids)
+  const found = differenceOfTexts(store, ids) ?? differenceOfPairs(store, ids)
   for (const id of store.listSuspectIds()) {
     const ordinal = ids.get(id)
     if (ordinal === undefined) continue
-    if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) plan.changed.push(id)
+    if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) found.changed.push(id)
   }
-  if (scope === null) return plan
-  const isListed = (id: string): boolean => scope.listed.get(id) !== undefined
-  plan.dropped = plan.removed.filter(isListed)
-  plan.removed = plan.removed.filter((id) => !isListed(id))
-  return plan
+  const isListed = (id: string): boolean => scope?.listed.get(id) !== undefined
+  const dropped = found.removed.filter(isListed)
+  const removed = found.removed.filter((id) => !isListed(id))
+  const isEmpty = found.added.length + found.changed.length + found.removed.length === 0
+  return { ...found, dropped, removed, isEmpty }
 }
 
 /**
  * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
  * characters.
  */
-function planFromTexts(store: Pick<Writes['osv'], 'eachPairText'>, ids: IdTable): OsvPlan | null {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], dropped: [], stored: 0 }
+function differenceOfTexts(
+  store: Pick<Writes['osv'], 'eachPairText'>,
+  ids: IdTable,
+): Difference | null {
+  const plan: Difference = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
     let at = 0
@@ -69,8 +78,8 @@ function nextNul(text: Buffer, from: number): number {
   return at
 }
 
-function planFromPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): OsvPlan {
-  const plan: OsvPlan = { added: [], changed: [], removed: [], dropped: [], stored: 0 }
+function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): Difference {
+  const plan: Difference = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
     plan.stored++
@@ -84,17 +93,11 @@ function planFromPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): Os
   return withAdded(plan, seen, ids)
 }
 
-function withAdded(plan: OsvPlan, seen: Uint8Array, ids: IdTable): OsvPlan {
+function withAdded(plan: Difference, seen: Uint8Array, ids: IdTable): Difference {
   for (let ordinal = 0; ordinal < seen.length; ordinal++) {
     if (seen[ordinal] === 0) plan.added.push(ids.idAt(ordinal))
   }
   return plan
-}
-
-/** Returns whether there is nothing to fetch and nothing to remove. */
-export function isEmpty(plan: OsvPlan): boolean {
-  const { added, changed, removed, dropped } = plan
-  return added.length + changed.length + removed.length + dropped.length === 0
 }
 
 /** Returns what a run reports of the index and the difference. */

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import type { SyncContext } from '../context.ts'
-import { type OsvPlan, isEmpty } from './diff.ts'
+import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { type FetchResult, fetchSingles } from './fetch-records.ts'
 import type { OsvIndex } from './index-parser.ts'
@@ -62,7 +62,7 @@ function strategyOf(
   // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
   if (full || (plan.stored === 0 && scope === null)) return 'archive'
   if (kind === 'reconcile') return 'ranges'
-  if (isEmpty(plan)) return 'nothing'
+  if (plan.isEmpty) return 'nothing'
   return plan.added.length + plan.changed.length > config.osv.archiveThreshold
     ? 'archive'
     : 'singles'
@@ -82,7 +82,7 @@ async function fetchByRanges(
   plan: OsvPlan,
 ): Promise<StagedRecords | null> {
   const { facts, store } = context
-  const known = isEmpty(plan) ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
+  const known = plan.isEmpty ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
   try {
     const archive = await openRemoteArchive(context, known?.etag ?? null)
     if (archive === 'unchanged') {
@@ -92,7 +92,7 @@ async function fetchByRanges(
     if (archive === 'unavailable')
       throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
     const { agrees, result } = await ingestArchive(context, index, archive, 'staging')
-    const place = isEmpty(plan) && agrees ? 'store' : 'staging'
+    const place = plan.isEmpty && agrees ? 'store' : 'staging'
     return { place, result, compared: archive.validators }
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code !== 'archive') throw error

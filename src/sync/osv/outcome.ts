@@ -1,6 +1,6 @@
 import { toIso } from '../../core/time.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
-import { type OsvPlan, isEmpty } from './diff.ts'
+import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { countLeftOut } from './scope/scope.ts'
@@ -54,8 +54,7 @@ export function runOutcome(
   const silent = Number(facts['silentChanges'] ?? 0)
   const summary = (silent > 0 ? `${changes}, ${silent} silent` : changes) + scopedBy(context, index)
   if (isWhole(index, missing)) {
-    const done =
-      committed || !isEmpty(plan) ? summary : `nothing changed${scopedBy(context, index)}`
+    const done = committed || !plan.isEmpty ? summary : `nothing changed${scopedBy(context, index)}`
     return { outcome: 'complete', asOf, message: done + comparedBy(context) }
   }
   const reasons: string[] = []
