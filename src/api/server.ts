@@ -16,7 +16,7 @@ import { type FastPath, openFastPath } from './http/fast-path.ts'
 import { type HttpHandler, createHttp, drain, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
 import { type ServerLog, createFailures } from './http/problems.ts'
-import { originForm } from './http/request-target.ts'
+import { isPath, notPath, originForm } from './http/request-target.ts'
 import { type Heads, answerText, createHeads } from './http/response.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { observed } from './observed.ts'
@@ -106,6 +106,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     const handler: HttpHandler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
+      if (!isPath(request)) return failures.answer(notPath(), request, response)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
       const own = [followers, contract, sbom, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
@@ -124,8 +125,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const sbom = createSbomPage({ cacheControl, failures })
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
-    followers.look() // after these, so every announced change is already readable
-    gate.access.look()
+    for (const part of [followers, gate.access]) part.look() // last: every announced change is already readable
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })

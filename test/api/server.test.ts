@@ -162,6 +162,13 @@ test('an HTTP/1.0 client gets an answer and the end of the connection', async ()
 test('a request that is not HTTP or has too many header bytes is refused in JSON', async () => {
   const { raw } = await serveAll()
   expect(await raw('\x16\x03\x01\x02\x00 TLS\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*"bad_request"/)
+  for (const target of ['*', '*?x', 'ftp://h/external/osv/all.json'])
+    expect([target, await raw(`GET ${target} HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n`)]).toEqual([
+      target,
+      expect.stringMatching(/^HTTP\/1\.1 400 [^]*"bad_request"/),
+    ]) // prettier-ignore
+  const options = await raw('OPTIONS * HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n')
+  expect(options).toMatch(/^HTTP\/1\.1 40[45] /)
   const huge = `GET / HTTP/1.1\r\nHost: m\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`
   expect(await raw(huge)).toMatch(/^HTTP\/1\.1 431 /)
 })

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { MirrorError } from '../../core/errors.ts'
 import { LOCAL_KEYS } from '../../store/keys.ts'
 
@@ -13,6 +14,16 @@ export function originForm(url: string): string {
   if (match === null) return url
   const rest = match[1] ?? ''
   return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+/** Reports whether a target, in origin form, is one for this request: a path, or `*` with OPTIONS (RFC 9112, section 3.2.4). */
+export function isPath({ url = '', method }: Pick<IncomingMessage, 'url' | 'method'>): boolean {
+  return url.startsWith('/') || (url === '*' && method === 'OPTIONS')
+}
+
+/** Returns the error for any other target. */
+export function notPath(): MirrorError {
+  return new MirrorError('bad_request', 'the request target is not a path: it begins with /')
 }
 
 /**
