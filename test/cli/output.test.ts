@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { print, printJson, upstreamJson } from '../../src/cli/context.ts'
 import { table, visibleLines, wrapped } from '../../src/cli/output.ts'
 import { hasColor, movesCursor } from '../../src/core/terminal.ts'
@@ -31,6 +31,50 @@ test('JSON of upstream is printed as it is among the times of the mirror, which 
   const escaped = text.replace('\r', ' ').replace('\u202e', '\\u202e')
   expect(printed).toContain(`    ${escaped},\n    []\n`)
   expect(JSON.parse(printed)).toMatchObject({ asOf: '2023-11-14T22:13:20.000Z' })
+})
+
+describe('a table on a terminal of 80 columns', () => {
+  const HEAD = ['source', 'state', 'as of', 'next run', 'last run']
+  const time = '2026-05-01 12:00:00Z'
+  const long =
+    'nothing was changed: upstream answered 503 for the index, four times in a row, and asked to wait'
+
+  test('has no line that is longer, and loses nothing', () => {
+    const rows = [
+      ['osv', 'failed', time, time, `${long} ${'#'.repeat(200)}`],
+      ['catalog', 'complete', time, '-', ''],
+    ]
+    for (const width of [24, 40, 60, 80, 100, 132]) {
+      const text = table(HEAD, rows, width)
+      expect([width, Math.max(...text.split('\n').map(({ length }) => length)) <= width]).toEqual([width, true]) // prettier-ignore
+      for (const word of `${long} osv failed catalog complete`.split(' ')) expect(text).toContain(word) // prettier-ignore
+      expect(text.match(/#/g)?.length).toBe(200)
+    }
+    expect(table(HEAD, rows, 80).split('\n').slice(0, 3)).toEqual([
+      'source   state     as of                 next run',
+      `osv      failed    ${time}  ${time}`,
+      '  last run: nothing was changed: upstream answered 503 for the index, four times',
+    ])
+    expect(table(HEAD, rows, 80)).toMatch(/\ncatalog +complete +\S+ \S+ +-$/)
+  })
+
+  test('breaks the last column where it has room, and is as before where everything fits', () => {
+    const rows = [['url', `https://example.com/${'a'.repeat(80)}`]]
+    const [, ...lines] = table(['field', 'value'], rows, 80).split('\n')
+    expect(lines).toHaveLength(2)
+    expect(lines[1]).toMatch(/^ {7}a+$/)
+    expect(table(['a', 'b'], [['1', '2']], 80)).toBe(table(['a', 'b'], [['1', '2']], Infinity))
+  })
+})
+
+test('a table is as wide as its texts in a pipe, and as the terminal on a terminal', () => {
+  const rows = [['1', 'word '.repeat(40).trim()]]
+  expect(table(['id', 'text'], rows).split('\n')).toHaveLength(2)
+  const { isTTY, columns } = process.stdout
+  Object.assign(process.stdout, { isTTY: true, columns: 80 })
+  const shown = table(['id', 'text'], rows)
+  Object.assign(process.stdout, { isTTY, columns })
+  expect(shown.split('\n')).toHaveLength(4)
 })
 
 test('a row whose cells are too wide continues in the rows below it', () => {

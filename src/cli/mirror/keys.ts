@@ -82,7 +82,7 @@ export async function revokeKeyCommand(
   return 0
 }
 
-const COLUMNS = ['id', 'name', 'key', 'created', 'by', 'revoked', 'by']
+const COLUMNS = ['id', 'name', 'key', 'created', 'created by', 'revoked', 'revoked by']
 
 /** `patchmirror keys list`: every key ever made, without what would open anything. */
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {

@@ -30,7 +30,7 @@ describe('the command keys', () => {
     expect(err).toContain('key 1 is made')
     const table = await keys('list')
     expect(table.out).toMatch(
-      /^id +name +key +created +by +revoked +by\n1 +build server +pmk_.{4}… .*- +-\n$/,
+      /^id +name +key +created +created by +revoked +revoked by\n1 +build server +pmk_.{4}… .*- +-\n$/,
     )
     const [listed] = JSON.parse((await keys('list', '--json')).out) as Record<string, unknown>[]
     expect(listed).toMatchObject({ id: 1, name: 'build server', revokedAt: null })
