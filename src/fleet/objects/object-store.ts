@@ -17,7 +17,7 @@ export type ObjectBody =
   Buffer | { readonly file: string; readonly size: number; readonly sha256: string }
 
 /** How much of an object to read. */
-interface GetOptions {
+export interface GetOptions {
   /** First byte, 0 without it; at the object's end or behind it, the body is empty. */
   readonly from?: number
   /** The most bytes from there on that are accepted; an object with more is refused before its body is read. */

@@ -18,5 +18,8 @@ export async function openObjectStore(
       'config',
       'fleet.url: not set, so there is no fleet. Give s3://BUCKET/PREFIX or file:///FOLDER.',
     )
-  return countCalls(await Promise.resolve(createFolderStore(url)), counters)
+  const store = url.startsWith('s3:')
+    ? await (await import('./s3-store.ts')).createS3Store(url, settings, { counters })
+    : createFolderStore(url)
+  return countCalls(store, counters)
 }

