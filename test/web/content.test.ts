@@ -57,7 +57,7 @@ const RECORDS: Record<string, string> = {
 }
 
 let served: Served
-let run: { quarantined: number; compared: number; feed: number; repeated: number }
+let run: { quarantined: number; compared: number; feed: number; catalog: number; repeated: number }
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-web-'))
 
 beforeAll(async () => {
@@ -79,7 +79,9 @@ beforeAll(async () => {
   const ids = ['CVE-2026-1', 'BAD-1', ...Array.from({ length: 150 }, (_, at) => `NEW-${at}`)]
   const index = ids.map((id) => ({ id, modified: id === 'BAD-1' ? '2027-01-01T00:00:00Z' : '2026-07-01T00:00:00Z' })) // prettier-ignore
   const feed = { alpine: [{ distroversion: '3.18', packages: [{ pkg: { name: 'curl', n: 2 } }] }], debian: [] } // prettier-ignore
-  const refuse = (source: 'osv' | 'feeds', path: string, content: unknown): number => {
+  const owners = Array.from({ length: 120 }, (_, at) => `tags/${at}`)
+  const gone = { owners, artifacts: [EVIL], lists: ['/v1/old'], '/v1/tags': { count: 1234 } }
+  const refuse = (source: 'osv' | 'feeds' | 'catalog', path: string, content: unknown): number => {
     const id = store.addRun(source, FILLED_AT + 400, { state: 'quarantined' })
     const body = gzipSync(JSON.stringify(content))
     store.damage(
@@ -92,6 +94,7 @@ beforeAll(async () => {
   run = {
     compared,
     feed: refuse('feeds', '/external/patch_feed', feed),
+    catalog: refuse('catalog', 'catalog', gone),
     repeated: store.addRun('osv', FILLED_AT + 450, {
       state: 'quarantined',
       facts: { quarantine: compared },
@@ -105,6 +108,10 @@ beforeAll(async () => {
   store.damage(
     `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, etag, last_modified, as_of)
      VALUES (${run.quarantined}, 'osv', '/external/osv/all.json', 'would remove 40 of 41 records', x'00', x'00', null, null, ${FILLED_AT})`,
+  )
+  store.damage(
+    `INSERT INTO bundle_export VALUES (3, '${'ab'.repeat(32)}', '{"osv":{},"feeds":{}}', ${FILLED_AT}, null);
+     INSERT INTO bundle_import VALUES (1, '${'cd'.repeat(16)}', 7, 'delta', '${'ef'.repeat(32)}', '{"osv":"00"}', null, ${FILLED_AT}, ${FILLED_AT}, ${FILLED_AT}, 1, 'b.zip')`,
   )
   store.close()
   const inbox = openInbox(dir)
@@ -339,7 +346,7 @@ describe('the pages of runs', () => {
     const second = await page(next.replaceAll('&amp;', '&'))
     expect([...second.html.matchAll(/ui\/run\?id=/g)].length).toBe(50)
     const quarantined = await page(of('runs', { state: 'quarantined' }))
-    expect([...quarantined.html.matchAll(/ui\/run\?id=/g)].length).toBe(4)
+    expect([...quarantined.html.matchAll(/ui\/run\?id=/g)].length).toBe(5)
     expect((await page(of('runs', { state: 'odd' }))).status).toBe(400)
   })
 
@@ -372,6 +379,46 @@ describe('a quarantined run', () => {
   test('of a feed names the entries of the feed', async () => {
     expect(await show(run.feed)).toContain('debian / 12 / openssl')
     expect(await show(run.feed, { show: 'changed' })).toContain('alpine / 3.18 / curl')
+  })
+})
+
+describe('a quarantined run of the catalog', () => {
+  test('lists what it would remove by kind, counts the items of lists, and has pages', async () => {
+    const at = (more: Record<string, string> = {}) =>
+      page(of('run', { id: String(run.catalog), ...more }))
+    const first = (await at()).html
+    expect(first).toContain('123 lines')
+    expect(first).toMatch(/an item with its artifacts<[\s\S]*>tags\/0</)
+    expect(first).not.toContain('tags/100<')
+    const second = (await at({ at: '100' })).html
+    for (const text of [
+      'tags/119',
+      '>a list<',
+      '/v1/old',
+      'items of /v1/tags',
+      '1\u202f234 of them',
+    ])
+      expect(second).toContain(text)
+    expect(second).toMatch(/>an artifact</)
+    expect(second).not.toContain(EVIL)
+    expect(first).toContain(`patchmirror approve ${run.catalog}<`)
+  })
+})
+
+describe('the page of bundles', () => {
+  test('shows the identity, both folders, and exported and imported bundles', async () => {
+    const { html } = await page('bundles')
+    for (const text of [
+      'bundle.outbox',
+      'bundle.inbox',
+      'delta 7',
+      'older than what was stored',
+      'unsigned',
+    ])
+      expect(html).toContain(text)
+    expect(html).toMatch(/>Exported states<[\s\S]*>3<[\s\S]*abababababababab<[\s\S]*osv, feeds/)
+    expect(html).not.toContain('<script')
+    expect((await page('bundles', NO_KEY)).status).toBe(401)
   })
 })
 
