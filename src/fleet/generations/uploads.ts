@@ -22,7 +22,11 @@ export async function storeOnce(store: ObjectStore, key: string, body: ObjectBod
     failed = error // its answer may have been lost
   }
   const found = await store.head(key)
-  if (found?.size === sizeOf(body)) return
+  if (found?.size === sizeOf(body)) {
+    // Written again, it is young again: garbage collection deletes what is old and not named yet.
+    if (failed === null) await store.put(key, body)
+    return
+  }
   throw (
     failed ??
     new FleetError(

@@ -1,18 +1,12 @@
 import type { Config } from '../../../config/schema.ts'
 import type { KeyTrust } from '../../../bundle/format/keys.ts'
 import { SOURCES, type SourceName } from '../../../domain/sources.ts'
-import { EMPTY_DIGEST } from '../../../store/replication/rows.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { openGeneration } from '../format/envelope.ts'
-import {
-  type Generation,
-  type KnownGeneration,
-  type NamedObject,
-  sourcesOf,
-} from '../format/generation.ts'
+import type { Generation, KnownGeneration } from '../format/generation.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { type Position, positionOf, readPublishedObject } from '../position.ts'
-import { downloadBundle, sweepDownloads } from './download.ts'
+import { chooseBundles, downloadBundles } from './bundles.ts'
 import { type DownloadedBundle, type Importer, createImporter } from './importer.ts'
 import { type LogPart, readLogPart } from './log-part.ts'
 import { type Sighting, createLookout, refuseOtherTime } from './lookout.ts'
@@ -86,11 +80,8 @@ export function createFollower(deps: FollowDeps): Follower {
       refuseOtherSources(importer, generation)
       const stored = position()
       const seen = lookout.seenAfter(stored?.generation ?? 0)
-      const chosen = chooseBundles(importer, generation)
-      sweepDownloads(dataDir, chosen)
-      const bundles: DownloadedBundle[] = []
-      for (const { digest, ...named } of chosen)
-        bundles.push({ path: await downloadBundle(store, dataDir, named), digest })
+      const chosen = chooseBundles(importer.readDigests(), generation)
+      const bundles = await downloadBundles(store, dataDir, chosen)
       await importer.stage(bundles)
       const days = config.fleet.keepDays
       const log = await readLogPart(store, stored, seen, target, { trust, now: now(), days })
@@ -101,7 +92,7 @@ export function createFollower(deps: FollowDeps): Follower {
       const { generation } = target
       await timing.committing(atOnce ? null : at, (reached) =>
         importer.apply(bundles, {
-          ...log,
+          log,
           position: positionOf(target),
           rollback: generation.reason === 'rollback',
           beforeCommit: reached,
@@ -140,21 +131,6 @@ function refuseOtherSources(importer: Importer, { generation, sources }: Generat
       `this data folder has ${more.join(', ')}, which generation ${generation} does not have: start this node with an ` +
         'empty data folder',
     )
-}
-
-/** Returns the bundles that lead from the stored state to a generation, in order. */
-function chooseBundles(
-  importer: Importer,
-  { sources, full, delta, digest }: Generation,
-): (NamedObject & { digest: string })[] {
-  if (delta === null) return [full]
-  const stored = importer.readDigests()
-  const applies = sourcesOf(sources).every(([source, to]) => {
-    const from = stored[source] ?? EMPTY_DIGEST
-    return from === to.digest || delta.bases[source]?.includes(from) === true
-  })
-  if (applies) return [{ ...delta, digest }]
-  return full.digest === digest ? [full] : [full, { ...delta, digest }]
 }
 
 /** Decides when a generation is committed. */

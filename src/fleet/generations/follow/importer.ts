@@ -5,11 +5,11 @@ import { rememberState } from '../../../bundle/export/record-state.ts'
 import type { KeyTrust } from '../../../bundle/format/keys.ts'
 import { type Bundle, openFiles } from '../../../bundle/import/open.ts'
 import { applySeries, stageSeries } from '../../../bundle/import/series.ts'
-import type { AdoptedRow } from '../../../store/changes/log-adoption.ts'
 import { openReader } from '../../../store/database/open.ts'
 import { createCarriedReader } from '../../../store/replication/reader.ts'
 import { createSnapshotReader } from '../../../store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../../store/writer.ts'
+import type { LogPart } from './log-part.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { type Position, ledgerName, readApplied } from '../position.ts'
 
@@ -24,9 +24,8 @@ export interface DownloadedBundle {
 interface Commitment {
   readonly position: Position
   readonly rollback: boolean
-  /** The change log behind this row is replaced by `rows`. */
-  readonly after: number
-  readonly rows: readonly AdoptedRow[]
+  /** What replaces a part of the change log; null: the import logs its own changes. */
+  readonly log: LogPart | null
   /** Is awaited when everything but the commit is done. */
   readonly beforeCommit: () => Promise<void>
 }
@@ -78,13 +77,13 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     ...createLocalReads(dataDir),
     stage: (given) =>
       withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
-    apply: (given, { position, rollback, after, rows, beforeCommit }) =>
+    apply: (given, { position, rollback, log, beforeCommit }) =>
       withBundles(given, (bundles, store) =>
         applySeries({
           ...{ bundles, config, store, rollback, now },
           ...{ file: ledgerName(position), trigger: 'fleet' },
           async beforeCommit() {
-            store.changes.adoptLog(after, rows)
+            if (log !== null) store.changes.adoptLog(log.after, log.rows)
             await beforeCommit()
           },
         }),

@@ -27,7 +27,7 @@ import { changesKey, generationKey } from '../format/object-names.ts'
 import { readApplied, readPublishedObject, recordPublished } from '../position.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
-import { isHeld } from '../hold.ts'
+import { isRollingBack, isUnreleased } from '../hold.ts'
 import { storeOnce, storeDecided } from '../uploads.ts'
 
 /** What a publication needs. */
@@ -52,12 +52,14 @@ export interface PublishDeps {
 /** The result of a publication. */
 export interface PublishResult {
   /**
-   * `unchanged`: the newest generation has this content already, or a rollback was not released. `fenced`: the newest
+   * `unchanged`: the newest generation has this content already, or `isPaused`. `fenced`: the newest
    * generation is not one on which the stored data builds, or has a later epoch: follow it first.
    */
   readonly outcome: 'published' | 'unchanged' | 'fenced'
   /** The newest generation; null: there is none. */
   readonly generation: KnownGeneration | null
+  /** Whether a rollback was begun or not released: nothing is to be synced, and nothing is published. */
+  readonly isPaused: boolean
 }
 
 /**
@@ -68,7 +70,7 @@ export interface PublishResult {
 export async function publishGeneration(deps: PublishDeps): Promise<PublishResult> {
   const exporter = deps.exporter ?? createExporter(deps)
   const newest = await readNewest(deps)
-  const fenced = { outcome: 'fenced', generation: newest?.known ?? null } as const
+  const fenced = { outcome: 'fenced', generation: newest?.known ?? null, isPaused: false } as const
   const state = exporter.readState()
   if (state === null) return { ...fenced, outcome: 'unchanged' }
   if (newest !== null) {
@@ -79,18 +81,40 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
       (generation.mirror !== state.mirror || !exporter.knows(generation.sources))
     )
       return fenced
-    if (deps.reason === undefined && (await isHeld(deps.store, generation)))
-      return { ...fenced, outcome: 'unchanged' }
   }
   const before = newest?.known ?? null
+  if (await isPaused(deps, before)) return { ...fenced, outcome: 'unchanged', isPaused: true }
   const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
-  if (reason === null) return { ...fenced, outcome: 'unchanged' }
+  if (reason === null) {
+    if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
+    return { ...fenced, outcome: 'unchanged' }
+  }
   const bundles = await exportBundles({ ...deps, exporter, before, reason })
   try {
     return await commit(deps, exporter, before, bundles, reason)
   } finally {
     for (const { path } of bundles.files) exporter.discard(path)
   }
+}
+
+/** Reports whether a rollback was begun, or was not released. */
+async function isPaused(
+  { store, dataDir, reason }: PublishDeps,
+  newest: KnownGeneration | null,
+): Promise<boolean> {
+  if (reason === 'rollback') return false
+  if (isRollingBack(dataDir)) return true
+  return newest !== null && (await isUnreleased(store, newest.generation))
+}
+
+/**
+ * Remembers the newest generation, which is what is stored, as a base of deltas: a new leader did not export it, and its
+ * followers continue from there.
+ */
+async function rememberBase(exporter: Exporter, newest: Generation): Promise<void> {
+  if (exporter.findBase(newest.digest) !== null) return
+  const full = exporter.findBase(newest.full.digest)
+  await exporter.remember(full === null ? [] : [full])
 }
 
 /** The newest generation; `isOwn`: this folder published or applied exactly it. */
@@ -180,10 +204,14 @@ async function commit(
     keys,
   )
   if (!(await storeDecided(store, generationKey(number), sealed.bytes)))
-    return { outcome: 'fenced', generation: await readGeneration(store, number, deps.trust) }
+    return {
+      outcome: 'fenced',
+      generation: await readGeneration(store, number, deps.trust),
+      isPaused: false,
+    }
   recordPublished(deps.dataDir, sealed.bytes)
   await writeHint(store, linkOf(sealed))
-  return { outcome: 'published', generation: sealed }
+  return { outcome: 'published', generation: sealed, isPaused: reason === 'rollback' }
 }
 
 function expiry({ bundle }: Pick<Config, 'bundle'>, publishedAt: number): string | null {
