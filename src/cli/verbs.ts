@@ -1,5 +1,6 @@
 import { ADMINISTRATION_VERBS } from './verbs/administration.ts'
 import { BUNDLE_VERBS } from './verbs/bundle.ts'
+import { FLEET_VERBS } from './verbs/fleet.ts'
 import { LOOKUP_VERBS } from './verbs/lookup.ts'
 import { MIRROR_VERBS } from './verbs/mirror.ts'
 import { SERVICE_VERBS } from './verbs/service.ts'
@@ -13,6 +14,7 @@ export const VERBS: readonly Verb[] = [
   ...LOOKUP_VERBS,
   ...ADMINISTRATION_VERBS,
   ...BUNDLE_VERBS,
+  ...FLEET_VERBS,
   { path: 'version', summary: 'the version; as JSON also the formats of database and bundles',
     options: [JSON_FLAG],
     example: 'version --json',

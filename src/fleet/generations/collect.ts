@@ -37,7 +37,7 @@ interface Unneeded {
 }
 
 /** The result of a garbage collection. */
-export interface Collected {
+interface Collected {
   /** Objects that were deleted, or with `dryRun` would be. */
   readonly deleted: readonly Unneeded[]
   /** Objects that a later run deletes. */

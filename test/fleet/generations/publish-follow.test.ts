@@ -3,8 +3,12 @@ import { createReads } from '../../../src/store/reads.ts'
 import { createCarriedReader } from '../../../src/store/replication/reader.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Bench, createBench } from '../../support/mirror.ts'
-import { createMemoryBucket } from '../../support/fleet/memory-store.ts'
-import { createNode, publish } from './nodes.ts'
+import { type FaultScript, createMemoryBucket } from '../../support/fleet/memory-store.ts'
+import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
+import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
+import { signer } from '../../bundle/air-gap.ts'
+import { longTest } from '../../support/tables.ts'
+import { createNode, fleetTrust, nodeConfig, publish } from './nodes.ts'
 
 async function leader(): Promise<Bench> {
   const bench = await createBench({ sandbox: { records: 5, service: false } })
@@ -62,4 +66,87 @@ describe('a fleet', () => {
     expect(await late.catchUp()).toBe(3)
     expect(stateOf(late.dir)).toEqual(stateOf(bench.dir))
   })
+
+  test('is continued by another mirror with deltas alone, which the followers of the first one apply', async () => {
+    const bench = await leader()
+    const bucket = createMemoryBucket()
+    const store = bucket.client()
+    await publish(store, bench.dir)
+    const standby = createNode(store, { mayPublish: true })
+    const read: string[] = []
+    const note: FaultScript = ({ verb, key }) => {
+      if (verb === 'get') read.push(key)
+      return undefined
+    }
+    const reader = createNode(bucket.client(note))
+    await standby.catchUp()
+    await change(bench)
+    await publish(store, bench.dir)
+    expect([await standby.catchUp(), await reader.catchUp()]).toEqual([2, 2])
+    // The standby takes over: it publishes nothing new at first, and remembers what is stored.
+    expect((await publish(store, standby.dir, { epoch: 2 })).outcome).toBe('unchanged')
+    const next = await createBench({
+      ...{ sandbox: { records: 5, service: false }, dir: standby.dir },
+    })
+    onTestFinished(() => next.close())
+    next.sandbox.feed.change(2)
+    await next.run('osv')
+    const taken = await publish(store, standby.dir, { epoch: 2 })
+    expect(taken).toMatchObject({ outcome: 'published', generation: { generation: { epoch: 2 } } })
+    expect(taken.generation?.generation.full).toMatchObject({
+      digest: expect.any(String) as string,
+    })
+    read.length = 0
+    expect(await reader.catchUp()).toBe(3)
+    expect(read.filter((key) => key.startsWith('bundles/'))).toEqual([
+      taken.generation?.generation.delta?.key,
+    ])
+    expect(stateOf(reader.dir)).toEqual(stateOf(standby.dir))
+    // The first leader wakes up: it is fenced, and follows.
+    await change(bench)
+    expect((await publish(store, bench.dir, { epoch: 1 })).outcome).toBe('fenced')
+    const demoted = createNode(store, { dir: bench.dir })
+    expect(await demoted.catchUp()).toBe(3)
+    expect(stateOf(bench.dir)).toEqual(stateOf(standby.dir))
+  })
+
+  longTest(
+    'goes back to an older generation as the next one, and publishes nothing until that is released',
+    async () => {
+      const bench = await leader()
+      const bucket = createMemoryBucket()
+      const store = bucket.client()
+      await publish(store, bench.dir)
+      const reader = createNode(store)
+      await reader.catchUp()
+      const good = stateOf(bench.dir).digest
+      await change(bench, 2)
+      await publish(store, bench.dir)
+      expect(await reader.catchUp()).toBe(2)
+      const config = nodeConfig(bench.dir)
+      const back = await rollBackTo(
+        {
+          ...{ store, config, keys: [signer()], trust: fleetTrust(), now: Date.now },
+          program: 'patchmirror/test',
+        },
+        1,
+      )
+      expect(back).toMatchObject({
+        outcome: 'published',
+        generation: { generation: { generation: 3 } },
+      })
+      expect(await reader.catchUp()).toBe(3)
+      expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
+      expect(stateOf(reader.dir).digest).toBe(good)
+      await bench.run('osv')
+      expect(await publish(store, bench.dir)).toMatchObject({
+        outcome: 'unchanged',
+        isPaused: true,
+      })
+      await releaseRollback(store, 3)
+      expect((await publish(store, bench.dir)).outcome).toBe('published')
+      expect(await reader.catchUp()).toBe(4)
+      expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
+    },
+  )
 })

@@ -1,0 +1,28 @@
+import { type KeyTrust, readSigningKey, trustOf } from '../../bundle/format/keys.ts'
+import type { Config } from '../../config/schema.ts'
+import type { ObjectStore } from '../../fleet/objects/object-store.ts'
+import { openObjectStore } from '../../fleet/objects/open-store.ts'
+import { type GlobalOptions, settings } from '../context.ts'
+
+/** What a command about generations works with. */
+interface FleetCommand {
+  readonly config: Config
+  readonly store: ObjectStore
+  readonly trust: KeyTrust
+}
+
+/** Opens the store of a fleet for a command, and closes it. Throws `config` where no fleet is set. */
+export async function withFleetStore<T>(
+  options: GlobalOptions,
+  work: (command: FleetCommand) => Promise<T>,
+): Promise<T> {
+  const { config } = settings(options, false, ['bundle.signingKeys', 'bundle.trustedKeys', 'fleet'])
+  const store = await openObjectStore(config.fleet)
+  try {
+    const given = trustOf(config, { allowUnsigned: false, now: Date.now })
+    const own = config.bundle.signingKeys.map(readSigningKey)
+    return await work({ config, store, trust: { ...given, keys: [...given.keys, ...own] } })
+  } finally {
+    store.close()
+  }
+}
