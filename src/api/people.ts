@@ -3,6 +3,7 @@ import type { Access } from './access/access.ts'
 import type { OpenApiDocument } from './contract/openapi.ts'
 import type { Failures } from './http/problems.ts'
 import type { Reports } from './status/routes.ts'
+import type { ServedSnapshot } from './snapshot/served.ts'
 
 /** What the pages for people are made from. */
 export interface PeopleTools {
@@ -11,6 +12,7 @@ export interface PeopleTools {
   readonly baseUrl: (request: IncomingMessage) => string
   readonly reports: Reports
   readonly failures: Failures
+  readonly served: Pick<ServedSnapshot, 'servedPin'>
   /** Unix milliseconds. */
   readonly now: () => number
   /** Has something closed together with the server. */

@@ -24,7 +24,7 @@ import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, WebhooksReport } from '../domain/status.ts'
+import type { BoxesStatus, FleetStatus, WebhooksReport } from '../domain/status.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
 import type { PeoplePages, PeopleTools } from './people.ts'
@@ -67,6 +67,8 @@ export interface ServerOptions {
   readonly metrics?: MetricsPage
   /** State of outbox and inbox; none when not given. */
   readonly boxes?: () => BoxesStatus
+  /** Its part in a fleet; none when not given. */
+  readonly fleet?: () => FleetStatus
   /** Makes what scanners read; without one, what is there is served. */
   readonly viewsMaker?: ViewsMaker
   /** Creates the pages for people; none when not given. */
@@ -120,7 +122,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const followers = createFollowers(options, { served, access: gate.access, failures })
   const reports = createStatusReports(options)
-  const people = options.people?.({ ...gate, reports, failures, now, atEnd: ends.add })
+  const people = options.people?.({ ...gate, reports, failures, now, served, atEnd: ends.add })
   const contract = createContract(options, { paths, gate, people, cacheControl, failures })
   const sbom = createSbomPage({ cacheControl, failures })
   const refresh = (): void => {

@@ -11,6 +11,7 @@ const LIVE = {
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],
   webhooks: ['secrets'],
   relay: Object.keys(SCHEMA.relay) as (keyof Config['relay'])[],
+  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays', 'graceHours'],
   log: ['level', 'access'],
 } as const satisfies { [Name in keyof Config]?: readonly (keyof Config[Name])[] }
 
@@ -44,6 +45,7 @@ export function createLiveConfig(
     server: follow(started.server, LIVE.server, () => now().server),
     webhooks: follow(started.webhooks, LIVE.webhooks, () => now().webhooks),
     relay: follow(started.relay, LIVE.relay, () => now().relay),
+    fleet: follow(started.fleet, LIVE.fleet, () => now().fleet),
     log: follow(started.log, LIVE.log, () => now().log),
   }
   return { config, replace: (next) => void (newest = followConfig(next, warn)) }

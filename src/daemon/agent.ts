@@ -26,6 +26,7 @@ import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
+import { type RunningFleet, joinFleet } from './fleet.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import { applyLive } from './reload.ts'
 import { scheduledJobs } from './schedule.ts'
@@ -72,12 +73,15 @@ export function createAgent(given: AgentOptions): Agent {
     const metrics = (on.metrics = createMetrics(options.version, certificates))
     migrateFolder(config.data.dir, (text) => log.info({}, text))
     const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
-    const reads = (on.reads = openPinnedReads(config.data.dir) ?? undefined)
-    if (reads === undefined) throw new MirrorError('internal', 'the database is not there')
+    const opened = openPinnedReads(config.data.dir)
+    if (opened === null) throw new MirrorError('internal', 'the database is not there')
+    const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
+    const reads = (on.reads = fleet?.reads ?? opened)
     if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
     const inbox = (on.inbox = await startInbox({ config, log }))
-    const relay = (on.relay = await startRelay(options)) // after the inbox, which creates webhooks.db
-    const hooks = { inbox, relay, reads, sync: thread, counters: metrics }
+    const relay = (on.relay = await startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
+    const refusal = (): string | null => fleet?.refusal() ?? null
+    const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const onMade = (): void => on.server?.snapshotChanged()
     on.views = startViews({ ...relay.shown, config, log, reads, onMade })
@@ -87,12 +91,17 @@ export function createAgent(given: AgentOptions): Agent {
       onArchiveLost: () => thread.rebuildArchive(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, ...relay.shown, ...on.views.shown, ...on.bundles.shown },
+      ...(fleet && { fleet: fleet.status }),
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
-    on.startSchedule = (sync) =>
-      startSchedule(scheduledJobs(config, reads, thread), { ...sync, now })
-    on.schedule = on.startSchedule(config.sync)
+    on.lead = () => {
+      on.startSchedule = (sync) =>
+        startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now })
+      on.schedule = on.startSchedule(config.sync)
+    }
+    if (fleet === undefined) on.lead()
+    else fleet.begin(config.server.publicUrl ?? address.url)
     return address
   }
 
@@ -117,6 +126,9 @@ interface Running {
   server?: MirrorServer
   schedule?: Schedule
   startSchedule?: (sync: Config['sync']) => Schedule
+  /** Starts the schedule. */
+  lead?: () => void
+  fleet?: RunningFleet | undefined
   relay?: RunningRelay
   webhooks?: Webhooks
   inbox?: InboxThread
@@ -131,6 +143,7 @@ async function stop(on: Running): Promise<void> {
   on.webhooks?.refuse()
   on.stopKeys?.()
   await on.schedule?.stop()
+  await on.fleet?.close()
   await on.thread?.stop()
   await Promise.all([on.views?.close(), on.bundles?.close()])
   await on.server?.close()
@@ -158,6 +171,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   const retryWithRoom = awaitRoom(config.data.dir, retry)
   return {
     offline,
+    mayRun: () => on.fleet?.mayRun() ?? true,
     // The thread that talks to upstream has no business with the keys of the serving side.
     config: {
       ...config,
@@ -168,6 +182,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     version,
     onEnded(report) {
       on.server?.snapshotChanged()
+      on.fleet?.committed()
       on.metrics?.countRun(report)
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)

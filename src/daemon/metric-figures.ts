@@ -1,4 +1,4 @@
-import type { BoxesStatus, RefreshReport, ViewsStatus } from '../domain/status.ts'
+import type { BoxesStatus, FleetStatus, RefreshReport, ViewsStatus } from '../domain/status.ts'
 
 /** A source as the gauges show it. */
 interface SourceFigures {
@@ -55,6 +55,7 @@ export interface Figures {
   readonly bundle?: BundleFigures
   readonly views?: readonly ViewsStatus[]
   readonly boxes?: BoxesStatus
+  readonly fleet?: FleetStatus
   /** Certificates that the daemon serves with; `expiresAt` in Unix milliseconds. */
   readonly certificates?: readonly { readonly name: string; readonly expiresAt: number }[]
   readonly storage?: {
@@ -66,3 +67,16 @@ export interface Figures {
 
 /** How long events took, from being received to each of these, milliseconds. */
 export const STAGES = ['stored', 'refreshed', 'visible'] as const
+
+/** One series of a metric: its value (null: not shown), then the values of its labels. */
+export type Sample = readonly [value: number | null, ...labels: string[]]
+
+/** One metric of the page. */
+export type Metric = readonly [
+  name: string,
+  help: string,
+  /** A `counter` here is kept elsewhere: the page shows the value that it has there. */
+  type: 'gauge' | 'counter',
+  labels: readonly string[],
+  series: (figures: Figures) => readonly Sample[],
+]

@@ -1,17 +1,5 @@
-import { type Figures, STAGES } from './metric-figures.ts'
-
-/** One series of a metric: its value (null: not shown), then the values of its labels. */
-type Sample = readonly [value: number | null, ...labels: string[]]
-
-/** One metric of the page. */
-type Metric = readonly [
-  name: string,
-  help: string,
-  /** A `counter` here is kept elsewhere: the page shows the value that it has there. */
-  type: 'gauge' | 'counter',
-  labels: readonly string[],
-  series: (figures: Figures) => readonly Sample[],
-]
+import { FLEET_METRICS } from './metric-fleet.ts'
+import { type Figures, type Metric, type Sample, STAGES } from './metric-figures.ts'
 
 const SOURCE_STATES = ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] as const
 const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
@@ -148,4 +136,6 @@ export const METRICS: readonly Metric[] = [
     ({ storage }) => [[storage?.freeBytes ?? null]]],
   ['patchmirror_storage_data_bytes', 'Size of all files in the data folder: databases, archives, views, copies.', 'gauge', [],
     ({ storage }) => [[storage?.dataBytes ?? null]]],
+
+  ...FLEET_METRICS,
 ]

@@ -104,6 +104,7 @@ function valueOf(config: Config, section: string, name: string): unknown {
 /** What is started again for a live setting. */
 interface Restartable {
   relay?: { restart(): void }
+  fleet?: { apply(): void } | undefined
   schedule?: Schedule
   startSchedule?: (sync: Config['sync']) => Schedule
 }
@@ -116,6 +117,7 @@ export function applyLive(
 ): void {
   if (changed.includes('log.level')) log.level = config.log.level
   if (changed.some((key) => key.startsWith('relay.'))) on.relay?.restart()
+  if (changed.some((key) => key.startsWith('fleet.'))) on.fleet?.apply()
   if (!changed.some((key) => /chedule$|^sync\./.test(key))) return
   void on.schedule?.stop()
   // What was due at the start of the daemon has run.

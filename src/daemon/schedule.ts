@@ -8,8 +8,16 @@ import type { SyncThread } from '../sync/thread.ts'
 /** A job, and when its work was last done well; null: never. Unix milliseconds. */
 type DueJob = Job & { lastSuccess: number | null }
 
-/** What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any source. */
-export function scheduledJobs(config: Config, { live }: PinnedReads, thread: SyncThread): DueJob[] {
+/**
+ * What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any
+ * source. `isTakeover`: another mirror may have polled until now, and the events that it received are lost, so all polls are due.
+ */
+export function scheduledJobs(
+  config: Config,
+  { live }: PinnedReads,
+  thread: SyncThread,
+  isTakeover = false,
+): DueJob[] {
   const expressions: Record<SourceName, string> = {
     osv: config.osv.schedule,
     feeds: config.feeds.schedule,
@@ -21,7 +29,7 @@ export function scheduledJobs(config: Config, { live }: PinnedReads, thread: Syn
     return {
       name: source,
       expression: expressions[source],
-      lastSuccess: last?.state === 'complete' ? last.endedAt : null,
+      lastSuccess: last?.state === 'complete' && !isTakeover ? last.endedAt : null,
       run: () => thread.requestSync(source, 'sync', 'schedule'),
     }
   })

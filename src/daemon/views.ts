@@ -12,7 +12,7 @@ import { createViewsBuilder } from '../views/builder.ts'
 interface ViewsStartOptions {
   readonly config: Config
   readonly log: Pick<Logger, 'info' | 'warn'>
-  readonly reads: Pick<PinnedReads, 'pinned'>
+  readonly reads: Pick<PinnedReads, 'pinned' | 'servedPin'>
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Also called with the last served entry of the change log. */
@@ -33,7 +33,13 @@ export interface RunningViews {
 export function startViews(options: ViewsStartOptions): RunningViews {
   const { config, log, reads, onMade } = options
   const expectsCatalog = activeSources(config).includes('catalog')
-  const keeper = createViewsBuilder({ config, log, reads: reads.pinned, onMade })
+  const keeper = createViewsBuilder({
+    config,
+    log,
+    reads: reads.pinned,
+    servedPin: reads.servedPin,
+    onMade,
+  })
   const onServed = (upTo: number): void => {
     options.onServed?.(upTo)
     keeper.look()

@@ -114,3 +114,53 @@ export interface Misses {
   /** Why the subscription seems dead, and what to do; null: it does not. */
   readonly warning: string | null
 }
+
+/** The mirror that leads a fleet, by its lease. */
+interface FleetLeader {
+  readonly name: string
+  /** Where it takes webhooks; null: unknown. */
+  readonly url: string | null
+  readonly epoch: number
+  /** By the leader's clock. */
+  readonly expiresAt: string
+}
+
+/** State of a mirror of a fleet. Generations are numbers, 0: none. */
+export interface FleetStatus {
+  /** The object store, without secrets. */
+  readonly url: string
+  readonly name: string
+  readonly site: string | null
+  readonly role: 'auto' | 'writer' | 'reader' | 'standby'
+  /** Whether this mirror syncs and publishes now. */
+  readonly leads: boolean
+  /** Null: no mirror has the lease, or the store has no lease. */
+  readonly leader: FleetLeader | null
+  /** Epoch of the own leadership, else of the newest known generation. */
+  readonly epoch: number
+  /** The newest generation that this mirror knows of. */
+  readonly seen: number
+  /** The newest that is downloaded and verified. */
+  readonly prepared: number
+  /** The one that is served. */
+  readonly served: number
+  /** Seconds for which the newest known generation should have been served and is not; null before the first. */
+  readonly lagSeconds: number | null
+  /** Of the newest known generation. */
+  readonly publishedAt: string | null
+  readonly activatesAt: string | null
+  /** What does not work now; the mirror serves what it has. `refused`: why a generation is refused; null: another cause. */
+  readonly failing: {
+    readonly since: string
+    readonly refused: string | null
+    readonly message: string
+  } | null
+  /** Since when newer snapshots are stored here than are served, because they are not published or not yet active. */
+  readonly holdingBackSince: string | null
+  /** Times that another mirror had published under a newer lease, since the start. */
+  readonly fenced: number
+  /** Calls of the store since the start, by verb and then by outcome. */
+  readonly requests: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** Bytes of objects since the start. */
+  readonly bytes: Readonly<Record<'up' | 'down', number>>
+}

@@ -13,6 +13,7 @@ import { createQuarantineReader } from './runs/quarantine.ts'
 import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
+import { type ServedPin, createPin } from './pin.ts'
 
 /** Creates all reads on one connection, by the room that owns the tables. */
 export function createReads(db: Db) {
@@ -41,7 +42,7 @@ export type Reads = ReturnType<typeof createReads>
 
 /**
  * Opens one read-only connection for a thread beside the serving one; null if there is no database yet. Each call of
- * `during` sees one snapshot, and no read transaction is open between two calls.
+ * `during` sees one snapshot. No read transaction is open between two calls, unless they name the served snapshots.
  */
 export function openShortReads(dataDir: string) {
   const db = openReader(dataDir)
@@ -50,18 +51,26 @@ export function openShortReads(dataDir: string) {
     db.pragma('temp_store = FILE')
     const version = db.prepare<[], number>('PRAGMA data_version').pluck()
     const orderings = createOrderings(db)
+    const reads = createReads(db)
+    const pin = createPin(db, reads)
     return {
-      reads: createReads(db),
+      reads,
       orderings,
-      /** Runs the work within one read transaction and returns its result. */
-      during<T>(work: () => T): T {
+      /**
+       * Runs the work within one read transaction and returns its result. `served`: the stamp of the snapshots that it is to
+       * see, where newer ones are kept back. Throws `not_ready` when they cannot be read here any more.
+       */
+      during<T>(work: () => T, served: string | null = null): T {
         try {
+          if (served !== null) pin.follow(served)
           return guarded(dataDir, () => db.transaction(work).deferred())
         } catch (error) {
           orderings.forget()
           throw error
         }
       },
+      /** Moves to the newest state, which is served from now on under this stamp. */
+      repin: (served: string): void => guarded(dataDir, () => pin.move(served)),
       /** Returns a number that changes after each commit of another connection. */
       commits: (): number => version.get() ?? 0,
       close: (): void => void db.close(),
@@ -84,6 +93,8 @@ export interface PinnedReads {
   repin(): void
   /** Returns a number that changes after each commit of any process; takes microseconds, for caches of `live`. */
   commits(): number
+  /** Where newer states are kept back: what is served. Missing: the newest state. */
+  readonly servedPin?: ServedPin
   close(): void
 }
 

@@ -25,6 +25,8 @@ export interface SyncThread {
    */
   refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
   checkpoint(): void
+  /** Starts the runs that waited while `mayRun` said no. */
+  resume(): void
   /** Rebuilds the derived archive if it is missing; does nothing during a run, which checks the archive itself. */
   rebuildArchive(): void
   /** Aborts the current run, which commits nothing, and ends the thread. */
@@ -37,6 +39,8 @@ export interface SyncThreadDeps {
   version: string
   /** Blocks every outgoing connection of the thread. */
   offline?: boolean
+  /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
+  mayRun?: () => boolean
   onEnded(report: RunReport): void
   /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
@@ -58,7 +62,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
   let stopping = false
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
-    () => supervisor.isReady && !stopping,
+    () => supervisor.isReady && !stopping && (deps.mayRun?.() ?? true),
   )
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
@@ -87,6 +91,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
   return {
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
+    resume: () => requests.startWaiting(),
     checkpoint: () => supervisor.post({ type: 'checkpoint' }),
     rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {

@@ -1,6 +1,7 @@
 import { toIso } from '../core/time.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
+import type { ServedPin } from '../store/pin.ts'
 import type { Reads } from '../store/reads.ts'
 import { openViews } from '../store/views/reads.ts'
 import type { ViewsStatus } from '../domain/status.ts'
@@ -18,6 +19,8 @@ interface ViewsBuilderOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
   readonly reads: Pick<Reads, 'snapshots' | 'osv'>
+  /** Where newer snapshots are kept back: what is served. */
+  readonly servedPin?: ServedPin | undefined
   /** Another generation can be served. */
   readonly onMade: () => void
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
@@ -68,7 +71,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
     const kind = next()
     if (kind === undefined || closed) return
     const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
-    const task = startBuild({ dataDir: config.data.dir, kind, vendors, rebuild })
+    const task = startBuild(options, { kind, vendors, rebuild })
     running = { task, kind }
     void outcomeOf(task).then((outcome) => ended(kind, outcome))
   }
@@ -186,7 +189,15 @@ function lacks({ config, reads }: ViewsBuilderOptions, kind: ViewsKind): boolean
 }
 
 /** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */
-function startBuild(task: ViewsTask): RunningTask<ViewsReport> {
+function startBuild(
+  { config, servedPin }: ViewsBuilderOptions,
+  wanted: Omit<ViewsTask, 'dataDir' | 'served'>,
+): RunningTask<ViewsReport> {
+  const task: ViewsTask = {
+    ...wanted,
+    dataDir: config.data.dir,
+    served: servedPin?.stamp() ?? null,
+  }
   const limits = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1000 }
   return startTask({ file: workerFile('views.worker', import.meta.url), data: task, limits })
 }

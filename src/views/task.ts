@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Db, openReader } from '../store/database/open.ts'
+import { MirrorError } from '../core/errors.ts'
+import { snapshotStamp } from '../store/pin.ts'
 import { createReads } from '../store/reads.ts'
 import { createVexReader } from '../store/views/vex.ts'
 import type { ViewsKind } from '../store/views/generations.ts'
@@ -15,6 +17,8 @@ export interface ViewsTask {
   readonly vendors: readonly string[]
   /** Make it even when one of that name is there: that one is damaged. */
   readonly rebuild: boolean
+  /** Stamp of the snapshots to build from, where newer ones are kept back; missing or null: the newest. */
+  readonly served?: string | null
 }
 
 /** What a task made; null: it was there already, or nothing is mirrored yet. */
@@ -22,19 +26,22 @@ export type ViewsReport = BuildReport | VexReport | null
 
 /**
  * Builds views from one snapshot of the store; null when they are current, or nothing is mirrored yet. Throws `locked` while
- * another process or thread builds views.
+ * another process or thread builds views, and while newer snapshots than `served` are stored.
  */
 export async function performTask({
   dataDir,
   kind,
   vendors,
   rebuild,
+  served = null,
 }: ViewsTask): Promise<ViewsReport> {
   const db = openReader(dataDir)
   if (db === null) return null
   try {
     db.exec('BEGIN') // one snapshot for all reads
     const reads = createReads(db)
+    if (served !== null && snapshotStamp(reads) !== served)
+      throw new MirrorError('locked', 'newer snapshots are stored than are served now')
     if (kind === 'osv') return await makeOsvViews({ dataDir, reads, vendors, rebuild, pause })
     const snapshot = reads.snapshots.readSnapshot('catalog')
     if (snapshot === null) return null

@@ -116,7 +116,14 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
   return (page: Page, request: PageRequest): PageView => {
     const { now, signedIn, status, base, origin } = request
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
-      const asked = { path, params, query: query?.toString() ?? '', baseUrl: base, now }
+      const asked = {
+        path,
+        params,
+        query: query?.toString() ?? '',
+        baseUrl: base,
+        now,
+        served: request.served,
+      }
       return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
     }
     const call: PageCall = {
@@ -129,7 +136,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     return shortReads.during(() => {
       refuseOld(sourcesOf(page, signedIn), now)
       return page.load(call)
-    })
+    }, request.served)
   }
 }
 

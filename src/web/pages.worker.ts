@@ -2,24 +2,29 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { MirrorError } from '../core/errors.ts'
 import { openShortReads } from '../store/reads.ts'
 import { failureOf } from '../threads/requests.ts'
+import type { PinRequest } from '../api/reading/request.ts'
 import { createPageMaker } from './make-page.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 
 function main(port: NonNullable<typeof parentPort>): void {
   const data = workerData as PagesData
-  const make = createPageMaker(data, () => {
-    const shortReads = openShortReads(data.config.data.dir)
-    if (shortReads !== null) return shortReads
+  let opened: ReturnType<typeof openShortReads> = null
+  const open = (): NonNullable<typeof opened> => {
+    opened ??= openShortReads(data.config.data.dir)
+    if (opened !== null) return opened
     throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
-  })
-  const reply = (request: PageRequest): PageReply => {
+  }
+  const make = createPageMaker(data, open)
+  const reply = (request: PageRequest | PinRequest): PageReply => {
     try {
-      return make(request)
+      if (!('pin' in request)) return make(request)
+      open().repin(request.pin)
+      return { status: 204, type: '', body: new Uint8Array(), fault: null }
     } catch (error) {
       return { failed: failureOf(error) }
     }
   }
-  port.on('message', (request: PageRequest) => port.postMessage(reply(request)))
+  port.on('message', (request: PageRequest | PinRequest) => port.postMessage(reply(request)))
 }
 
 if (parentPort !== null) main(parentPort)

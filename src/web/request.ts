@@ -31,6 +31,8 @@ export interface PageRequest {
   readonly document?: OpenApiDocument
   /** Unix milliseconds. */
   readonly now: number
+  /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
+  readonly served: string | null
 }
 
 /** Why a page cannot be shown. */

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PeoplePages, PeopleTools } from '../api/people.ts'
+import type { PinRequest } from '../api/reading/request.ts'
+import { followPin } from '../api/reading/thread.ts'
 import { type Problem, methodNotAllowed, retryHeaders } from '../api/http/problems.ts'
 import { rawTarget } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
@@ -32,15 +34,16 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     const { style, icon } = readAssets()
     const data: PagesData = { config, version, style: style.path, icon: icon.path }
     const file = workerFile('pages.worker', import.meta.url)
-    const thread = createRequestThread<PageRequest, PageReply>({
+    const thread = createRequestThread<PageRequest | PinRequest, PageReply>({
       ...{ file, data, limits: LIMITS, unref: true, maxWaiting: MAX_WAITING, what: 'pages' },
     })
     tools.atEnd(() => thread.close())
+    followPin(thread, tools.served.servedPin)
     const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
     return {
       reference: async (document, base) => {
         const reply = await thread.ask(
-          { ...REFERENCE, base, now: tools.now(), document },
+          { ...REFERENCE, base, now: tools.now(), document, served: null },
           () => false,
         )
         if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
@@ -79,7 +82,10 @@ interface PageExchange {
 }
 
 async function answerPage(
-  { tools, thread }: { tools: PeopleTools; thread: RequestThread<PageRequest, PageReply> },
+  {
+    tools,
+    thread,
+  }: { tools: PeopleTools; thread: RequestThread<PageRequest | PinRequest, PageReply> },
   { request, response, name, query }: PageExchange,
 ): Promise<void> {
   const page = PAGES.find(({ path }) => path === name)
@@ -91,6 +97,7 @@ async function answerPage(
   const reached = new URL(tools.baseUrl(request))
   const asked: PageRequest = {
     ...{ page: page?.path ?? null, query, signedIn, status, now: now() },
+    served: tools.served.servedPin?.stamp() ?? null,
     problem: problem === null ? null : { status: problem.status, message: problem.message },
     base: reached.pathname.replace(/\/+$/, ''),
     origin: reached.origin,

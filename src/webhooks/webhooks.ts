@@ -28,6 +28,8 @@ interface WebhooksOptions {
   /** Runs the refreshes. */
   readonly sync: RefreshRunner
   readonly reads: PinnedReads
+  /** Why deliveries are not taken now; null: they are. */
+  readonly refusal: () => string | null
   /** Is notified of stored deliveries, as the refresher is. */
   readonly relay: DeliveryFollower
 }
@@ -89,6 +91,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
     isSetUp: isOn,
+    refusal: options.refusal,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     ...{ counters: [report, counters], followers: [refresher, options.relay] },
   })

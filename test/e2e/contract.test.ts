@@ -68,6 +68,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
       '/',
       '/-/health',
       '/-/ready',
+      '/-/leader',
       '/-/status',
       '/-/metrics',
       '/-/openapi.json',

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { gateReads } from '../../src/store/gated-reads.ts'
+import { openShortReads } from '../../src/store/reads.ts'
 import { NOW, START, reads, record, snapshot, writes } from './fixtures.ts'
 
 describe('a pin', () => {
@@ -78,5 +80,52 @@ describe('a pin', () => {
     store.osv.insertRecord(record('R-1'), 1)
     expect(one.refresh()).toBe(true)
     expect([one.pinned.osv.countRecords(), two.pinned.osv.countRecords()]).toEqual([1, 0])
+  })
+})
+
+describe('a gated pin', () => {
+  /** A store with snapshot `aa`, gated reads of it, and a thread's connection. */
+  function gated() {
+    const store = writes()
+    store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
+    const reader = gateReads(reads(store.dir))
+    const thread = openShortReads(store.dir)
+    if (thread === null) throw new Error('no database')
+    const seenBy = (served: string) =>
+      thread.during(() => thread.reads.snapshots.readSnapshot('osv')?.id, served)
+    const commit = (id: string): void => store.snapshots.replaceSnapshot(snapshot({ id }))
+    return { store, reader, thread, seenBy, commit, id: () => reader.pinned.snapshots.readSnapshot('osv')?.id } // prettier-ignore
+  }
+
+  test('moves only to the snapshots that were released, and tells them to other threads', () => {
+    const { store, reader, thread, seenBy, commit, id } = gated()
+    const stamps: string[] = []
+    reader.servedPin.onMoved((stamp) => {
+      stamps.push(stamp)
+      thread.repin(stamp)
+    })
+    expect(seenBy(reader.servedPin.stamp())).toBe('aa')
+    commit('bb')
+    expect([reader.refresh(), id(), seenBy(reader.servedPin.stamp())]).toEqual([false, 'aa', 'aa'])
+    const published = reader.newest()
+    commit('cc')
+    reader.release(published)
+    expect([reader.refresh(), id()]).toEqual([false, 'aa']) // what was published is not the newest
+    reader.repin()
+    expect([id(), seenBy(reader.servedPin.stamp())]).toEqual(['aa', 'aa'])
+    reader.release(reader.newest())
+    expect([reader.refresh(), id(), stamps]).toEqual([true, 'cc', [reader.servedPin.stamp()]])
+    expect(seenBy(reader.servedPin.stamp())).toBe('cc')
+    store.runs.startRun({ ...START, startedAt: NOW })
+    expect([reader.refresh(), id()]).toEqual([true, 'cc']) // no snapshot differs: the log can be copied
+  })
+
+  test('is not followed by a thread that came too late: it is not ready, and reads nothing else', () => {
+    const { reader, seenBy, commit } = gated()
+    commit('bb')
+    expect(() => seenBy(reader.servedPin.stamp())).toThrow('try again')
+    reader.release(reader.newest())
+    reader.refresh()
+    expect(seenBy(reader.servedPin.stamp())).toBe('bb')
   })
 })

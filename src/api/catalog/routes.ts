@@ -22,7 +22,7 @@ import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
 import type { ReadRequest, ReadRoute, ReadingData } from '../reading/request.ts'
 import { errorOf } from '../../threads/requests.ts'
-import { type ReadingThread, createReadingThread } from '../reading/thread.ts'
+import { type ReadingThread, createReadingThread, followPin } from '../reading/thread.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 
 /**
@@ -88,6 +88,7 @@ export function createCatalogRoutes(
   return (tools) => {
     const thread = startReading({ config, cacheControl: tools.cacheControl })
     tools.atEnd(() => thread.close())
+    followPin(thread, tools.served.servedPin)
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
       ({ path, source, contract }): PrivateRoute => ({
         path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
@@ -120,6 +121,7 @@ async function pass(
   const asked: ReadRequest = {
     ...{ path, method: request.method ?? '', params, requestHeaders },
     ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
+    served: served.servedPin?.stamp() ?? null,
   }
   const reply = await thread.ask(asked, () => response.destroyed)
   if (reply === null) return

@@ -86,6 +86,22 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       },
     },
   },
+  '/-/leader': {
+    get: {
+      summary: 'Whether this mirror leads its fleet: webhooks go to it',
+      description: 'A mirror without a fleet answers 200.',
+      tags: TAGS,
+      responses: {
+        200: uncached('It leads: it syncs and publishes.', schemaOf('Leader')),
+        503: uncached(
+          'Another mirror leads, or none.',
+          { anyOf: [schemaOf('Leader'), schemaOf('Problem')] },
+          ['Retry-After'],
+        ),
+        ...problems('message', 500),
+      },
+    },
+  },
   '/-/status': reportContract('State of every part of the mirror', schemaOf('Status')),
   '/-/metrics': {
     get: {

@@ -160,8 +160,19 @@ export const SCHEMAS = {
         ]),
       },
       storage: { type: 'object' },
+      fleet: { type: 'object', description: 'In a fleet alone.' },
     },
     ['ready', 'sources', 'storage'],
+  ),
+  Leader: object(
+    'The mirror that leads a fleet; null: unknown.',
+    {
+      leader: { type: 'boolean', description: 'Whether it is the mirror that answers.' },
+      epoch: { type: ['integer', 'null'] },
+      name: MAYBE_TEXT,
+      url: MAYBE_TEXT,
+    },
+    ['leader', 'epoch', 'name', 'url'],
   ),
   Status: object(
     'State of sources, storage, relay, bundles, webhooks and views (docs/guides/monitoring.md).',
@@ -176,6 +187,7 @@ export const SCHEMAS = {
       storage: { type: 'object' },
       relay: { type: 'array' },
       bundle: { type: ['object', 'null'] },
+      fleet: { type: 'object', description: 'In a fleet alone.' },
     },
     ['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],
   ),

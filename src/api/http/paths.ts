@@ -16,6 +16,9 @@ export const EVENTS_PATH = '/-/events'
 /** The header of the health page with the id of the daemon that answers. */
 export const INSTANCE_HEADER = 'X-Mirror-Instance'
 
+/** Answers 200 on the mirror that leads its fleet, 503 on the others. */
+export const LEADER_PATH = '/-/leader'
+
 /** The contract of this mirror, as an OpenAPI document. */
 export const OPENAPI_PATH = '/-/openapi.json'
 
@@ -29,6 +32,7 @@ export const SBOM_PATH = '/-/sbom'
 export const OWN = [
   '/-/health',
   '/-/ready',
+  LEADER_PATH,
   '/-/status',
   '/-/metrics',
   CHANGES,

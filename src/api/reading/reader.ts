@@ -9,19 +9,19 @@ import { createHeads } from '../http/response.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
 import { type StaleRule, createStaleRule, refuseStale } from '../snapshot/stale.ts'
-import type { ReadCall, ReadReply, ReadRequest, ReadingData } from './request.ts'
+import type { PinRequest, ReadCall, ReadReply, ReadRequest, ReadingData } from './request.ts'
 
 /** Answers requests for lists and items. */
 interface Reader {
   /** Opens the store at the first request. Never throws: an error is part of the reply. */
-  readonly read: (request: ReadRequest) => ReadReply
+  readonly read: (request: ReadRequest | PinRequest) => ReadReply
   readonly close: () => void
 }
 
 /** Creates what the reading thread runs. */
 export function createReader(data: ReadingData): Reader {
-  let opened: { shortReads: ShortReads; answer: Reader['read'] } | null = null
-  const open = (): { shortReads: ShortReads; answer: Reader['read'] } => {
+  let opened: Opened | null = null
+  const open = (): Opened => {
     const shortReads = openShortReads(data.config.data.dir)
     if (shortReads === null)
       throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
@@ -31,6 +31,7 @@ export function createReader(data: ReadingData): Reader {
     read(request) {
       try {
         opened ??= open()
+        if ('pin' in request) return pinned(opened.shortReads, request)
         return opened.answer(request)
       } catch (error) {
         return { failed: failureOf(error) }
@@ -41,6 +42,16 @@ export function createReader(data: ReadingData): Reader {
 }
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
+
+interface Opened {
+  readonly shortReads: ShortReads
+  readonly answer: (request: ReadRequest) => ReadReply
+}
+
+function pinned(shortReads: ShortReads, { pin }: PinRequest): ReadReply {
+  shortReads.repin(pin)
+  return { status: 204, headers: [], body: null }
+}
 
 function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Origins {
   const known = new Map<SourceName, SnapshotOrigin | null>()
@@ -101,7 +112,7 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
       refuse: (problem) => (outcome.other = { problem }),
       sendDocument: (document, asOf) => (outcome.other = { document, asOf }),
     }
-    shortReads.during(() => route.answer(call))
+    shortReads.during(() => route.answer(call), request.served)
     return outcome.other ?? sent
   }
 }

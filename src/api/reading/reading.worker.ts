@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createReader } from './reader.ts'
-import type { ReadRequest, ReadingData } from './request.ts'
+import type { PinRequest, ReadRequest, ReadingData } from './request.ts'
 
 function main(port: NonNullable<typeof parentPort>): void {
   const { read } = createReader(workerData as ReadingData)
-  port.on('message', (request: ReadRequest) => {
+  port.on('message', (request: ReadRequest | PinRequest) => {
     const made = read(request)
     const bytes = 'body' in made ? made.body : null
     const isOwn = bytes !== null && bytes.byteLength === bytes.buffer.byteLength

@@ -26,6 +26,13 @@ export interface ReadRequest {
   readonly baseUrl: string
   /** The serving side's clock, unix milliseconds. */
   readonly now: number
+  /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
+  readonly served: string | null
+}
+
+/** Has the thread move to the newest state, which is served from now on under this stamp. */
+export interface PinRequest {
+  readonly pin: string
 }
 
 /** What became of it. A document is sent by the serving thread, chunk by chunk. */

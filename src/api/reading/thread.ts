@@ -1,9 +1,10 @@
 import { type RequestThread, createRequestThread } from '../../threads/requests.ts'
 import { workerFile } from '../../threads/worker-file.ts'
-import type { ReadReply, ReadRequest, ReadingData } from './request.ts'
+import type { ServedPin } from '../../store/pin.ts'
+import type { PinRequest, ReadReply, ReadRequest, ReadingData } from './request.ts'
 
 /** A thread that answers what would keep the serving thread for long. */
-export type ReadingThread = RequestThread<ReadRequest, ReadReply>
+export type ReadingThread = RequestThread<ReadRequest | PinRequest, ReadReply>
 
 /** Requests that may wait: each is small, and connections are bounded too. */
 const MAX_WAITING = 1000
@@ -13,6 +14,20 @@ export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING)
   const file = workerFile('reading.worker', import.meta.url)
   const what = 'lists and items'
   return createRequestThread({ file, data, limits: LIMITS, unref: true, maxWaiting, what })
+}
+
+/**
+ * Has a thread beside the serving one read what is served, where newer states are kept back: it starts at once, and moves
+ * with the pin. One that could not move is not ready until the next move.
+ */
+export function followPin(
+  thread: Pick<RequestThread<PinRequest, unknown>, 'ask'>,
+  servedPin: ServedPin | undefined,
+): void {
+  if (servedPin === undefined) return
+  const move = (pin: string): void => void thread.ask({ pin }, () => false).catch(() => undefined)
+  servedPin.onMoved(move)
+  move(servedPin.stamp())
 }
 
 /** The page of a list is in memory as a whole, beside the database's cache. */

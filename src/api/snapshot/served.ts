@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
+import type { ServedPin } from '../../store/pin.ts'
 import type { PinnedReads, Reads } from '../../store/reads.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { ServerLog } from '../http/problems.ts'
@@ -18,6 +19,8 @@ export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
 /** The served snapshot: the pinned state of the store, and everything cached from it. */
 export interface ServedSnapshot {
   readonly reads: Reads
+  /** Where newer states are kept back: what is served. */
+  readonly servedPin: ServedPin | undefined
   readonly cache: AnswerCache
   readonly documents: FeedDocuments
   readonly archives: ArchiveFiles
@@ -85,6 +88,7 @@ export function createServedSnapshot(options: ServedOptions, markStale: StaleRul
 
   return {
     reads: reads.pinned,
+    servedPin: reads.servedPin,
     cache,
     documents,
     archives,

@@ -7,7 +7,7 @@ import type { Reads } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
-import type { BoxesStatus, ViewsStatus, WebhooksReport } from '../../domain/status.ts'
+import type { BoxesStatus, FleetStatus, ViewsStatus, WebhooksReport } from '../../domain/status.ts'
 import { type BundleStatus, bundleStatus } from './bundles.ts'
 
 /** State of a source: its latest run while that runs, else how its last run ended. */
@@ -91,6 +91,8 @@ export interface Status {
   views?: readonly ViewsStatus[]
   /** Outbox and inbox, where a daemon has any. */
   boxes?: BoxesStatus
+  /** Its part in a fleet, where it has one. */
+  fleet?: FleetStatus
 }
 
 /** What the report is made from. */

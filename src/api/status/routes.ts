@@ -5,7 +5,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import { servedSources } from '../../domain/sources.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import { type HttpHandler, refuseMalformed } from '../http/node-server.ts'
-import { INSTANCE_HEADER, OWN, type Paths } from '../http/paths.ts'
+import { INSTANCE_HEADER, LEADER_PATH, OWN, type Paths } from '../http/paths.ts'
 import {
   type Failures,
   type Problem,
@@ -15,8 +15,9 @@ import {
   problemHeaders,
 } from '../http/problems.ts'
 import type { ViewsMaker } from '../scanners/generation.ts'
-import type { BoxesStatus, WebhooksReport } from '../../domain/status.ts'
+import type { BoxesStatus, FleetStatus, WebhooksReport } from '../../domain/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
+import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { judgeReadiness } from './readiness.ts'
 import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
@@ -29,6 +30,7 @@ interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
   readonly boxes?: () => BoxesStatus
+  readonly fleet?: () => FleetStatus
 }
 
 /** Reports on the mirror, built once a second at most. */
@@ -99,6 +101,7 @@ export interface MetricsPage {
     bundle: Status['bundle']
     views: NonNullable<Status['views']>
     boxes?: BoxesStatus
+    fleet?: FleetStatus
     storage: Status['storage'] & { readonly dataBytes: number | null }
   }) => Promise<string>
 }
@@ -148,21 +151,29 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   )
   addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {
-    const readiness = judgeReadiness(reports.open(), config, reports.served())
+    const fleet = options.fleet?.()
+    const status = { ...reports.open(), ...(fleet && { fleet }) }
+    const readiness = judgeReadiness(status, config, reports.served(), options.now())
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
+  })
+  app.get(LEADER_PATH, (_request, reply) => {
+    const body = leaderPage(options.fleet?.())
+    if (!body.leader) reply.header('Retry-After', '30')
+    return page(reply, body.leader ? 200 : 503, body)
   })
 }
 
 async function withNow(
   status: Status,
-  { webhooks, viewsMaker, boxes }: ReportOptions,
+  { webhooks, viewsMaker, boxes, fleet }: ReportOptions,
 ): Promise<Status> {
   return {
     ...status,
     ...(webhooks && { webhooks: await webhooks() }),
     ...(viewsMaker && { views: viewsMaker.report() }),
     ...(boxes && { boxes: boxes() }),
+    ...(fleet && { fleet: fleet() }),
   }
 }
 
@@ -177,6 +188,7 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
       bundle,
       views = [],
       boxes,
+      fleet,
     } = await reports.withNow(reports.open())
     const figures = sources.map((source) => ({
       ...source,
@@ -186,7 +198,8 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
     const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
-    const text = await metrics.render(boxes === undefined ? shown : { ...shown, boxes })
+    const parts = { ...(boxes && { boxes }), ...(fleet && { fleet }) }
+    const text = await metrics.render({ ...shown, ...parts })
     return reply
       .header('Cache-Control', 'no-store')
       .header('Content-Type', metrics.contentType)

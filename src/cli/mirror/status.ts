@@ -15,6 +15,7 @@ import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { codeWithoutData, parseMaxAge, statusCode } from './status-code.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
+import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
@@ -73,6 +74,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of unsyncedSources(config, (name) => idle.includes(name))) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
+  if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who =

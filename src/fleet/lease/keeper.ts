@@ -26,6 +26,8 @@ interface KeeperOptions {
 interface Leadership {
   /** The epoch under which this mirror leads; null: it does not. */
   readonly epoch: number | null
+  /** Milliseconds to the end of the own lease; null: it does not end by itself. */
+  readonly remainingMs: number | null
   /** What the store said last; null: there is no lease. */
   readonly lease: Lease | null
   /** Why the last step failed; null: it did not. */
@@ -83,8 +85,9 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
   const memory: Memory = { seen: null, own: null, failure: null }
   const leadership = (): Leadership => {
     const { own, seen, failure } = memory
-    const epoch = own !== null && clock() < own.until ? own.epoch : null
-    return { epoch, lease: seen?.lease ?? null, failure }
+    const remainingMs = Math.max(0, own === null ? 0 : own.until - clock())
+    const epoch = own !== null && remainingMs > 0 ? own.epoch : null
+    return { epoch, remainingMs, lease: seen?.lease ?? null, failure }
   }
   const release = async (): Promise<void> => {
     try {
@@ -212,7 +215,7 @@ function isFree(
  */
 export function createSoleKeeper({ floor }: Pick<KeeperOptions, 'floor'>): LeaseKeeper {
   let epoch: number | null = null
-  const leadership = (): Leadership => ({ epoch, lease: null, failure: null })
+  const leadership = (): Leadership => ({ epoch, remainingMs: null, lease: null, failure: null })
   return {
     step(mayTake) {
       epoch = mayTake ? (epoch ?? floor() + 1) : null

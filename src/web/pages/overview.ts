@@ -121,6 +121,7 @@ function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
     ['disk', free === null ? disk : [disk, { ...size(free), note: 'free' }]],
     ['views', viewsOf(call, status)],
     ['bundles', bundlesOf(call, status)],
+    ...(status.fleet === undefined ? [] : [['fleet', fleetOf(call, status.fleet)] as const]),
     ['relay', relayOf(status)],
     ['webhooks', webhooksOf(call, status)],
     ['running for', plain(uptimeSeconds === null ? null : span(uptimeSeconds))],
@@ -156,6 +157,19 @@ function bundlesOf({ now }: PageCall, { bundle, boxes }: Status): Cell[] {
     cells.push(inbox.problem === null ? plain(words) : state(`inbox: ${inbox.problem}`, 'bad'))
   }
   return cells.length === 0 ? [plain('none exported or imported')] : cells
+}
+
+function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[] {
+  const { leads, leader, epoch, served, seen, lagSeconds, publishedAt, failing } = fleet
+  const who = leads ? `leads, epoch ${epoch}` : `follows ${leader?.name ?? 'no leader'}`
+  const isBehind = lagSeconds === null || lagSeconds > 0
+  const what = served === 0 ? 'no generation served yet' : `generation ${served} of ${seen}`
+  return [
+    plain(clip(`${fleet.name} (${fleet.role}): ${who}`)),
+    state(what, isBehind ? 'warn' : 'good'),
+    ...(publishedAt === null ? [] : [time(publishedAt, now)]),
+    ...(failing === null ? [] : [state(clip(failing.message), 'bad')]),
+  ]
 }
 
 function relayOf({ relay }: Status): Cell[] {

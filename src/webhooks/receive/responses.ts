@@ -48,6 +48,10 @@ export const UNAVAILABLE: WebhookResponse = {
   message: 'deliveries cannot be stored now: retry later',
   headers: RETRY,
 }
+/** Another mirror of the fleet syncs: a delivery that is stored here would cause no refresh. */
+export function notLeading(message: string): WebhookResponse {
+  return { status: 503, error: 'not_ready', message, headers: RETRY }
+}
 /** Too many deliveries are pending already. */
 export const FULL: WebhookResponse = {
   status: 503,

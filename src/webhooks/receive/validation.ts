@@ -11,6 +11,7 @@ import {
   TOO_SLOW,
   UNAUTHORIZED,
   WRONG_METHOD,
+  notLeading,
   tooLarge,
 } from './responses.ts'
 import type { BodyResult } from './body-reader.ts'
@@ -37,6 +38,8 @@ export const result = (answer: WebhookResponse, outcome: ReceiptOutcome, reason 
 export interface Rules {
   /** Whether there is a secret to verify with. */
   readonly isSetUp: () => boolean
+  /** Why deliveries are not taken now; null: they are. */
+  readonly refusal?: () => string | null
   readonly isWanted: TypeFilter
   readonly allowedOrigins: readonly string[]
   readonly maxBytes: number
@@ -50,7 +53,9 @@ export function judgeHead(request: IncomingMessage, rules: Rules, closing: boole
   if (method !== 'POST') return result(WRONG_METHOD, 'refused', 'method')
   if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes)
     return result(tooLarge(rules.maxBytes), 'refused', 'too_large')
-  return rules.isSetUp() ? null : result(NO_SECRET, 'unavailable', 'no_secret')
+  if (!rules.isSetUp()) return result(NO_SECRET, 'unavailable', 'no_secret')
+  const refusal = rules.refusal?.() ?? null
+  return refusal === null ? null : result(notLeading(refusal), 'unavailable', 'not_leading')
 }
 
 /** Reports whether the headers announce a compressed body. */

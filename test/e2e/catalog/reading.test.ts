@@ -87,6 +87,7 @@ describe('the serving thread', () => {
 describe('the reading thread', () => {
   const request: ReadRequest = {
     ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
+    served: null,
     requestHeaders: readRequestHeaders([]),
   }
 

@@ -1,0 +1,74 @@
+import { hostname } from 'node:os'
+import type { Config } from '../config/schema.ts'
+import { toIso, toIsoOrNull } from '../core/time.ts'
+import type { FleetStatus } from '../domain/status.ts'
+import type { NodeReport } from '../fleet/node.ts'
+import type { StoreCounters } from '../fleet/objects/counted-store.ts'
+
+/** What is known of the part in the fleet, besides the thread's last report. */
+export interface FleetKnowledge {
+  report: NodeReport | null
+  traffic: StoreCounters | null
+  /** The generation that is served; 0: none. */
+  served: number
+  /** Unix milliseconds, as the two below; null: it does not fail. */
+  failingSince: number | null
+  behindSince: number | null
+  holdingSince: number | null
+  activation: NodeJS.Timeout | null
+  fault: string | null
+}
+
+/** Returns what is known before the first report. */
+export function nothingKnown(): FleetKnowledge {
+  return {
+    ...{ report: null, traffic: null, served: 0, failingSince: null, behindSince: null },
+    ...{ holdingSince: null, activation: null, fault: null },
+  }
+}
+
+interface StatusParts {
+  readonly config: Config
+  readonly known: FleetKnowledge
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** Returns why a follower takes no deliveries. */
+export function deliveryRefusal(report: NodeReport | null): string {
+  const lease = report?.lease ?? null
+  const where =
+    lease === null ? 'no mirror leads now' : `${lease.name} leads${lease.url ? ` (${lease.url})` : ''}` // prettier-ignore
+  return `this mirror follows its fleet and does not take webhooks: ${where}. Send them there, by /-/leader`
+}
+
+/** Returns the section of the status; `leads`: whether this mirror leads now. */
+export function fleetStatusOf({ config, known, now }: StatusParts, leads: boolean): FleetStatus {
+  const { fleet } = config
+  const { report, traffic, behindSince, failingSince, fault } = known
+  const { newest = null, lease = null, failing = null } = report ?? {}
+  const message = fault ?? failing?.message ?? null
+  const epoch = (leads ? report?.leads : newest?.epoch) ?? 0
+  const hasData = known.served > 0
+  return {
+    url: fleet.url ?? '',
+    name: fleet.name ?? hostname(),
+    ...{ site: fleet.site, role: fleet.role, leads, epoch, leader: lease && leaderOf(lease) },
+    ...{ seen: newest?.generation ?? 0, prepared: report?.prepared ?? 0, served: known.served },
+    lagSeconds: hasData ? Math.max(0, Math.round((now() - (behindSince ?? now())) / 1000)) : null,
+    publishedAt: toIsoOrNull(newest?.publishedAt),
+    activatesAt: toIsoOrNull(newest?.activateAt),
+    failing:
+      message === null || failingSince === null
+        ? null
+        : { since: toIso(failingSince), refused: failing?.refused ?? null, message },
+    holdingBackSince: toIsoOrNull(known.holdingSince),
+    fenced: report?.fenced ?? 0,
+    requests: traffic?.requests ?? {},
+    bytes: traffic?.bytes ?? { up: 0, down: 0 },
+  }
+}
+
+function leaderOf({ name, url, epoch, expiresAt }: NonNullable<NodeReport['lease']>) {
+  return { name, url, epoch, expiresAt }
+}

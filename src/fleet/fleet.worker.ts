@@ -1,0 +1,165 @@
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { Config } from '../config/schema.ts'
+import { sha256Hex } from '../core/digest.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import { toIso } from '../core/time.ts'
+import { openReader } from '../store/database/open.ts'
+import { createLedgerReader } from '../store/replication/ledger.ts'
+import type { StopMessage, WorkerStarted } from '../threads/supervisor.ts'
+import { lowerPriority } from '../threads/worker-file.ts'
+import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
+import { type FleetNode, type NodeReport, startNode } from './node.ts'
+import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
+import type { ObjectStore } from './objects/object-store.ts'
+import { openObjectStore } from './objects/open-store.ts'
+import { readerKey } from './readers.ts'
+import { createReplica } from './replica.ts'
+
+/** Settings of a fleet that a running thread takes over. */
+export type LiveFleetSettings = Pick<
+  Config['fleet'],
+  'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays' | 'graceHours'
+>
+
+/** Start data of the thread of a fleet. */
+export interface FleetStart {
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'data'>
+  readonly version: string
+  /** Address at which this mirror takes webhooks. */
+  readonly address: string
+}
+
+export type ToFleet =
+  | { readonly type: 'committed' }
+  | { readonly type: 'look' }
+  | { readonly type: 'served'; readonly generation: number }
+  | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
+  | StopMessage
+
+export type FromFleet =
+  | { readonly type: 'report'; readonly report: NodeReport; readonly traffic: StoreCounters }
+  | { readonly type: 'fault'; readonly message: string }
+
+/** Runs the thread: one node of a fleet, and its own object on the store. */
+function main(port: MessagePort): void {
+  const start = workerData as FleetStart
+  lowerPriority(5)
+  const send = (message: FromFleet | WorkerStarted): void => port.postMessage(message)
+  const traffic = createStoreCounters()
+  const live: Live = { settings: start.config.fleet, served: 0, report: null }
+  const opened = openNode(start, live, traffic, send)
+  port.on('message', (message: ToFleet) => {
+    if (message.type === 'served') live.served = message.generation
+    else if (message.type === 'settings') live.settings = message.settings
+    else if (message.type === 'stop') void stop(opened).finally(() => port.close())
+    else void opened.then(({ node }) => node[message.type]())
+  })
+  opened.then(
+    () => send({ type: 'ready' }),
+    (error: unknown) => {
+      const code = error instanceof MirrorError ? error.code : 'internal'
+      send({ type: 'refused', code, message: messageOf(error) })
+      port.close()
+    },
+  )
+}
+
+interface Live {
+  settings: LiveFleetSettings
+  served: number
+  report: NodeReport | null
+}
+
+interface OpenNode {
+  readonly node: FleetNode
+  readonly store: ObjectStore
+  readonly ending: AbortController
+  readonly announcing: NodeJS.Timeout
+}
+
+async function openNode(
+  start: FleetStart,
+  live: Live,
+  traffic: StoreCounters,
+  send: (message: FromFleet) => void,
+): Promise<OpenNode> {
+  const { config, version, address } = start
+  const { role, soleWriter, site } = config.fleet
+  const store = await openObjectStore(config.fleet, traffic)
+  const owner = ownerOf(config.data.dir)
+  const name = config.fleet.name ?? hostname()
+  const floor = (): number => live.report?.newest?.epoch ?? 0
+  const keeper = soleWriter
+    ? createSoleKeeper({ floor })
+    : createLeaseKeeper({
+        ...{ store, owner, name, url: address, floor },
+        seconds: () => live.settings.leaseSeconds,
+        patienceMs: role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0,
+        ...{ clock: () => performance.now(), now: Date.now },
+      })
+  const announce = async (): Promise<void> => {
+    const { served, report } = live
+    const leads = report !== null && report.leads !== null
+    const lag = Math.max(0, (report?.newest?.generation ?? 0) - served)
+    const own = { id: owner, name, site, role, leads, generation: served, behind: lag, version }
+    await store.put(readerKey(owner), Buffer.from(`${JSON.stringify({ ...own, at: toIso(Date.now()) })}\n`)) // prettier-ignore
+  }
+  const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
+  const ending = new AbortController()
+  const waitUntil = (at: number): Promise<void> =>
+    setTimeout(Math.max(0, at - Date.now()), undefined, { signal: ending.signal })
+  const node = startNode({
+    ...{ role, keeper },
+    generations: createReplica({
+      config: following(config, live),
+      version,
+      store,
+      now: Date.now,
+      waitUntil,
+    }),
+    pollMs: () => live.settings.pollSeconds * 1000,
+    onReport(report) {
+      const before = live.report
+      live.report = report
+      if (before?.leads !== report.leads) tell()
+      send({ type: 'report', report, traffic })
+    },
+  })
+  return { node, store, ending, announcing: setInterval(tell, ANNOUNCE_MS) }
+}
+
+/** The settings, with those that are in force now. */
+function following(config: FleetStart['config'], live: Live): FleetStart['config'] {
+  const fleet = { get: () => ({ ...config.fleet, ...live.settings }) }
+  return Object.defineProperty({ ...config }, 'fleet', fleet)
+}
+
+/** How often a mirror says on the store what it serves, milliseconds. */
+const ANNOUNCE_MS = 60_000
+
+/** Milliseconds for each second of a lease that a standby waits before it takes one that no mirror has. */
+const PATIENCE = 500
+
+/** Identifies a data folder on a host, so that a copy of it elsewhere is another mirror. */
+function ownerOf(dataDir: string): string {
+  const db = openReader(dataDir)
+  try {
+    const identity = db === null ? '' : createLedgerReader(db).readIdentity()
+    return sha256Hex(`${hostname()}\n${resolve(dataDir)}\n${identity}`).slice(0, 32)
+  } finally {
+    db?.close()
+  }
+}
+
+async function stop(opened: Promise<OpenNode>): Promise<void> {
+  const { node, store, ending, announcing } = await opened
+  ending.abort()
+  clearInterval(announcing)
+  await node.stop()
+  store.close()
+}
+
+if (parentPort !== null) main(parentPort)
