@@ -19,7 +19,7 @@ export default defineConfig({
     // Timeouts end what hangs; they measure nothing. No test has one of its own.
     testTimeout: HANGS_AFTER_MS,
     hookTimeout: HANGS_AFTER_MS,
-    expect: { poll: { timeout: HANGS_AFTER_MS - 10_000 } },
+    expect: { poll: { interval: 20, timeout: HANGS_AFTER_MS - 10_000 } },
     globalSetup: ['test/support/whole-suite.ts'],
     setupFiles: ['test/support/seed.ts'],
     env: { TMPDIR: suiteFolder() },

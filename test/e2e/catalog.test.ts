@@ -85,7 +85,7 @@ describe('a daemon with a credential', () => {
   )
 })
 
-test('a mirror without a credential is ready without the catalog', async () => {
+longTest('a mirror without a credential is ready without the catalog', async () => {
   const plain = Object.entries(world.env).filter(
     ([name]) => !/_(API_KEY|CATALOG_URL|API_URL|USERS)$/.test(name),
   )

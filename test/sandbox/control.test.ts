@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { SANDBOX_TOKEN } from '../../src/sandbox/service/credentials.ts'
 import { exchange } from './exchange.ts'
 import { JSON_PATH, sandboxes } from './fixtures.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 
 const open = sandboxes()
 const NODE = 'node_modules/.bin/node'
@@ -131,13 +131,13 @@ describe('the command', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  test('ends when its parent goes away', async () => {
+  longTest('ends when its parent goes away', async () => {
     const { child } = await start()
     child.disconnect()
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  test('explains bad arguments and exits with 2', () => {
+  longTest('explains bad arguments and exits with 2', () => {
     const wrong = [
       ['--port', 'x'],
       ['--osv-index', 'a'],
@@ -151,7 +151,7 @@ describe('the command', () => {
     }
   })
 
-  test('prints its options with --help', () => {
+  longTest('prints its options with --help', () => {
     const { status, stdout } = spawnSync(NODE, [MAIN, '--help'], { encoding: 'utf8' })
     expect([status, stdout.includes('--osv-zip FILE')]).toEqual([0, true])
   })

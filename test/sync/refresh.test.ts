@@ -48,7 +48,7 @@ describe('a refresh', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('without targets finds every change in the lists that it walks', async () => {
+  longTest('without targets finds every change in the lists that it walks', async () => {
     const made = await mirrored(WIDE)
     const { service } = made.sandbox
     const tag = service.addTag()
@@ -112,20 +112,26 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
-  test('removes a tag that upstream removed, with its answers and those of its artifact set', async () => {
-    const made = await mirrored(WIDE)
-    const { service } = made.sandbox
-    const [, tag = ''] = service.ids('tags')
-    const target = announced(service, tag)
-    service.remove('tags', tag)
-    expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { removed: 7 } })
-    expect(made.store.catalog.findAnnounced(target)).toMatchObject({
-      listed: false,
-      artifacts: null,
-    })
-    expect(await differences(made)).toEqual([])
-    await expectNothingLeft(made)
-  })
+  longTest(
+    'removes a tag that upstream removed, with its answers and those of its artifact set',
+    async () => {
+      const made = await mirrored(WIDE)
+      const { service } = made.sandbox
+      const [, tag = ''] = service.ids('tags')
+      const target = announced(service, tag)
+      service.remove('tags', tag)
+      expect(await refresh(made, target)).toMatchObject({
+        state: 'complete',
+        facts: { removed: 7 },
+      })
+      expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+        listed: false,
+        artifacts: null,
+      })
+      expect(await differences(made)).toEqual([])
+      await expectNothingLeft(made)
+    },
+  )
 
   test('of a tag out of scope lists it and stores nothing else', async () => {
     const made = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })

@@ -82,7 +82,7 @@ describe('the sync thread', () => {
     expect(made.store.runs.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
   })
 
-  test('reports that another process is syncing', async () => {
+  longTest('reports that another process is syncing', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, failed } = await withThread(made)
     onTestFinished(() => thread.stop())

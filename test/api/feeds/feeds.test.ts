@@ -10,6 +10,7 @@ import {
 import { filterRows, indexRows, isTree } from '../../../src/api/snapshot/patch-rows.ts'
 import { type Steps, STEP } from '../../../src/api/snapshot/steps.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
+import { longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -332,18 +333,21 @@ test('a package name is found in any JSON spelling, and no other name is', () =>
   expect(found('url')).toBe('{"npm":[]}')
 })
 
-test('a feed with too many entries is served whole, and a filter of it is refused', async () => {
-  const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
-  expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
-  expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()
-  expect(atOnce(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3))).toBeNull()
-  const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
-  const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
-  for (let again = 0; again < 2; again++) {
-    const reply = await get(`${PATH}?package_src_name=curl`)
-    expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
-    expect(jsonOf(reply)['message']).toContain('too many entries')
-    expect(reply.headers['retry-after']).toBeUndefined() // it lasts
-  }
-  expect((await get(PATH)).body).toHaveLength(huge.length)
-})
+longTest(
+  'a feed with too many entries is served whole, and a filter of it is refused',
+  async () => {
+    const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
+    expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
+    expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()
+    expect(atOnce(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3))).toBeNull()
+    const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
+    const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
+    for (let again = 0; again < 2; again++) {
+      const reply = await get(`${PATH}?package_src_name=curl`)
+      expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
+      expect(jsonOf(reply)['message']).toContain('too many entries')
+      expect(reply.headers['retry-after']).toBeUndefined() // it lasts
+    }
+    expect((await get(PATH)).body).toHaveLength(huge.length)
+  },
+)

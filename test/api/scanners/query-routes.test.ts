@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { QueryViews } from '../../../src/api/scanners/query-routes.ts'
 import { type Held, heldRecord, serveOsv, viewsOf } from './served-osv.ts'
+import { longTest } from '../../support/tables.ts'
 
 const RECORDS: readonly Held[] = [
   heldRecord('ROOT-APP-NPM-CVE-2024-1', 'Root:npm', '@rootio/semver', '4.2.1-root.io.1'),
@@ -220,7 +221,7 @@ describe('the OSV route POST querybatch', () => {
     ])
   })
 
-  test('gives shorter pages after many records, each with its own token', async () => {
+  longTest('gives shorter pages after many records, each with its own token', async () => {
     const records = Array.from({ length: 1100 }, (_, i) =>
       heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '1.0.0'),
     )

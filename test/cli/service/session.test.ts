@@ -11,7 +11,7 @@ import {
   SANDBOX_TOKEN,
 } from '../../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
-import type { Finished } from '../../support/command.ts'
+import { COMPILED, type Finished } from '../../support/command.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { QUICK } from '../../support/mirror.ts'
 
@@ -120,6 +120,7 @@ describe('the command api-keys', () => {
     const child = spawn('bash', ['-c', shell, process.execPath, path], {
       env: {
         PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: COMPILED,
         PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
         PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
       },

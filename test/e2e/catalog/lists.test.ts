@@ -10,6 +10,7 @@ import {
 } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
 import { raw } from '../../support/catalog/raw.ts'
+import { longTest } from '../../support/tables.ts'
 
 interface Page {
   tickets: { ticket_id: string }[]
@@ -209,27 +210,30 @@ describe('a list whose upstream', () => {
     expect(await (await made.ask('/v1/patches?severities=&cve_id=none')).json()).toEqual([])
   })
 
-  test('names the next page by a link has next pages by links of the mirror, with all parameters', async () => {
-    const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
-    const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
-    interface Linked {
-      items: { ticket_id: string; severity: string }[]
-      has_more: boolean
-      count: number
-      _links: { next?: { href: string } }
-    }
-    const first = '/v1/patches?severities=high%2Clow&order=created_at%3Adesc'
-    const all = (await (await made.ask(`${first}&limit=1000`)).json()) as Linked
-    const seen: string[] = []
-    let at: string | undefined = `${first}&limit=9`
-    while (at !== undefined) {
-      const one = (await (await made.ask(at)).json()) as Linked
-      seen.push(...one.items.map((item) => item.ticket_id))
-      expect([one.has_more, one.count]).toEqual([one._links.next !== undefined, all.items.length])
-      const url: URL | undefined = one._links.next && new URL(one._links.next.href)
-      expect(url?.hostname ?? '127.0.0.1').toBe('127.0.0.1')
-      at = url && url.pathname + url.search
-    }
-    expect(seen).toEqual(all.items.map((item) => item.ticket_id))
-  })
+  longTest(
+    'names the next page by a link has next pages by links of the mirror, with all parameters',
+    async () => {
+      const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
+      const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
+      interface Linked {
+        items: { ticket_id: string; severity: string }[]
+        has_more: boolean
+        count: number
+        _links: { next?: { href: string } }
+      }
+      const first = '/v1/patches?severities=high%2Clow&order=created_at%3Adesc'
+      const all = (await (await made.ask(`${first}&limit=1000`)).json()) as Linked
+      const seen: string[] = []
+      let at: string | undefined = `${first}&limit=9`
+      while (at !== undefined) {
+        const one = (await (await made.ask(at)).json()) as Linked
+        seen.push(...one.items.map((item) => item.ticket_id))
+        expect([one.has_more, one.count]).toEqual([one._links.next !== undefined, all.items.length])
+        const url: URL | undefined = one._links.next && new URL(one._links.next.href)
+        expect(url?.hostname ?? '127.0.0.1').toBe('127.0.0.1')
+        at = url && url.pathname + url.search
+      }
+      expect(seen).toEqual(all.items.map((item) => item.ticket_id))
+    },
+  )
 })

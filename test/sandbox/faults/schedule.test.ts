@@ -7,6 +7,7 @@ import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { type Exchange, exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox
@@ -108,7 +109,7 @@ describe('a fault on the wire', () => {
     await expect(stalled.text()).rejects.toThrow()
   })
 
-  test('slow: sends the body slowly', async () => {
+  longTest('slow: sends the body slowly', async () => {
     const part = await under(
       { kind: 'slow', bytesPerSecond: 500 },
       JSON_PATH,
@@ -203,7 +204,7 @@ describe('a fault on the wire', () => {
     expect([found.status, found.headers.location]).toEqual([307, location])
   })
 
-  test('gzipBomb: sends few bytes that inflate to many', async () => {
+  longTest('gzipBomb: sends few bytes that inflate to many', async () => {
     const bomb = await under({ kind: 'gzipBomb', bytes: 40_000_000 })
     expect(bomb.headers['content-encoding']).toBe('gzip')
     expect(bomb.body.length).toBeLessThan(100_000)

@@ -70,7 +70,7 @@ describe('the generator', () => {
     }
   })
 
-  test('is as irregular as real feeds are', () => {
+  longTest('is as irregular as real feeds are', () => {
     const records = some(1, 3000, true)
     const texts = records.map((record) => record.bytes.toString())
     const lengths = new Set(records.map((record) => record.modified.length))

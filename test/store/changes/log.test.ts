@@ -5,6 +5,7 @@ import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, record, scratch, snapshot, writes } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 
@@ -109,7 +110,7 @@ describe('the change log', () => {
     expect(names(store, 3)).toEqual(['/external/extra removed'])
   })
 
-  test('omits names beyond its limit, and reports that it is incomplete', async () => {
+  longTest('omits names beyond its limit, and reports that it is incomplete', async () => {
     const store = await begun()
     await publish(store, 's2', () => {
       for (let i = 0; i <= MAX_TRACKED; i++) store.osv.updateRecord(record(`many-${i}`), 2)

@@ -97,19 +97,22 @@ describe('an overloaded service', () => {
     expect(report.facts['retries']).toBe(6)
   })
 
-  test('with a Retry-After beyond the ceiling gets no further request in this run', async () => {
-    const made = await mirrored({ ...SMALL, tags: 16 })
-    for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
-    const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
-    const struck = made.sandbox.faults.set(TAG, long)
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'partial', code: null })
-    expect(lackingOf(report)[0]).toMatch(/429, asked to wait 86400 s/)
-    expect(struck.hits()).toBeLessThanOrEqual(8)
-    made.sandbox.faults.clear()
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(await differences(made)).toEqual([])
-  })
+  longTest(
+    'with a Retry-After beyond the ceiling gets no further request in this run',
+    async () => {
+      const made = await mirrored({ ...SMALL, tags: 16 })
+      for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
+      const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
+      const struck = made.sandbox.faults.set(TAG, long)
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'partial', code: null })
+      expect(lackingOf(report)[0]).toMatch(/429, asked to wait 86400 s/)
+      expect(struck.hits()).toBeLessThanOrEqual(8)
+      made.sandbox.faults.clear()
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(await differences(made)).toEqual([])
+    },
+  )
 
   test('that fails every request is not asked for every item', async () => {
     const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
@@ -229,15 +232,18 @@ longTest(
   },
 )
 
-test('an older version is requested again when the versions of its name change its entry', async () => {
-  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
-  await made.run('catalog')
-  const { service } = made.sandbox
-  for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
-  await made.run('catalog')
-  const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
-  expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
-})
+longTest(
+  'an older version is requested again when the versions of its name change its entry',
+  async () => {
+    const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+    await made.run('catalog')
+    const { service } = made.sandbox
+    for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
+    await made.run('catalog')
+    const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
+    expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
+  },
+)
 
 test('an answer that several packages share is stored under one that is still mirrored', async () => {
   const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })

@@ -5,6 +5,7 @@ import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, openInboxHere, scratch, startInbox } from '../inbox/inboxes.ts'
 import { deliveryOf, receiving, send } from './receivers.ts'
 import { EVENT, RAW_SECRET, SECRET, signed } from '../signing.ts'
+import { LONG } from '../../support/tables.ts'
 
 const REFUSED = '{"error":"unauthorized","message":"the delivery could not be authenticated"}'
 
@@ -192,11 +193,12 @@ describe('an authentication failure', () => {
   test('does not shut out other senders, however many there are', async () => {
     const { port, deliver } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
+    const count = LONG ? 500 : 100
     const all = await Promise.all([
-      ...Array.from({ length: 500 }, () => send(port, bad)),
+      ...Array.from({ length: count }, () => send(port, bad)),
       deliver({ id: 'good', secret: RAW_SECRET, dialect: 'whole-base64' }),
     ])
-    expect(all.filter(({ status }) => status === 401)).toHaveLength(500)
+    expect(all.filter(({ status }) => status === 401)).toHaveLength(count)
     expect(all.at(-1)?.status).toBe(202)
   })
 })

@@ -250,6 +250,6 @@ test('two refreshes begin at least one debounce apart, and a row waits no longer
         expect((refreshedAt ?? Infinity) - storedAt).toBeLessThanOrEqual(30_000 + 2 * ms)
       }
     }),
-    { numRuns: LONG ? 40 : 12 },
+    { numRuns: LONG ? 40 : 6 },
   )
 })

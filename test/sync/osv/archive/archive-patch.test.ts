@@ -83,7 +83,7 @@ describe('a patched archive', () => {
           }
         },
       ),
-      { numRuns: LONG ? 150 : 6 },
+      { numRuns: LONG ? 150 : 3 },
     )
   })
 
@@ -189,7 +189,7 @@ describe('a sync of a large feed', () => {
     }
   })
 
-  test('copies damage of the old file only until verify or a reconcile reads it', async () => {
+  longTest('copies damage of the old file only until verify or a reconcile reads it', async () => {
     const { made, path } = await large()
     spoil(path(), 40)
     made.sandbox.feed.put('ZZZ-1', '{"id":"ZZZ-1","modified":"2026-05-01T00:00:00Z"}')
