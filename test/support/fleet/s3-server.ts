@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
 import { sha256Hex } from '../../../src/core/digest.ts'
 
 /** A request to the stand-in, before it is carried out. */
@@ -30,7 +29,7 @@ export type S3Fault =
 
 /** Options of the stand-in. */
 interface S3ServerOptions {
-  /** Checks a condition, and writes later: other requests come between. */
+  /** Checks a condition, and writes later: another request is checked in between. */
   readonly checksThenActs?: boolean
   /** Ignores conditions. */
   readonly ignoresConditions?: boolean
@@ -68,7 +67,7 @@ const refusal = (status: number, code: string): Answer => ({
 
 /** Starts the stand-in on a free port of loopback; any bucket exists but `missing-bucket`. */
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
-  const state: State = { objects: new Map(), uploads: new Map(), options }
+  const state: State = { objects: new Map(), uploads: new Map(), waiting: new Map(), options }
   const log: string[] = []
   let count = 0
   const server = createServer((request, response) => {
@@ -108,6 +107,8 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
 interface State {
   readonly objects: Map<string, Stored>
   readonly uploads: Map<string, Map<number, Buffer>>
+  /** Writes that passed their check, by key, with what lets them go on. */
+  readonly waiting: Map<string, () => void>
   readonly options: S3ServerOptions
 }
 
@@ -166,7 +167,7 @@ async function act(
 }
 
 async function write(
-  { objects, options }: State,
+  { objects, options, waiting }: State,
   key: string,
   headers: IncomingMessage['headers'],
   bytes: Buffer,
@@ -179,7 +180,8 @@ async function write(
     if (match !== undefined && found === undefined) return refusal(404, 'NoSuchKey')
     if (match !== undefined && match !== found?.etag) return refusal(412, 'PreconditionFailed')
   }
-  if (options.checksThenActs === true) await turn()
+  if (options.checksThenActs === true && (headers['if-match'] ?? headers['if-none-match']))
+    await anotherChecked(waiting, key)
   const etag = `"${createHash('md5').update(bytes).digest('hex')}"`
   objects.set(key, { bytes, etag, at: Date.now() })
   return { status: 200, headers: { etag, 'content-length': 0 } }
@@ -194,6 +196,24 @@ function read(found: Stored | undefined, range: string | undefined): Answer {
   if (from >= bytes.length) return refusal(416, 'InvalidRange')
   const part = `bytes ${from}-${bytes.length - 1}/${bytes.length}`
   return { status: 206, headers: { ...headers, 'content-range': part }, body: bytes.subarray(from) }
+}
+
+/** Resolves when a second write of the same key has passed its check, or after a while without one. */
+function anotherChecked(waiting: State['waiting'], key: string): Promise<void> {
+  const other = waiting.get(key)
+  if (other !== undefined) {
+    other()
+    return Promise.resolve()
+  }
+  return new Promise((resolve) => {
+    const go = (): void => {
+      clearTimeout(timer)
+      waiting.delete(key)
+      resolve()
+    }
+    const timer = setTimeout(go, 300)
+    waiting.set(key, go)
+  })
 }
 
 /** Pages of two, so that each list of the tests has several. */
