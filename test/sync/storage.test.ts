@@ -18,7 +18,7 @@ import { openWriter } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
-import { LONG, longTest } from '../support/tables.ts'
+import { LONG, longTest, telling } from '../support/tables.ts'
 import {
   bench,
   contentsOf,
@@ -155,13 +155,15 @@ describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', 
     ['that may not be entered', 0o700],
     ['that may not be written', 0o755],
   ]
-  for (const [name, mode] of CLOSED)
-    longTest(`${name} is refused with the reason`, async () => {
+  test.each(telling(CLOSED, 'that may not be written'))(
+    '%s is refused with the reason',
+    async (_name, mode) => {
       const made = await synced({ sandbox: { records: 20, large: 0 } })
       chmodSync(made.dir, mode)
       const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
       expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
-    })
+    },
+  )
 
   longTest('whose downloads folder may not be written fails the run', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
