@@ -5,6 +5,7 @@ import type { Failures, ServerLog } from './http/problems.ts'
 import { type MirrorOptions, createMirror } from './feeds/routes.ts'
 import { FEEDS_ROOT } from '../domain/feed-paths.ts'
 import { QUERY_API } from './http/paths.ts'
+import { createHeads } from './http/response.ts'
 import { createOsvQuery } from './scanners/query-routes.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners/generation.ts'
 
@@ -34,9 +35,12 @@ export function createPublicSide(
   const { dataDir, config, log, viewsMaker, now } = settings
   const mirror = createMirror(parts)
   const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
-  const bucket = createBucket({ ...parts, views, enabled: config.views.bucket })
+  const { cacheControl, edge } = parts
+  const heads = createHeads(cacheControl, edge.ofViews)
+  const bucket = createBucket({ ...parts, heads, views, enabled: config.views.bucket })
   const originOf = createViewOrigins(parts.served)
-  const query = createOsvQuery({ ...parts, views, originOf, now, enabled: config.views.query })
+  const unkept = { ...parts, heads: createHeads(cacheControl) } // edges keep no answer of the query API
+  const query = createOsvQuery({ ...unkept, views, originOf, now, enabled: config.views.query })
   return {
     answer(request, response) {
       const { url = '' } = request

@@ -8,6 +8,7 @@ import { type Gate, type RouteTools, createGate } from './access/private-routes.
 import type { PrivateRoute } from './access/route-table.ts'
 import { type ContractPageOptions, createContractPages } from './contract/route.ts'
 import { createSbomPage } from './program/sbom.ts'
+import { createEdgeFields } from './edge/headers.ts'
 import { findRecord } from './feeds/osv.ts'
 import type { EventLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
@@ -24,7 +25,12 @@ import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, FleetStatus, WebhooksReport } from '../domain/status.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  WebhooksReport,
+} from '../domain/status.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
 import type { PeoplePages, PeopleTools } from './people.ts'
@@ -69,6 +75,8 @@ export interface ServerOptions {
   readonly boxes?: () => BoxesStatus
   /** Its part in a fleet; none when not given. */
   readonly fleet?: () => FleetStatus
+  /** State of the shared caches to purge; none when not given. */
+  readonly edge?: () => readonly EdgeTargetStatus[]
   /** Makes what scanners read; without one, what is there is served. */
   readonly viewsMaker?: ViewsMaker
   /** Creates the pages for people; none when not given. */
@@ -100,10 +108,10 @@ export function createServer(options: ServerOptions): MirrorServer {
   const served = createServedSnapshot(options, createStaleRule(config, now))
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
-  const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl)]
-  const open = createPublicSide({ served, paths, cacheControl, heads, failures, onError: failures.answer }, options) // prettier-ignore
+  const edge = createEdgeFields(config.edge)
+  const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl, edge.of)]
+  const open = createPublicSide({ served, paths, cacheControl, heads, edge, failures, onError: failures.answer }, options) // prettier-ignore
   const [state, ends] = [{ closing: false }, createEnds()]
-  const certificates: CertificateFollower[] = []
   const app = createApp(failures, (pages) => {
     const handler: HttpHandler = (request, response) => {
       if (state.closing) response.setHeader('Connection', 'close')
@@ -113,7 +121,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [followers, contract, sbom, gate, ...(people === undefined ? [] : [people])]
       if (!own.some((part) => part.answer(request, response))) pages(request, response)
     }
-    return createHttp(observed(options, withReserve(handler)), config.server, { log, certificates })
+    return createHttp(observed(options, withReserve(handler)), config.server, { log, ...ends })
   })
   const gate = createGate({
     ...{ reads, served, failures, log, now, atEnd: ends.add },
@@ -151,7 +159,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     },
     answers: listening.answers,
     address: listening.address,
-    reload: () => certificates.forEach((one) => one.renew()),
+    reload: () => ends.certificates.forEach((one) => one.renew()),
   }
 }
 
@@ -181,10 +189,11 @@ interface Routing {
 }
 type ContractParts = Pick<ContractPageOptions, 'cacheControl' | 'failures'>
 
-/** What ends with the server. */
+/** What ends with the server, and the certificates that it follows until then. */
 function createEnds() {
   const all: (() => Promise<void>)[] = []
   return {
+    certificates: [] as CertificateFollower[],
     add: (close: () => Promise<void>): void => void all.push(close),
     async close(parts: readonly { close(): void }[]): Promise<void> {
       await Promise.all(all.map((close) => close()))

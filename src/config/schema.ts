@@ -38,6 +38,7 @@ import {
   identityUrl,
   proxyUrl,
   publicUrl,
+  purgeUrl,
 } from './kinds/urls.ts'
 import {
   dialectChoice,
@@ -209,6 +210,11 @@ export const SCHEMA = {
     timeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 15_000 }),
     maxDays: number({ min: 0.01, max: 365, example: 4 }),
     concurrency: integerSetting({ min: 1, max: 64, example: 4 }),
+  },
+  edge: {
+    maxAgeSeconds: integerSetting({ min: 0, max: 31_536_000, example: 3600 }),
+    tagHeader: choice(['Cache-Tag', 'xkey', 'Surrogate-Key', 'none'], 'xkey'),
+    purge: secret(list(purgeUrl())),
   },
   views: {
     bucket: flag(true),

@@ -28,6 +28,7 @@ import { type RunningBundles, startBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
+import { type RunningEdge, startEdge } from './edge.ts'
 import { applyLive } from './reload.ts'
 import { scheduledJobs } from './schedule.ts'
 import { type RunningViews, startViews } from './views.ts'
@@ -83,14 +84,18 @@ export function createAgent(given: AgentOptions): Agent {
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
-    const onMade = (): void => on.server?.snapshotChanged()
+    const onMade = (): void => {
+      on.server?.snapshotChanged()
+      on.edge?.onViews()
+    }
     on.views = startViews({ ...relay.shown, config, log, reads, onMade })
     on.bundles = startBundles({ ...options, ...on.views.shown })
+    on.edge = startEdge({ ...options, reads, ...on.bundles.shown })
     on.server = createServer({
       ...{ ...serverOptions(options, reads, () => on.schedule, on.views), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, ...relay.shown, ...on.views.shown, ...on.bundles.shown },
+      ...{ metrics, ...relay.shown, ...on.views.shown, ...on.bundles.shown, ...on.edge.shown },
       ...(fleet && { fleet: fleet.status }),
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
@@ -134,6 +139,7 @@ interface Running {
   inbox?: InboxThread
   views?: RunningViews
   bundles?: RunningBundles
+  edge?: RunningEdge
   metrics?: Counters
   stopKeys?: () => void
 }
@@ -147,6 +153,7 @@ async function stop(on: Running): Promise<void> {
   await on.thread?.stop()
   await Promise.all([on.views?.close(), on.bundles?.close()])
   await on.server?.close()
+  on.edge?.close()
   await on.relay?.close()
   await on.webhooks?.close()
   await on.inbox?.close()

@@ -1,4 +1,10 @@
-import type { BoxesStatus, FleetStatus, RefreshReport, ViewsStatus } from '../domain/status.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  RefreshReport,
+  ViewsStatus,
+} from '../domain/status.ts'
 
 /** A source as the gauges show it. */
 interface SourceFigures {
@@ -56,6 +62,7 @@ export interface Figures {
   readonly views?: readonly ViewsStatus[]
   readonly boxes?: BoxesStatus
   readonly fleet?: FleetStatus
+  readonly edge?: readonly EdgeTargetStatus[]
   /** Certificates that the daemon serves with; `expiresAt` in Unix milliseconds. */
   readonly certificates?: readonly { readonly name: string; readonly expiresAt: number }[]
   readonly storage?: {

@@ -127,6 +127,12 @@ export const METRICS: readonly Metric[] = [
   ['patchmirror_inbox_bundles_total', 'Bundles that came into the inbox since the start, by what became of them.', 'counter', ['outcome'],
     settledBundles],
 
+  ['patchmirror_edge_failing', '1: a shared cache could not be purged the last time.', 'gauge', ['target'],
+    ({ edge = [] }) => edge.map(({ id, state }) => [flag(state === 'failing'), String(id)])],
+  ['patchmirror_edge_purges_total', 'Purges of a shared cache since the start, by outcome.', 'counter', ['target', 'outcome'],
+    ({ edge = [] }) => edge.flatMap(({ id, purged, failures }): Sample[] => [
+      [purged, String(id), 'ok'], [failures, String(id), 'failed']])],
+
   ['patchmirror_certificate_expiry_timestamp_seconds', 'When a certificate of the mirror expires.', 'gauge', ['certificate'],
     ({ certificates = [] }) => certificates.map(({ name, expiresAt }) => [expiresAt / 1000, name])],
 

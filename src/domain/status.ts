@@ -56,6 +56,21 @@ export interface BoxesStatus {
   readonly inbox: InboxStatus | null
 }
 
+/** State of a shared cache to purge (`edge.purge`). Counts are since the start. */
+export interface EdgeTargetStatus {
+  /** Its place in the settings, from 1: a URL may contain a token. */
+  readonly id: number
+  /** `failing`: the last purge failed and is retried. */
+  readonly state: 'ok' | 'failing'
+  /** Whether a purge is under way or waits. */
+  readonly pending: boolean
+  readonly purgedAt: string | null
+  /** Of the last failure; null if it succeeded. */
+  readonly reason: string | null
+  readonly purged: number
+  readonly failures: number
+}
+
 /** State of the endpoints that receive events. */
 export interface WebhooksStatus {
   /** `off`: without a secret every delivery is a 503. */

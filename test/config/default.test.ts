@@ -171,6 +171,7 @@ test('the defaults are those that the manual documents', () => {
       maxDays: 4,
       concurrency: 4,
     },
+    edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
     views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
     bundle: {
       signingKeys: [],

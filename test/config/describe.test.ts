@@ -99,5 +99,6 @@ test('every setting can be explained, and only secrets name a file variable', ()
     'relay.targets',
     'relay.chatTargets',
     'relay.secret',
+    'edge.purge',
   ])
 })

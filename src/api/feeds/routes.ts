@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { EdgeFields } from '../edge/headers.ts'
 import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
 import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
@@ -24,6 +25,7 @@ export interface MirrorOptions {
   readonly paths: Paths
   readonly cacheControl: string
   readonly heads: Heads
+  readonly edge: EdgeFields
   /** Answers a request whose handling threw, and logs what deserves it. */
   readonly onError: Failures['answer']
 }
@@ -89,19 +91,20 @@ function sendOther(served: ServedSnapshot, heads: Heads, exchange: Exchange, url
 }
 
 function answerArchive(
-  served: ServedSnapshot,
-  cacheControl: string,
+  { served, cacheControl, edge }: Pick<MirrorOptions, 'served' | 'cacheControl' | 'edge'>,
   exchange: Exchange,
 ): Promise<void> {
   const origin = served.originOf('osv')
   const info = served.reads.osv.readArchive()
   if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
-  return sendArchive(exchange, served.archives.current(info), origin, cacheControl)
+  const archive = served.archives.current(info)
+  return sendArchive(exchange, archive, origin, cacheControl, edge.of(origin))
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
-function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Route {
+function createRoutes(options: MirrorOptions): Route {
+  const { served, paths, heads } = options
   const answerOther = (exchange: Exchange, url: string): boolean =>
     sendOther(served, heads, exchange, url)
 
@@ -148,7 +151,7 @@ function createRoutes({ served, paths, cacheControl, heads }: MirrorOptions): Ro
     const target = readable(url)
     if (target === null && answerOther(exchange, url)) return undefined
     const { path, query } = target ?? readTarget(url)
-    if (path === OSV_ARCHIVE) return answerArchive(served, cacheControl, exchange)
+    if (path === OSV_ARCHIVE) return answerArchive(options, exchange)
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, url)

@@ -7,6 +7,7 @@ import type { Reads } from '../../store/reads.ts'
 
 /** Origin of an answer, as its X-Mirror headers report it. */
 export interface SnapshotOrigin {
+  readonly source: SourceName
   /** Snapshot id, hex. */
   readonly snapshot: string
   /** Upstream's date of what is served, ISO 8601 UTC. */
@@ -33,6 +34,7 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
   const { id, sequence, runId, publishedAt, scope } = snapshot
   const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
   return {
+    source,
     snapshot: id,
     asOf: toIso(asOf),
     version: [id, sequence, runId, publishedAt].join(' '),

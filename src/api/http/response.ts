@@ -180,16 +180,20 @@ interface ResponseHead {
   readonly text: string
 }
 
-/** Makes each shared head once: an origin is replaced whenever anything in it changes. */
+/**
+ * Makes each shared head once: an origin is replaced whenever anything in it changes. `edgeFields`: more header fields of
+ * its answers, for shared caches.
+ */
 export function createHeads(
   cacheControl: string,
+  edgeFields: (origin: SnapshotOrigin) => readonly string[] = () => [],
 ): (origin: SnapshotOrigin, coding: Coding) => ResponseHead {
   const made = new WeakMap<SnapshotOrigin, Readonly<Record<Coding, ResponseHead>>>()
   return (origin, coding) => {
     let heads = made.get(origin)
     if (heads === undefined) {
-      const identity = makeHead(origin, cacheControl, [])
-      const gzip = makeHead(origin, cacheControl, ['Content-Encoding', 'gzip'])
+      const identity = makeHead(origin, cacheControl, edgeFields(origin), [])
+      const gzip = makeHead(origin, cacheControl, edgeFields(origin), ['Content-Encoding', 'gzip'])
       heads = { identity, gzip }
       made.set(origin, heads)
     }
@@ -216,6 +220,7 @@ export function cacheFields(cacheControl: string): string[] {
 function makeHead(
   origin: SnapshotOrigin,
   cacheControl: string,
+  edge: readonly string[],
   encoding: readonly string[],
 ): ResponseHead {
   const validated = [
@@ -223,6 +228,7 @@ function makeHead(
     'Vary',
     'Accept-Encoding',
     ...originFields(origin),
+    ...edge,
   ]
   const full = [...validated, 'Content-Type', 'application/json', ...encoding]
   return { validated, full, text: headText(full) }

@@ -22,15 +22,16 @@ interface FileManner {
   readonly more: readonly string[]
 }
 
-/** Answers a request for an archive; never with a Content-Encoding. */
+/** Answers a request for an archive; never with a Content-Encoding. `more`: further header fields, flat. */
 export function sendArchive(
   exchange: Exchange,
   archive: OpenArchive,
   origin: SnapshotOrigin,
   cacheControl: string,
+  more: readonly string[] = [],
 ): Promise<void> {
   const { sha256, crc32c } = archive.info
-  const manner = { origin, cacheControl, sha256, crc32c, type: 'application/zip', more: [] }
+  const manner = { origin, cacheControl, sha256, crc32c, type: 'application/zip', more }
   return sendFile(exchange, archive, { ...manner, coding: null })
 }
 

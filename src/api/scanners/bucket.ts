@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ViewAsset, ViewRecord, Views } from '../../store/views/reads.ts'
 import { crc32c, googHash } from '../../zip/crc32c.ts'
+import type { EdgeFields } from '../edge/headers.ts'
 import { type Exchange, type Heads, respond } from '../http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../http/send-file.ts'
 import { type BucketPath, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
@@ -31,6 +32,7 @@ interface BucketOptions {
   readonly views: ViewsInUse
   readonly cacheControl: string
   readonly heads: Heads
+  readonly edge: Pick<EdgeFields, 'ofViews'>
   readonly onError: Failures['answer']
   /** False where the settings leave it out: every path is a 404 that names the setting. */
   readonly enabled: boolean
@@ -142,7 +144,7 @@ function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): 
   const coding = gzip === null ? null : coded
   const form = gzip !== null && coding === 'gzip' ? gzip : asset
   const file = openForm(options, views, asset, form)
-  const more = derivedHead(asset)
+  const more = [...derivedHead(asset), ...options.edge.ofViews(origin)]
   const manner = { origin, cacheControl, type, sha256, crc32c, coding, more }
   return sendFile(exchange, file, manner).finally(() => file.release())
 }

@@ -133,7 +133,13 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin' | '
     if (now?.snapshot === snapshot) return now
     if (made?.views !== views) {
       const scope = now?.scope === undefined ? {} : { scope: now.scope }
-      const origin = { snapshot, asOf: toIso(asOf), version: views.folder, ...scope }
+      const origin = {
+        source: 'osv' as const,
+        snapshot,
+        asOf: toIso(asOf),
+        version: views.folder,
+        ...scope,
+      }
       made = { views, origin }
     }
     return served.markStale('osv', made.origin)

@@ -89,7 +89,8 @@ function originOf(
     const oldest = Math.min(whole, served.reads.catalog.readVexConfirmedAt() ?? whole)
     return { ...now, asOf: toIso(oldest) }
   }
-  return refuseStale(served.markStale('catalog', { snapshot, asOf: toIso(asOf), version: folder }))
+  const origin = { source: 'catalog', snapshot, asOf: toIso(asOf), version: folder } as const
+  return refuseStale(served.markStale('catalog', origin))
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */

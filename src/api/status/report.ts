@@ -7,7 +7,13 @@ import type { Reads } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
-import type { BoxesStatus, FleetStatus, ViewsStatus, WebhooksReport } from '../../domain/status.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  ViewsStatus,
+  WebhooksReport,
+} from '../../domain/status.ts'
 import { type BundleStatus, bundleStatus } from './bundles.ts'
 
 /** State of a source: its latest run while that runs, else how its last run ended. */
@@ -93,6 +99,8 @@ export interface Status {
   boxes?: BoxesStatus
   /** Its part in a fleet, where it has one. */
   fleet?: FleetStatus
+  /** Shared caches to purge, where the settings name any. */
+  edge?: readonly EdgeTargetStatus[]
 }
 
 /** What the report is made from. */

@@ -15,7 +15,12 @@ import {
   problemHeaders,
 } from '../http/problems.ts'
 import type { ViewsMaker } from '../scanners/generation.ts'
-import type { BoxesStatus, FleetStatus, WebhooksReport } from '../../domain/status.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  WebhooksReport,
+} from '../../domain/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
@@ -31,6 +36,7 @@ interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
   readonly boxes?: () => BoxesStatus
   readonly fleet?: () => FleetStatus
+  readonly edge?: () => readonly EdgeTargetStatus[]
 }
 
 /** Reports on the mirror, built once a second at most. */
@@ -102,6 +108,7 @@ export interface MetricsPage {
     views: NonNullable<Status['views']>
     boxes?: BoxesStatus
     fleet?: FleetStatus
+    edge?: readonly EdgeTargetStatus[]
     storage: Status['storage'] & { readonly dataBytes: number | null }
   }) => Promise<string>
 }
@@ -166,7 +173,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
 
 async function withNow(
   status: Status,
-  { webhooks, viewsMaker, boxes, fleet }: ReportOptions,
+  { webhooks, viewsMaker, boxes, fleet, edge }: ReportOptions,
 ): Promise<Status> {
   return {
     ...status,
@@ -174,6 +181,7 @@ async function withNow(
     ...(viewsMaker && { views: viewsMaker.report() }),
     ...(boxes && { boxes: boxes() }),
     ...(fleet && { fleet: fleet() }),
+    ...(edge && { edge: edge() }),
   }
 }
 
@@ -189,6 +197,7 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
       views = [],
       boxes,
       fleet,
+      edge,
     } = await reports.withNow(reports.open())
     const figures = sources.map((source) => ({
       ...source,
@@ -198,7 +207,7 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
     const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
-    const parts = { ...(boxes && { boxes }), ...(fleet && { fleet }) }
+    const parts = { ...(boxes && { boxes }), ...(fleet && { fleet }), ...(edge && { edge }) }
     const text = await metrics.render({ ...shown, ...parts })
     return reply
       .header('Cache-Control', 'no-store')

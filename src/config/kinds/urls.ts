@@ -170,6 +170,11 @@ export function relayTarget(): Setting<string> {
   })
 }
 
+/** A shared cache to purge: a PURGE request is sent there. */
+export function purgeUrl(): Setting<string> {
+  return { ...relayTarget(), example: 'http://varnish:6081/' }
+}
+
 /** The forms of signatures that the relay sends; `both` in one header. */
 export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
 

@@ -1,5 +1,6 @@
 import { checkBundles } from './bundles.ts'
 import { checkCredentials } from './credentials.ts'
+import { checkEdge } from './edge.ts'
 import { checkFleet } from './fleet.ts'
 import type { Checked } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
@@ -19,6 +20,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkWebhooks(checked),
     ...checkRelay(checked),
     ...checkBundles(checked),
+    ...checkEdge(checked),
     ...checkFleet(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
