@@ -1,0 +1,98 @@
+import { renameSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { bearer } from '../../support/keys.ts'
+import { longTest } from '../../support/tables.ts'
+import { type Node, answersOf, fleetStatus, openFleet, untilFleet } from './nodes.ts'
+
+const SYNCED = ['osv', 'feeds', 'catalog'].map((source) => new RegExp(`${source} sync: complete`))
+
+const codeOf = async ({ url }: Node, path: string, init?: RequestInit): Promise<number> => {
+  const answer = await fetch(url + path, init)
+  await answer.arrayBuffer()
+  return answer.status
+}
+const snapshotOf = async ({ url }: Node): Promise<string | null> =>
+  (await fetch(`${url}/external/osv/all.json`)).headers.get('x-mirror-snapshot')
+
+/** Resolves once everything that a leader stored is published and served, and the views are made. */
+async function settled(node: Node): Promise<number> {
+  const { served } = await untilFleet(node, ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null) // prettier-ignore
+  const vex = '/.well-known/vex-repository.json'
+  await expect.poll(() => codeOf(node, vex, { headers: bearer() })).toBe(200)
+  await expect.poll(() => codeOf(node, '/osv/ecosystems.txt')).toBe(200)
+  return served
+}
+
+test('a reader serves byte for byte what the leader published, at its time, and the leader nothing before', async () => {
+  const { world, env } = await openFleet(30)
+  const leader = await world.host(env('a', 'auto'))
+  for (const line of SYNCED) await leader.said(line)
+  const reader = await world.host(env('b', 'reader'))
+  const first = await settled(leader)
+  await untilFleet(reader, ({ served }) => served === first)
+  await settled(reader)
+  expect(await answersOf(reader)).toEqual(await answersOf(leader))
+  const codes = await Promise.all(
+    [leader, reader].flatMap((node) => [codeOf(node, '/-/leader'), codeOf(node, '/-/ready')]),
+  )
+  expect(codes).toEqual([200, 200, 503, 200])
+  const refused = await fetch(`${reader.url}/-/webhooks`, { method: 'POST', body: '{}' })
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30'])
+  expect(await refused.text()).toContain('a leads')
+  expect(await codeOf(leader, '/-/webhooks', { method: 'POST', body: '{}' })).toBe(401)
+
+  const before = await snapshotOf(leader)
+  world.sandbox.feed.add(5)
+  const ended = leader.next('osv')
+  leader.agent.requestSync('osv', 'sync')
+  await ended
+  expect(await snapshotOf(leader)).toBe(before) // it is stored, and not published yet
+  const due = await untilFleet(leader, ({ seen }) => seen > first)
+  await untilFleet(leader, ({ served }) => served > first)
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(due.activatesAt ?? ''))
+  await untilFleet(reader, ({ served }) => served > first)
+  expect(await snapshotOf(reader)).toBe(await snapshotOf(leader))
+  expect(await snapshotOf(leader)).not.toBe(before)
+})
+
+longTest(
+  'a standby takes over from a leader that is killed, one that was stopped follows, and readers outlive the store',
+  async () => {
+    const { world, store, env } = await openFleet(3)
+    const first = await world.serve(env('a', 'writer'))
+    for (const line of SYNCED) await first.said(line)
+    await settled(first)
+    const second = await world.serve(env('b', 'standby'))
+    const reader = await world.serve(env('c', 'reader'))
+    const known = await fleetStatus(first)
+    for (const node of [second, reader])
+      await untilFleet(node, ({ served }) => served === known.served)
+
+    world.sandbox.feed.add(3) // only a new leader's first sync finds them
+    first.child.kill('SIGKILL')
+    const led = await untilFleet(second, ({ seen, served }) => seen > known.seen && served === seen)
+    expect(led.epoch).toBeGreaterThan(known.epoch)
+    await untilFleet(reader, ({ served }) => served >= led.served)
+
+    const third = await world.serve(env('d', 'auto'))
+    await untilFleet(third, ({ served }) => served >= led.served)
+    second.child.kill('SIGSTOP')
+    const next = await untilFleet(third, ({ leads }) => leads)
+    expect(next.epoch).toBeGreaterThan(led.epoch)
+    second.child.kill('SIGCONT')
+    await untilFleet(second, ({ leads, leader }) => !leads && leader?.name === 'd')
+    await untilFleet(second, ({ served }) => served >= next.served)
+    expect(await codeOf(second, '/-/leader')).toBe(503)
+    expect(await codeOf(third, '/-/leader')).toBe(200)
+    expect(await snapshotOf(second)).toBe(await snapshotOf(third))
+
+    renameSync(store, `${store}-away`)
+    await untilFleet(reader, ({ failing }) => failing !== null)
+    await untilFleet(third, ({ leads }) => !leads)
+    expect(await codeOf(reader, '/external/osv/all.json')).toBe(200)
+    expect(await codeOf(reader, '/-/ready')).toBe(200)
+    renameSync(`${store}-away`, store)
+    await untilFleet(reader, ({ failing }) => failing === null)
+    await Promise.race([second, third].map((node) => untilFleet(node, ({ leads }) => leads)))
+  },
+)
