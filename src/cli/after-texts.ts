@@ -33,3 +33,11 @@ FILE.zip has the results of "doctor", the status, the last runs, the settings
 with their origin, and versions. Secrets are masked; names of hosts, users,
 folders and images are not. Read it before you send it.
 `
+/** Text of a help page, below the list of options. */
+export const FLEET_CHECK = `
+Each property is tried below probe/ of fleet.url: 32 conditional writes at
+once, of which one must win; what was written is read, listed and continued at
+once. A reader only reads. Exit status 2: the store cannot decide which mirror
+leads (see fleet.soleWriter), or cannot keep a fleet at all; 1: it cannot be
+reached, or refuses the credentials.
+`

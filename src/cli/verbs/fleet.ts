@@ -1,9 +1,15 @@
+import { FLEET_CHECK } from '../after-texts.ts'
 import { JSON_FLAG, type Verb } from './verb.ts'
 
 // prettier-ignore
 /** Commands about the fleet of mirrors on an object store. */
 export const FLEET_VERBS: readonly Verb[] = [
   { path: 'fleet', summary: 'mirrors that share their data through an object store: its generations' },
+  { path: 'fleet check', summary: 'try whether the object store does what a fleet needs, with real writes that are deleted again',
+    options: [JSON_FLAG],
+    example: 'fleet check',
+    after: FLEET_CHECK,
+    load: async () => (await import('../fleet/check.ts')).fleetCheckCommand },
   { path: 'fleet log', summary: 'the newest generations on the store: when, by which mirror, what changed',
     options: [['--limit <n>', 'how many, at most 1000', '10'], JSON_FLAG],
     example: 'fleet log --limit 3',

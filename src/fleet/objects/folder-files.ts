@@ -4,13 +4,11 @@ import { type FileHandle, link, open, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { sha256Hex } from '../../core/digest.ts'
 import { systemCode } from '../../core/errors.ts'
+import { PRIVATE_FILE } from '../../core/files.ts'
 import { type ObjectBody, type ObjectInfo, FleetError } from './object-store.ts'
 
 /** Largest object, bytes, whose etag is the SHA-256 of its content; that of a larger one names its file and version. */
 const DIGEST_BYTES = 1 << 20
-/** Mode of a file before the umask: mirrors on several hosts may share the folder by a group. */
-const FILE_MODE = 0o660
-
 /** Gives a draft its name unless another object has it. Over NFS the answer may be lost; the number of links says what was done. */
 export async function linkDraft(draft: string, path: string): Promise<boolean> {
   try {
@@ -23,14 +21,16 @@ export async function linkDraft(draft: string, path: string): Promise<boolean> {
   }
 }
 
-/** Writes and syncs a draft. Refuses a file that is not the one described. */
+/** Writes and syncs a draft, with the permissions of its folder to read and write. Refuses a file that is not the one described. */
 export async function writeDraft(
   draft: string,
   key: string,
   body: ObjectBody,
+  folderMode: number,
 ): Promise<ObjectInfo> {
-  const file = await open(draft, 'wx', FILE_MODE)
+  const file = await open(draft, 'wx', PRIVATE_FILE)
   try {
+    await file.chmod(folderMode & 0o666)
     const digest = createHash('sha256')
     let size = 0
     const pieces = Buffer.isBuffer(body) ? [body] : createReadStream(body.file)

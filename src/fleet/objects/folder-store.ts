@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { renameSync } from 'node:fs'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf, systemCode } from '../../core/errors.ts'
-import { syncFolder } from '../../core/files.ts'
+import { PRIVATE_FILE, syncFolder } from '../../core/files.ts'
 import { DAY_MS } from '../../core/time.ts'
 import { infoOf, linkDraft, readFrom, writeDraft } from './folder-files.ts'
 import { createFolderLock } from './folder-lock.ts'
@@ -18,10 +18,10 @@ import {
 
 /** Folder of files that are being written. No key begins with a dot, so it is no object. */
 const DRAFTS = '.drafts'
+/** File of the lock, which is no object either. */
+const LOCK = '.lock'
 /** A draft of this age, milliseconds, was left by a process that ended. */
 const DRAFT_AGE_MS = DAY_MS
-/** Mode of a folder before the umask: mirrors on several hosts may share it by a group. */
-const FOLDER_MODE = 0o770
 
 /** Writes content to a draft, which `commit` gives its name; false of it: the object is not to be written. */
 type Write = (
@@ -37,8 +37,8 @@ function pathIn(root: string, key: string): string {
 }
 
 function createWriter(root: string): Write {
-  let prepared: Promise<void> | null = null
-  const prepare = (): Promise<void> =>
+  let prepared: Promise<number> | null = null
+  const prepare = (): Promise<number> =>
     (prepared ??= prepareRoot(root).catch((error: unknown) => {
       prepared = null
       throw error
@@ -46,11 +46,11 @@ function createWriter(root: string): Write {
   return (key, body, commit) =>
     guarded(root, `write ${key}`, async () => {
       const path = pathIn(root, key)
-      await prepare()
+      const mode = await prepare()
       const draft = join(root, DRAFTS, randomBytes(12).toString('hex'))
       try {
-        const info = await writeDraft(draft, key, body)
-        await makeParents(root, key)
+        const info = await writeDraft(draft, key, body, mode)
+        await makeParents(root, key, mode)
         if (!(await commit(draft, path))) return null
         syncFolder(dirname(path))
         return info
@@ -66,7 +66,7 @@ function createWriter(root: string): Write {
  */
 export function createFolderStore(url: string): ObjectStore {
   const root = fileURLToPath(url)
-  const lock = createFolderLock(join(root, '.lock'))
+  const lock = createFolderLock(join(root, LOCK))
   const write = createWriter(root)
   const replace = (draft: string, path: string, etag: string | null): Promise<boolean> =>
     lock.run(async () => {
@@ -96,6 +96,7 @@ export function createFolderStore(url: string): ObjectStore {
     delete: (key) =>
       guarded(root, `delete ${key}`, async () => {
         const path = pathIn(root, key)
+        await stat(root)
         await lock.run(() => rm(path, { force: true }))
         syncFolder(dirname(path))
       }),
@@ -139,28 +140,45 @@ async function failure(root: string, what: string, cause: unknown): Promise<Flee
   )
 }
 
-/** Creates the folder of drafts, and removes those that processes left. The root itself is not created: it may be a mount. */
-async function prepareRoot(root: string): Promise<void> {
+/**
+ * Creates the folder of drafts, and removes those that processes left. Returns the mode of the root, which all in it gets: an
+ * operator who shares it by a group shares its objects. The root itself is not created: it may be a mount.
+ */
+async function prepareRoot(root: string): Promise<number> {
   const folder = join(root, DRAFTS)
-  await makeOne(folder)
+  const mode = (await stat(root)).mode & 0o7777
+  await makeOne(folder, mode)
+  await makeLockFile(join(root, LOCK), mode)
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
     const found = await stat(path).catch(() => null)
     if (found !== null && Date.now() - found.mtimeMs > DRAFT_AGE_MS) await rm(path, { force: true })
   }
+  return mode
 }
 
-async function makeOne(folder: string): Promise<void> {
+async function makeLockFile(path: string, mode: number): Promise<void> {
   try {
-    await mkdir(folder, FOLDER_MODE)
+    const file = await open(path, 'wx', PRIVATE_FILE)
+    await file.chmod(mode & 0o666)
+    await file.close()
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
 }
 
-async function makeParents(root: string, key: string): Promise<void> {
+async function makeOne(folder: string, mode: number): Promise<void> {
+  try {
+    await mkdir(folder)
+    await chmod(folder, mode)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  }
+}
+
+async function makeParents(root: string, key: string, mode: number): Promise<void> {
   const parts = key.split('/').slice(0, -1)
-  for (const [at] of parts.entries()) await makeOne(join(root, ...parts.slice(0, at + 1)))
+  for (const [at] of parts.entries()) await makeOne(join(root, ...parts.slice(0, at + 1)), mode)
 }
 
 async function* listFolder(root: string, prefix: string): AsyncGenerator<ObjectInfo> {

@@ -53,7 +53,7 @@ export async function probeStore(
   store: ObjectStore,
   { width = 32, rounds = 4, large }: ProbeOptions = {},
 ): Promise<ProbeReport> {
-  const prefix = `probe/${randomBytes(8).toString('hex')}/`
+  const prefix = `probe/${randomBytes(8).toString('hex')}-`
   const place: Place = { store, key: (name) => prefix + name }
   const race = { width, rounds }
   try {
@@ -74,6 +74,22 @@ export async function probeStore(
   } finally {
     await clear(store, prefix)
   }
+}
+
+/** Tries what a reader needs, which writes nothing that others read: that it can read and list. */
+export async function probeReading(store: ObjectStore): Promise<ProbeReport> {
+  const found = await readObject(store, 'head.json', 1 << 20)
+  let count = 0
+  for await (const info of store.list('gen/')) {
+    if (info.size > 0) count++
+    if (count === 1) break
+  }
+  const text = (isThere: boolean): string => (isThere ? 'allowed' : 'allowed; nothing is there yet')
+  const checks: ProbeCheck[] = [
+    { name: 'read', found: text(found !== null), state: 'ok', needed: 'store' },
+    { name: 'list', found: text(count > 0), state: 'ok', needed: 'store' },
+  ]
+  return { checks, store: true, lease: false }
 }
 
 type Seen = Pick<ProbeCheck, 'found' | 'state'>
@@ -160,12 +176,12 @@ async function readAfterWrite({ store, key }: Place): Promise<Seen> {
 }
 
 async function listAfterWrite({ store, key }: Place, prefix: string): Promise<Seen> {
-  await store.put(key('list/a'), Buffer.from('a'))
-  await store.put(key('list/b'), Buffer.from('b'))
-  await store.delete(key('list/a'))
+  await store.put(key('list-a'), Buffer.from('a'))
+  await store.put(key('list-b'), Buffer.from('b'))
+  await store.delete(key('list-a'))
   const keys: string[] = []
-  for await (const info of store.list(`${prefix}list/`)) keys.push(info.key)
-  const isRight = keys.join() === key('list/b')
+  for await (const info of store.list(`${prefix}list-`)) keys.push(info.key)
+  const isRight = keys.join() === key('list-b')
   return seen(isRight, isRight ? 'at once' : `${keys.length} objects instead of the one written`)
 }
 

@@ -22,7 +22,7 @@ const PART_BYTES = 16 << 20
 const STALL_MS = 60_000
 
 /** Options that tests change. */
-interface S3Options {
+export interface S3Options {
   readonly counters: StoreCounters
   readonly singleBytes?: number
   readonly stallMs?: number

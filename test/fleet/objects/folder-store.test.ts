@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -73,6 +75,20 @@ test('drafts that a process left are removed after a day, and are no objects', a
   const keys: string[] = []
   for await (const { key } of store.list('')) keys.push(key)
   expect(keys).toEqual(['k'])
+})
+
+test('objects have the permissions of the folder, whatever the umask', async () => {
+  const path = folder()
+  chmodSync(path, 0o2770)
+  const umask = process.umask(0o077)
+  onTestFinished(() => void process.umask(umask))
+  const store = createFolderStore(urlOf(path))
+  await store.put('gen/1', Buffer.from('x'))
+  store.close()
+  const modes = ['gen', 'gen/1', '.drafts', '.lock'].map(
+    (name) => statSync(join(path, name)).mode & 0o7777,
+  )
+  expect(modes).toEqual([0o2770, 0o660, 0o2770, 0o660])
 })
 
 test('a folder that is missing is reported as that, and never as an object that is missing', async () => {
