@@ -11,9 +11,11 @@ type Files = ReadonlyMap<string, Buffer>
 /** Filled data folders of this process, by what they follow from. */
 const filled = new Map<string, Promise<Files>>()
 
-/** What a mirror's content follows from; without a clock, a folder, or anything else that differs from test to test. */
+/** What a mirror's content follows from; without a folder, or anything else that differs from test to test. */
 export type Origin = Pick<BenchOptions, 'env' | 'envOf'> & {
   sandbox?: Omit<NonNullable<BenchOptions['sandbox']>, 'now'>
+  /** When the first sync runs, unix milliseconds; without it, now. */
+  at?: number
 }
 
 /**
@@ -24,7 +26,8 @@ export async function copyFilledFolder(
   origin: Origin,
   sources: readonly SourceName[],
 ): Promise<string> {
-  const key = JSON.stringify([origin.sandbox, origin.env, String(origin.envOf), sources])
+  const { sandbox, env, envOf, at } = origin
+  const key = JSON.stringify([sandbox, env, String(envOf), at, sources])
   const files = await (filled.get(key) ?? keep(key, fill(origin, sources)))
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
@@ -40,10 +43,10 @@ function keep(key: string, files: Promise<Files>): Promise<Files> {
   return files
 }
 
-async function fill(origin: Origin, sources: readonly SourceName[]): Promise<Files> {
+async function fill({ at, ...origin }: Origin, sources: readonly SourceName[]): Promise<Files> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
   try {
-    const made = await createBench({ ...origin, dir })
+    const made = await createBench({ ...origin, dir, ...(at !== undefined && { now: () => at }) })
     try {
       for (const source of sources) {
         const { state, message } = await made.run(source)

@@ -4,19 +4,22 @@ import { createCarriedReader } from '../../../../src/store/replication/reader.ts
 import { openReader } from '../../../../src/store/database/open.ts'
 import { performTask } from '../../../../src/views/task.ts'
 import { below, carry, folder, serveFolder } from '../../../bundle/air-gap.ts'
-import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
+import { type CatalogBench, catalogBench, catalogEnv } from '../../../support/catalog/mirror.ts'
+import { copyFilledFolder } from '../../../support/filled-folder.ts'
 import { longTest } from '../../../support/tables.ts'
 
 const HOUR = 3_600_000
 const SERVICE = { images: 2, tags: 4, packages: 3, tickets: 3, avrs: 0, subscriptions: 1 }
 
+const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
+/** When the first sync of every mirror ran. */
+const AT = Date.now() - 100 * HOUR
+
 async function mirrored(): Promise<CatalogBench & { pass: (hours: number) => void }> {
-  const clock = { now: Date.now() - 100 * HOUR }
-  const made = await catalogBench(SERVICE, {
-    env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
-    now: () => clock.now,
-  })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const clock = { now: AT }
+  const origin = { sandbox: { records: 5, service: SERVICE }, env: ENV, envOf: catalogEnv, at: AT }
+  const dir = await copyFilledFolder(origin, ['catalog'])
+  const made = await catalogBench(SERVICE, { dir, env: ENV, now: () => clock.now })
   return { ...made, pass: (hours) => (clock.now += hours * HOUR) }
 }
 
