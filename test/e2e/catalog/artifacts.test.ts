@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import {
-  type AtEnd,
+  filledCatalogBench,
   type CatalogBench,
   catalogBench,
   sharedBench,
@@ -22,16 +22,15 @@ interface Options {
   now?: () => number
 }
 
-async function mirrored(options: Options = {}, atEnd?: AtEnd): Promise<CatalogBench> {
-  const { env = {}, largeBytes = LARGE, ...more } = options
-  const service = { ...SERVICE, largeBytes }
-  const own = { ...more, env: { ...ENV, ...env } }
-  const made = await catalogBench(service, own, undefined, atEnd)
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
-  return made
+function mirrored({ env = {}, largeBytes = LARGE, ...more }: Options = {}): Promise<CatalogBench> {
+  return filledCatalogBench({ ...SERVICE, largeBytes }, ENV, { ...more, env })
 }
 
-const shared = sharedBench((atEnd) => mirrored({}, atEnd))
+const shared = sharedBench(async (atEnd) => {
+  const made = await catalogBench(SERVICE, { env: ENV }, undefined, atEnd)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  return made
+})
 
 /** A tag whose SBOM is several MiB, and its exact bytes. */
 function large({ sandbox: { service } }: CatalogBench): { id: string; bytes: Buffer } {

@@ -1,9 +1,10 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { frameOf } from '../../../src/json/envelope-learn.ts'
+import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
 import {
-  type AtEnd,
+  filledCatalogBench,
   type CatalogBench,
   catalogBench,
   sharedBench,
@@ -19,17 +20,16 @@ interface Page {
 
 const SERVICE = { images: 3, tags: 6, packages: 3, tickets: 130, users: 4 }
 
-async function mirrored(
-  service: Parameters<typeof catalogBench>[0] = SERVICE,
-  atEnd?: AtEnd,
-): Promise<CatalogBench> {
-  const options = { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } }
-  const made = await catalogBench(service, options, undefined, atEnd)
+const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
+
+const mirrored = (service: ServiceOptions = SERVICE): Promise<CatalogBench> =>
+  filledCatalogBench(service, ENV)
+
+const shared = sharedBench(async (atEnd) => {
+  const made = await catalogBench(SERVICE, { env: ENV }, undefined, atEnd)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
   return made
-}
-
-const shared = sharedBench((atEnd) => mirrored(SERVICE, atEnd))
+})
 
 const ids = ({ tickets }: Page): string[] => tickets.map((ticket) => ticket.ticket_id)
 

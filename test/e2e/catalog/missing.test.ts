@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import {
+  type CatalogBench,
+  catalogBench,
+  filledCatalogBench,
+} from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
 import { telling } from '../../support/tables.ts'
 
@@ -7,14 +11,10 @@ import { telling } from '../../support/tables.ts'
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
 const SMALL = { images: 1, tags: 3, packages: 2, tickets: 2, users: 2, subscriptions: 1 }
 
-async function mirrored(
+const mirrored = (
   env: Record<string, string> = {},
   service: typeof SERVICE = SMALL,
-): Promise<CatalogBench> {
-  const made = await catalogBench(service, { env })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
-  return made
-}
+): Promise<CatalogBench> => filledCatalogBench(service, env)
 
 async function told(made: CatalogBench, path: string): Promise<Record<string, unknown>> {
   const answer = await made.ask(path)

@@ -6,7 +6,7 @@ import { createServer } from '../../../src/api/server.ts'
 import { readRequestHeaders } from '../../../src/api/http/request-headers.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
 const PATHS = [
@@ -25,11 +25,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function mirrored(): Promise<CatalogBench> {
-  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  return made
-}
+const mirrored = (): Promise<CatalogBench> =>
+  filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
 
 /** Reads that take the longer the more is stored. */
 const LONG = [

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { databasePath, openReader } from '../../../src/store/database/open.ts'
 import { type VerifyReport, isSoundVerdict, verifyStore } from '../../../src/sync/verify/verify.ts'
-import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { longTest } from '../../support/tables.ts'
 
@@ -25,11 +25,8 @@ function tamper({ dir }: CatalogBench, sql: string): void {
   db.close()
 }
 
-async function mirrored(): Promise<CatalogBench> {
-  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  return made
-}
+const mirrored = (): Promise<CatalogBench> =>
+  filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
 
 const ONE = (table: string): string => `rowid IN (SELECT rowid FROM ${table} LIMIT 1 OFFSET 3)`
 

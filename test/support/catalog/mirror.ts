@@ -6,10 +6,12 @@ import type { ReadingData } from '../../../src/api/reading/request.ts'
 import type { ReadingThread } from '../../../src/api/reading/thread.ts'
 import { type MirrorServer, createServer } from '../../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import type { SandboxOptions } from '../../../src/sandbox/server.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer as ownKey } from '../keys.ts'
 import { getUrl } from '../loopback.ts'
+import { copyFilledFolder } from '../filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
 
 /** Settings that mirror the sandbox's whole service. */
@@ -86,6 +88,20 @@ export async function catalogBench(
       return getUrl(root + path, headers)
     },
   }
+}
+
+/**
+ * A mirror that serves, whose first sync of the catalog with these settings is done: it gets a copy of the folder that such a
+ * sync left earlier in this process. Nothing was requested of its sandbox yet. `more`: settings of the mirror alone.
+ */
+export async function filledCatalogBench(
+  service: ServiceOptions,
+  env: Record<string, string> = {},
+  { env: more, ...options }: BenchOptions = {},
+): Promise<CatalogBench> {
+  const sandbox = { records: 5, service }
+  const dir = await copyFilledFolder({ sandbox, env, envOf: catalogEnv }, ['catalog'])
+  return catalogBench(service, { ...options, dir, env: { ...env, ...more } })
 }
 
 const OWN = { host: '127.0.0.1', port: 0, keys: [TEST_KEY] }

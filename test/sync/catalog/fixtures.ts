@@ -4,7 +4,7 @@ import type { SourceName } from '../../../src/domain/sources.ts'
 import type { LoggedRequest } from '../../../src/sandbox/request-log.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import type { RunReport } from '../../../src/sync/runner.ts'
-import { type CatalogBench, catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
+import { type CatalogBench, catalogEnv, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { READING, knownOf } from '../../support/catalog/contract.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
@@ -60,8 +60,7 @@ export async function mirrored(
   service: ServiceOptions = SMALL,
   env: Record<string, string> = {},
 ): Promise<CatalogBench> {
-  const dir = await filledFolder(service, env)
-  return catalogBench(service, { dir, env: { ...ALL, ...env } })
+  return filledCatalogBench(service, { ...ALL, ...env })
 }
 
 /** A data folder whose first sync of the catalog, and of other sources if given, is done. */
