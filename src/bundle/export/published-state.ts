@@ -1,5 +1,6 @@
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import { openReader } from '../../store/database/open.ts'
+import { contentDigestOf } from '../../store/replication/content.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 
 /** What a mirror publishes now, and which states it exported. */
@@ -14,6 +15,8 @@ export interface PublishedState {
   asOf: Partial<Record<SourceName, number>>
   /** The snapshot of each published source. */
   snapshots: Partial<Record<SourceName, string>>
+  /** Digest of the decoded content of all sources, hex; null: one was not computed. */
+  contentDigest: string | null
   /** Sequences on which a delta can build. */
   remembered: ReadonlySet<number>
 }
@@ -30,7 +33,11 @@ export function readPublishedState(dataDir: string): PublishedState | null {
     const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
     const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
     const mirror = reads.ledger.readIdentity()
-    const known = { last: last?.sequence ?? 0, ...describeSources(reads) }
+    const known = {
+      last: last?.sequence ?? 0,
+      ...describeSources(reads),
+      contentDigest: contentDigestOf(reads.snapshots).digest,
+    }
     return { mirror, current, ...known, remembered: new Set(remembered) }
   } finally {
     db.close()

@@ -36,8 +36,7 @@ export function ledgerName({ generation, epoch, log, sha256 }: Position): string
 
 const NAME = /^generation-(\d{1,15})\.epoch-(\d{1,15})\.log-(\d{1,15})\.([\da-f]{64})$/
 
-/** Returns the generation that was applied last; null: what is stored does not come from a fleet. */
-export function readApplied(dataDir: string): Position | null {
+function readApplied(dataDir: string): Position | null {
   const db = openReader(dataDir)
   if (db === null) return null
   try {
@@ -57,8 +56,7 @@ export function recordPublished(dataDir: string, object: Buffer): void {
   replacePrivateFile(join(fleetFolder(dataDir), PUBLISHED), object.toString('utf8'))
 }
 
-/** Returns the object of the generation that this data folder published last; null: it published none. */
-export function readPublishedObject(dataDir: string): Buffer | null {
+function readPublishedObject(dataDir: string): Buffer | null {
   try {
     return readFileSync(join(dataDir, 'fleet', PUBLISHED))
   } catch (error) {
@@ -67,5 +65,21 @@ export function readPublishedObject(dataDir: string): Buffer | null {
       'storage',
       `the last published generation cannot be read: ${String(error)}`,
     )
+  }
+}
+
+/** How far a data folder has followed and published, as stored in it. */
+export interface StoredPosition {
+  /** The generation that was applied last; null: what is stored does not come from a fleet. */
+  readApplied(): Position | null
+  /** The object of the generation that was published last; null: none was. */
+  readPublished(): Buffer | null
+}
+
+/** Reads the position that is stored in a data folder. */
+export function createStoredPosition(dataDir: string): StoredPosition {
+  return {
+    readApplied: () => readApplied(dataDir),
+    readPublished: () => readPublishedObject(dataDir),
   }
 }

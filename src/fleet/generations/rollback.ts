@@ -3,7 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import type { KeyTrust, SigningKey } from '../../bundle/format/keys.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { findNewest, readGeneration } from './chain.ts'
-import { chooseBundles, downloadBundles } from './follow/bundles.ts'
+import { chooseBundles } from './follow/bundles.ts'
 import { createImporter } from './follow/importer.ts'
 import { type Generation, type KnownGeneration, sourcesOf } from './format/generation.ts'
 import { beginRollback, endRollback } from './hold.ts'
@@ -77,7 +77,7 @@ async function applyOlder(
   const dataDir = config.data.dir
   const importer = createImporter({ dataDir, config, trust, now })
   const chosen = chooseBundles(importer.readDigests(), target.generation)
-  const bundles = await downloadBundles(store, dataDir, chosen)
+  const bundles = await importer.download(store, chosen)
   await importer.stage(bundles)
   await importer.apply(bundles, {
     ...{ position: positionOf(last), rollback: true, log: null },

@@ -3,10 +3,16 @@ import { EMPTY_DIGEST } from '../../../store/replication/rows.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Generation, type NamedObject, sourcesOf } from '../format/generation.ts'
 import { downloadBundle, sweepDownloads } from './download.ts'
-import type { DownloadedBundle } from './importer.ts'
 
 /** A bundle on the store, and the state that it leads to. */
-interface ChosenBundle extends NamedObject {
+export interface ChosenBundle extends NamedObject {
+  readonly digest: string
+}
+
+/** A downloaded bundle, and the state that it must lead to. */
+export interface DownloadedBundle {
+  readonly path: string
+  /** The combined state digest that its manifest must name. */
   readonly digest: string
 }
 

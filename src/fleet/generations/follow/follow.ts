@@ -5,9 +5,9 @@ import type { ObjectStore } from '../../objects/object-store.ts'
 import { openGeneration } from '../format/envelope.ts'
 import type { Generation, KnownGeneration } from '../format/generation.ts'
 import { refuseGeneration } from '../format/refusals.ts'
-import { type Position, positionOf, readPublishedObject } from '../position.ts'
-import { chooseBundles, downloadBundles } from './bundles.ts'
-import { type DownloadedBundle, type Importer, createImporter } from './importer.ts'
+import { type Position, positionOf } from '../position.ts'
+import { type DownloadedBundle, chooseBundles } from './bundles.ts'
+import { type Importer, createImporter } from './importer.ts'
 import { type LogPart, readLogPart } from './log-part.ts'
 import { type Sighting, createLookout, refuseOtherTime } from './lookout.ts'
 
@@ -63,7 +63,7 @@ export function createFollower(deps: FollowDeps): Follower {
   const importer = deps.importer ?? createImporter({ dataDir, config, trust, now })
   const lookout = createLookout(store, trust, now)
   const timing = createTiming(deps)
-  const position = (): Position | null => readPosition(dataDir, importer, trust)
+  const position = (): Position | null => readPosition(importer, trust)
   return {
     position,
     async look() {
@@ -81,7 +81,7 @@ export function createFollower(deps: FollowDeps): Follower {
       const stored = position()
       const seen = lookout.seenAfter(stored?.generation ?? 0)
       const chosen = chooseBundles(importer.readDigests(), generation)
-      const bundles = await downloadBundles(store, dataDir, chosen)
+      const bundles = await importer.download(store, chosen)
       await importer.stage(bundles)
       const days = config.fleet.keepDays
       const log = await readLogPart(store, stored, seen, target, { trust, now: now(), days })
@@ -104,9 +104,9 @@ export function createFollower(deps: FollowDeps): Follower {
   }
 }
 
-function readPosition(dataDir: string, importer: Importer, trust: KeyTrust): Position | null {
+function readPosition(importer: Importer, trust: KeyTrust): Position | null {
   const applied = importer.readApplied()
-  const object = readPublishedObject(dataDir)
+  const object = importer.readPublished()
   if (object === null) return applied
   const published = positionOf(openGeneration(object, trust, 'published.json'))
   return applied !== null && applied.generation >= published.generation ? applied : published

@@ -11,14 +11,14 @@ import { createSnapshotReader } from '../../../store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../../store/writer.ts'
 import type { LogPart } from './log-part.ts'
 import { refuseGeneration } from '../format/refusals.ts'
-import { type Position, ledgerName, readApplied } from '../position.ts'
-
-/** A downloaded bundle, and the state that it must lead to. */
-export interface DownloadedBundle {
-  readonly path: string
-  /** The combined state digest that its manifest must name. */
-  readonly digest: string
-}
+import type { ObjectStore } from '../../objects/object-store.ts'
+import {
+  type Position,
+  type StoredPosition,
+  createStoredPosition,
+  ledgerName,
+} from '../position.ts'
+import { type ChosenBundle, type DownloadedBundle, downloadBundles } from './bundles.ts'
 
 /** How bundles become the served state. */
 interface Commitment {
@@ -31,12 +31,12 @@ interface Commitment {
 }
 
 /** The served data of a follower. */
-export interface Importer {
-  /** The generation that was applied last; null: none. */
-  readApplied(): Position | null
+export interface Importer extends StoredPosition {
   readSnapshots(): Partial<Record<SourceName, string>>
   /** The state digests of the stored sources; this reads all rows. */
   readDigests(): Partial<Record<SourceName, string>>
+  /** Fetches bundles from the store. */
+  download(store: ObjectStore, chosen: readonly ChosenBundle[]): Promise<DownloadedBundle[]>
   /** Verifies bundles and does all that can be done while the old state is served. */
   stage(bundles: readonly DownloadedBundle[]): Promise<void>
   /** Publishes the bundles in one transaction. */
@@ -74,7 +74,9 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     }
   }
   return {
+    ...createStoredPosition(dataDir),
     ...createLocalReads(dataDir),
+    download: (store, chosen) => downloadBundles(store, dataDir, chosen),
     stage: (given) =>
       withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
     apply: (given, { position, rollback, log, beforeCommit }) =>
@@ -95,11 +97,8 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
   }
 }
 
-function createLocalReads(
-  dataDir: string,
-): Pick<Importer, 'readApplied' | 'readSnapshots' | 'readDigests'> {
+function createLocalReads(dataDir: string): Pick<Importer, 'readSnapshots' | 'readDigests'> {
   return {
-    readApplied: () => readApplied(dataDir),
     readSnapshots() {
       const db = openReader(dataDir)
       if (db === null) return {}

@@ -13,7 +13,7 @@ import { bundleKey } from '../format/object-names.ts'
 
 /** The bundles of a generation: the files to upload, and how it names them. */
 export interface ExportedBundles {
-  readonly files: readonly (NamedObject & { readonly path: string })[]
+  readonly files: readonly (ExportedFile & { readonly key: string })[]
   readonly mirror: string
   readonly digest: string
   readonly sources: Generation['sources']
@@ -47,7 +47,7 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   const kept = full === null ? spared : [...spared, full.manifest.sequence]
   const delta = base === null ? null : await exporter.exportFile(base, kept)
   const files = [full, delta].flatMap((one) =>
-    one === null ? [] : [{ ...nameFile(one), path: one.path }],
+    one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }],
   )
   const newest = delta ?? full
   if (newest === null) throw new Error('nothing was exported')

@@ -13,11 +13,18 @@ import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { openReader } from '../../../store/database/open.ts'
 import { type Reads, createReads } from '../../../store/reads.ts'
 import type { Generation } from '../format/generation.ts'
-import { fleetFolder } from '../position.ts'
+import type { ObjectBody } from '../../objects/object-store.ts'
+import { isRollingBack } from '../hold.ts'
+import {
+  type StoredPosition,
+  createStoredPosition,
+  fleetFolder,
+  recordPublished,
+} from '../position.ts'
 
 /** A bundle that was written to a file. */
 export interface ExportedFile {
-  readonly path: string
+  readonly body: ObjectBody
   readonly size: number
   readonly sha256: string
   readonly manifest: Pick<
@@ -26,10 +33,13 @@ export interface ExportedFile {
   >
 }
 
+/** What a mirror publishes. */
+export type OwnState = Pick<PublishedState, 'mirror' | 'asOf' | 'snapshots' | 'contentDigest'>
+
 /** The mirror's own state, as a publisher sees it. */
-export interface Exporter {
+export interface Exporter extends StoredPosition {
   /** Null: nothing is mirrored yet. */
-  readState(): Pick<PublishedState, 'mirror' | 'asOf' | 'snapshots'> | null
+  readState(): OwnState | null
   /** Returns the sequence of a state on which a delta can build, by its combined digest; null: none. */
   findBase(digest: string): number | null
   /** Whether the stored data developed from the content of a generation. */
@@ -40,7 +50,12 @@ export interface Exporter {
   readRows(after: number, sources: Generation['sources']): AdoptedRow[]
   /** Makes the published state one on which later deltas can build. */
   remember(spared: readonly number[]): Promise<void>
-  discard(path: string): void
+  /** Stores the object of a generation that was published. */
+  recordPublished(object: Buffer): void
+  /** Whether a rollback has begun that is not published. */
+  isRollingBack(): boolean
+  /** Removes an exported file. */
+  discard(file: ExportedFile): void
 }
 
 /** What a mirror exports with. */
@@ -79,13 +94,19 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
         ...{ sources: null, since: since === null ? null : String(since), need: null },
         ...{ split: null, force: true, onProgress: () => undefined },
       })
-      return { path, size: bytes, sha256: await digestOfChunks(createReadStream(path)), manifest }
+      const sha256 = await digestOfChunks(createReadStream(path))
+      return { body: { file: path, size: bytes, sha256 }, size: bytes, sha256, manifest }
     },
     readRows: (after, sources) => read((reads) => rowsLeadingTo(reads, after, sources), []),
     remember: async (spared) => {
       await rememberState({ dataDir, keep, spared, now })
     },
-    discard: (path) => rmSync(path, { force: true }),
+    ...createStoredPosition(dataDir),
+    recordPublished: (object) => recordPublished(dataDir, object),
+    isRollingBack: () => isRollingBack(dataDir),
+    discard({ body }) {
+      if ('file' in body) rmSync(body.file, { force: true })
+    },
   }
 }
 

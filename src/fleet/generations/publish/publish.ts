@@ -15,7 +15,7 @@ import {
   writeHint,
 } from '../chain.ts'
 import { openGeneration, sealGeneration } from '../format/envelope.ts'
-import { type Exporter, createExporter } from './exporter.ts'
+import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
 import {
   GENERATION_FORMAT,
@@ -24,10 +24,9 @@ import {
   type NamedObject,
 } from '../format/generation.ts'
 import { changesKey, generationKey } from '../format/object-names.ts'
-import { readApplied, readPublishedObject, recordPublished } from '../position.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
-import { isRollingBack, isUnreleased } from '../hold.ts'
+import { isUnreleased } from '../hold.ts'
 import { storeOnce, storeDecided } from '../uploads.ts'
 
 /** What a publication needs. */
@@ -69,7 +68,7 @@ export interface PublishResult {
  */
 export async function publishGeneration(deps: PublishDeps): Promise<PublishResult> {
   const exporter = deps.exporter ?? createExporter(deps)
-  const newest = await readNewest(deps)
+  const newest = await readNewest(deps, exporter)
   const fenced = { outcome: 'fenced', generation: newest?.known ?? null, isPaused: false } as const
   const state = exporter.readState()
   if (state === null) return { ...fenced, outcome: 'unchanged' }
@@ -83,7 +82,8 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
       return fenced
   }
   const before = newest?.known ?? null
-  if (await isPaused(deps, before)) return { ...fenced, outcome: 'unchanged', isPaused: true }
+  if (await isPaused(deps, exporter, before))
+    return { ...fenced, outcome: 'unchanged', isPaused: true }
   const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
   if (reason === null) {
     if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
@@ -91,19 +91,20 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
   }
   const bundles = await exportBundles({ ...deps, exporter, before, reason })
   try {
-    return await commit(deps, exporter, before, bundles, reason)
+    return await commit(deps, exporter, before, { ...bundles, reason, state })
   } finally {
-    for (const { path } of bundles.files) exporter.discard(path)
+    for (const file of bundles.files) exporter.discard(file)
   }
 }
 
 /** Reports whether a rollback was begun, or was not released. */
 async function isPaused(
-  { store, dataDir, reason }: PublishDeps,
+  { store, reason }: PublishDeps,
+  exporter: Exporter,
   newest: KnownGeneration | null,
 ): Promise<boolean> {
   if (reason === 'rollback') return false
-  if (isRollingBack(dataDir)) return true
+  if (exporter.isRollingBack()) return true
   return newest !== null && (await isUnreleased(store, newest.generation))
 }
 
@@ -123,9 +124,12 @@ interface Newest {
   readonly isOwn: boolean
 }
 
-async function readNewest({ store, dataDir, trust }: PublishDeps): Promise<Newest | null> {
-  const applied = readApplied(dataDir)
-  const object = readPublishedObject(dataDir)
+async function readNewest(
+  { store, trust }: PublishDeps,
+  exporter: Exporter,
+): Promise<Newest | null> {
+  const applied = exporter.readApplied()
+  const object = exporter.readPublished()
   const published = object === null ? null : openGeneration(object, trust, 'published.json')
   const known = published === null ? null : linkOf(published)
   const position = laterOf(applied, known)
@@ -161,7 +165,7 @@ const DATE_MS = 10 * 60_000
 function reasonToPublish(
   { config }: PublishDeps,
   newest: Generation | null,
-  { asOf, snapshots }: Pick<NonNullable<ReturnType<Exporter['readState']>>, 'asOf' | 'snapshots'>,
+  { asOf, snapshots }: OwnState,
 ): 'publish' | 'date' | null {
   if (newest === null) return 'publish'
   const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
@@ -177,13 +181,12 @@ async function commit(
   deps: PublishDeps,
   exporter: Exporter,
   before: KnownGeneration | null,
-  bundles: ExportedBundles,
-  reason: Generation['reason'],
+  bundles: ExportedBundles & Pick<Generation, 'reason'> & { readonly state: OwnState },
 ): Promise<PublishResult> {
   const { store, config, keys, epoch, now } = deps
+  const { reason, state } = bundles
   const fleet = before?.generation.fleet ?? (await readFleetId(store, randomBytes(16)))
-  for (const { key, size, sha256, path } of bundles.files)
-    await storeOnce(store, key, { file: path, size, sha256 })
+  for (const { key, body } of bundles.files) await storeOnce(store, key, body)
   const number = (before?.generation.generation ?? 0) + 1
   const last = before?.generation.log ?? 0
   const rows = exporter.readRows(last, bundles.sources)
@@ -196,6 +199,7 @@ async function commit(
       ...{ format: GENERATION_FORMAT, fleet, generation: number, epoch, reason },
       ...{ previous: before?.sha256 ?? null, mirror: bundles.mirror, digest: bundles.digest },
       ...{ sources: bundles.sources, full: bundles.full, delta: bundles.delta },
+      contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
       ...{ changes, log: rows.at(-1)?.id ?? last, counts: countChanges(rows) },
       publishedAt: toIso(publishedAt),
       activateAt: toIso(publishedAt + delay),
@@ -209,9 +213,14 @@ async function commit(
       generation: await readGeneration(store, number, deps.trust),
       isPaused: false,
     }
-  recordPublished(deps.dataDir, sealed.bytes)
+  exporter.recordPublished(sealed.bytes)
   await writeHint(store, linkOf(sealed))
   return { outcome: 'published', generation: sealed, isPaused: reason === 'rollback' }
+}
+
+/** Whether what was exported is the state that was read before: a sync may have committed meanwhile. */
+function isExported({ snapshots }: OwnState, sources: Generation['sources']): boolean {
+  return SOURCES.every((source) => sources[source]?.snapshot === snapshots[source])
 }
 
 function expiry({ bundle }: Pick<Config, 'bundle'>, publishedAt: number): string | null {
