@@ -8,6 +8,8 @@ import { createStoreCounters } from '../../../src/fleet/objects/counted-store.ts
 import { type ObjectStore, readObject } from '../../../src/fleet/objects/object-store.ts'
 import { createS3Store } from '../../../src/fleet/objects/s3-store.ts'
 import { type S3Fault, type S3Server, startS3Server } from '../../support/fleet/s3-server.ts'
+import { createProxy } from '../../support/proxy.ts'
+import { hasOpenssl, makeTls } from '../../support/tls.ts'
 import { testContract } from '../../support/fleet/store-contract.ts'
 
 const SETTINGS = { region: 'us-east-1', pathStyle: true, caFile: null }
@@ -222,4 +224,35 @@ test('without the SDK, one line says what to install, with the version of packag
       new RegExp(`^fleet\\.url: .+ run "npm install @aws-sdk/client-s3@${version}" in [^\n]+$`),
     ) as string,
   })
+})
+
+test.skipIf(!hasOpenssl)('a certificate of an own authority needs fleet.caFile', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-s3-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { key, cert, caFile } = makeTls(folder)
+  const secure = await startS3Server({ tls: { key, cert } })
+  onTestFinished(() => secure.close())
+  const settings = { ...SETTINGS, endpoint: secure.endpoint }
+  const options = { counters: createStoreCounters(), pauseMs: 5 }
+  const trusting = await createS3Store('s3://bucket', { ...settings, caFile }, options)
+  const other = await createS3Store('s3://bucket', settings, options)
+  await trusting.put('k', body)
+  await expect(other.get('k')).rejects.toMatchObject({
+    outcome: 'refused',
+    message: expect.stringMatching(/Set fleet\.caFile/) as string,
+  })
+  for (const store of [trusting, other]) store.close()
+})
+
+test('a store behind a proxy of the environment is reached through it', async () => {
+  const proxy = await createProxy()
+  process.env['HTTP_PROXY'] = proxy.url
+  onTestFinished(() => void Reflect.deleteProperty(process.env, 'HTTP_PROXY'))
+  const endpoint = server.endpoint.replace('127.0.0.1', 's3.test')
+  const counters = createStoreCounters()
+  const store = await createS3Store('s3://bucket', { ...SETTINGS, endpoint }, { counters })
+  onTestFinished(() => store.close())
+  await store.put('k', body)
+  expect((await readObject(store, 'k', 100))?.bytes.toString()).toBe('content')
+  expect(proxy.asked[0]).toMatch(/s3\.test/)
 })

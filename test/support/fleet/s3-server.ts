@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { sha256Hex } from '../../../src/core/digest.ts'
 
@@ -33,6 +34,8 @@ interface S3ServerOptions {
   readonly checksThenActs?: boolean
   /** Ignores conditions. */
   readonly ignoresConditions?: boolean
+  /** Certificate for `localhost`. */
+  readonly tls?: { readonly key: string; readonly cert: string }
 }
 
 interface Stored {
@@ -70,7 +73,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
   const state: State = { objects: new Map(), uploads: new Map(), waiting: new Map(), options }
   const log: string[] = []
   let count = 0
-  const server = createServer((request, response) => {
+  const answerTo = (request: IncomingMessage, response: ServerResponse): void => {
     void receive(request).then(async (body) => {
       const url = new URL(request.url ?? '/', 'http://s3')
       const [, bucket = '', key = ''] = /^\/([^/]*)\/?(.*)$/.exec(url.pathname) ?? []
@@ -86,11 +89,13 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       if (fault === 'lost-answer') return void request.socket.destroy()
       send(response, answer, asked.method === 'HEAD', fault)
     })
-  })
+  }
+  const { tls } = options
+  const server = tls === undefined ? createServer(answerTo) : createTlsServer(tls, answerTo)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const own: S3Server = {
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     script: () => undefined,
     objects: state.objects,
     uploads: state.uploads,
