@@ -81,6 +81,7 @@ const FILES: ReadonlySet<string> = new Set([
   'upstream.caFile',
   'server.certFile',
   'server.keyFile',
+  'server.linkSecretFile',
   'webhooks.certFile',
   'webhooks.keyFile',
   'bundle.signingKeys',

@@ -123,6 +123,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
         baseUrl: base,
         now,
         served: request.served,
+        linkSecret: null, // pages show documents under their own paths
       }
       return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
     }

@@ -125,6 +125,7 @@ test('the defaults are those that the manual documents', () => {
       certFile: null,
       keyFile: null,
       keys: [],
+      linkSecretFile: null,
       openLoopback: false,
       publicUrl: null,
       trustProxy: [],

@@ -12,6 +12,7 @@ import {
   sendProblem,
 } from '../http/problems.ts'
 import { type Heads, createHeads } from '../http/response.ts'
+import { createLinkSecrets } from './link-secrets.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
@@ -75,7 +76,8 @@ export function createGate(options: GateOptions): Gate {
   const { publicUrl, cacheMaxAgeSeconds } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
-  const links = createLinks(reads.live.secrets.readSecret('links'), now)
+  const own = reads.live.secrets.readSecret('links')
+  const links = createLinks(createLinkSecrets(settings.linkSecretFile, own, { log }), now)
   const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const heads = createHeads(cacheControl)
   const tools = { served, heads, links, now, cacheControl, atEnd }

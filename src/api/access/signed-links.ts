@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { toIso } from '../../core/time.ts'
 import type { Problem } from '../http/problems.ts'
+import type { LinkSecrets } from './link-secrets.ts'
 
 /** How long a link is good for: long enough to follow it, as the service's own pre-signed URLs are. */
 const LINK_SECONDS = 900
@@ -35,11 +36,13 @@ export interface Links {
   readonly expiry: () => number
   /** Judges a request target, as it came. */
   readonly verifyLink: (target: string) => LinkCheck
+  /** The secret that signs now, for a thread that signs too. Never show or log it. */
+  readonly secret: () => Uint8Array
 }
 
-/** Links signed with HMAC-SHA256; `secret` is the store's for `links`, `now` in unix milliseconds. */
-export function createLinks(secret: Buffer, now: () => number): Links {
-  const signatureOf = (path: string, terms: string): string =>
+/** Links signed with HMAC-SHA256; `now` in unix milliseconds. */
+export function createLinks(secrets: LinkSecrets, now: () => number): Links {
+  const signatureOf = (secret: Uint8Array, path: string, terms: string): string =>
     createHmac('sha256', secret)
       .update(`v1\n${terms}\n${plainForm(path)}`)
       .digest('base64url')
@@ -52,17 +55,20 @@ export function createLinks(secret: Buffer, now: () => number): Links {
       const kind =
         type === undefined ? '' : `&${LINK_TYPE}=${Buffer.from(type).toString('base64url')}`
       const terms = `${expiresAt}${date}${kind}`
-      return `${path}?expires=${terms}&signature=${signatureOf(path, terms)}`
+      return `${path}?expires=${terms}&signature=${signatureOf(secrets()[0], path, terms)}`
     },
+    secret: () => secrets()[0],
     expiry: () => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
     verifyLink(target) {
       const given = readLink(target)
       if (given === null) return { state: 'forged' }
-      const expected = Buffer.from(signatureOf(given.path, given.terms))
       const signature = Buffer.from(given.signature)
+      const isSignedWith = (secret: Uint8Array): boolean => {
+        const expected = Buffer.from(signatureOf(secret, given.path, given.terms))
+        return signature.length === expected.length && timingSafeEqual(signature, expected)
+      }
       // Checks the signature first: the expiry is reported only for links that were signed here.
-      if (signature.length !== expected.length || !timingSafeEqual(signature, expected))
-        return { state: 'forged' }
+      if (!secrets().some(isSignedWith)) return { state: 'forged' }
       const expiredAt = Number.parseInt(given.terms, 10)
       return now() / 1000 < expiredAt ? { state: 'good' } : { state: 'expired', expiredAt }
     },

@@ -113,7 +113,7 @@ export function createCatalogRoutes(
 /** Passes a request to the reading thread and sends its reply. */
 async function pass(
   thread: ReadingThread,
-  { served, now }: RouteTools,
+  { served, now, links }: RouteTools,
   path: string,
   call: RouteCall,
 ): Promise<void> {
@@ -122,6 +122,7 @@ async function pass(
     ...{ path, method: request.method ?? '', params, requestHeaders },
     ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
     served: served.servedPin?.stamp() ?? null,
+    linkSecret: links.secret(),
   }
   const reply = await thread.ask(asked, () => response.destroyed)
   if (reply === null) return

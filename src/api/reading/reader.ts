@@ -76,8 +76,12 @@ function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Or
 
 /** Creates the function that answers requests one after the other, each from one snapshot of the store. */
 export function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
-  const clock = { now: 0 }
-  const links = createLinks(shortReads.reads.secrets.readSecret('links'), () => clock.now)
+  const clock = { now: 0, linkSecret: null as Uint8Array | null }
+  const own = shortReads.reads.secrets.readSecret('links')
+  const links = createLinks(
+    () => [clock.linkSecret ?? own],
+    () => clock.now,
+  )
   const served = createOrigins(
     shortReads,
     createStaleRule(config, () => clock.now),
@@ -89,6 +93,7 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
   return (request: ReadRequest): ReadReply => {
     const { path, method, params, requestHeaders, baseUrl } = request
     clock.now = request.now
+    clock.linkSecret = request.linkSecret
     const route = byPath.get(path)
     if (route === undefined) throw new MirrorError('internal', `no route ${path} is read`)
     const sent: { status: number; headers: string[]; body: Uint8Array | null } = {

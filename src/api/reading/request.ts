@@ -28,6 +28,8 @@ export interface ReadRequest {
   readonly now: number
   /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
   readonly served: string | null
+  /** Signs the links of the answer; null: this mirror's own secret. */
+  readonly linkSecret: Uint8Array | null
 }
 
 /** Has the thread move to the newest state, which is served from now on under this stamp. */

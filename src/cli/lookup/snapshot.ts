@@ -95,7 +95,7 @@ function refuse(error: unknown, isJson: boolean, freshness: Freshness | null): n
 }
 
 const REQUEST = {
-  ...{ method: 'GET', baseUrl: '', served: null },
+  ...{ method: 'GET', baseUrl: '', served: null, linkSecret: null },
   requestHeaders: {
     ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
     ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../../core/errors.ts'
+import { readLinkSecretFile } from '../../domain/link-secret-file.ts'
 import { type Setting, type Parsed, choice, textSetting } from './base.ts'
 
 /** The forms a signature may have: what its key is made of, and how it is written (wire facts, webhook deliveries). */
@@ -94,6 +95,16 @@ export function secretFilePath(config: {
   readonly webhooks: { readonly secretFile: string }
 }): string {
   return resolve(config.data.dir, config.webhooks.secretFile)
+}
+
+/** A readable file with the secrets of signed links, made absolute. */
+export function linkSecretFile(): Setting<string> {
+  const allowed = 'a file with a secret of at least 32 characters on its first line'
+  return textSetting(allowed, '/run/secrets/patchmirror-links', (path, { cwd }) => {
+    const file = resolve(cwd, path)
+    const secrets = readLinkSecretFile(file)
+    return typeof secrets === 'string' ? { fault: secrets } : { value: file }
+  })
 }
 
 /** A readable file with a PEM private key, made absolute. */

@@ -5,7 +5,8 @@ const NOW = Date.UTC(2026, 4, 1) + 30_500
 const PATH = '/-/artifacts/0a1b/sbom%20one.json'
 
 function links(secret = 'one', now = () => NOW) {
-  return createLinks(Buffer.from(secret.padEnd(32)), now)
+  const bytes = Buffer.from(secret.padEnd(32))
+  return createLinks(() => [bytes], now)
 }
 
 describe('a signed link', () => {

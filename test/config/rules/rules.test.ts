@@ -203,6 +203,7 @@ const FILES = new Set([
   'upstream.caFile',
   'server.certFile',
   'server.keyFile',
+  'server.linkSecretFile',
   'webhooks.certFile',
   'webhooks.keyFile',
 ])

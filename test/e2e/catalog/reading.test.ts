@@ -85,6 +85,7 @@ describe('the reading thread', () => {
   const request: ReadRequest = {
     ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
     served: null,
+    linkSecret: null,
     requestHeaders: readRequestHeaders([]),
   }
 
