@@ -11,6 +11,7 @@ import { createLedgerReader } from '../store/replication/ledger.ts'
 import type { StopMessage, WorkerStarted } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
+import { createLeaseProof } from './lease/proof.ts'
 import { type FleetNode, type NodeReport, startNode } from './node.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
@@ -99,6 +100,7 @@ async function openNode(
         seconds: () => live.settings.leaseSeconds,
         patienceMs: role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0,
         ...{ clock: () => performance.now(), now: Date.now },
+        proof: createLeaseProof(store, () => performance.now()),
       })
   const announce = async (): Promise<void> => {
     const { served, report } = live

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -50,4 +50,6 @@ test('the steps of the image build the program, and it runs with the libraries t
   for (const step of steps) await run(step)
   const ran = await runTool(process.execPath, ['dist/main.js', 'version'], { cwd: app, env })
   expect([ran.code, ran.out]).toEqual([0, `${VERSION}\n`])
+  // An image is used as it is, so it can reach the object store of a fleet.
+  expect(existsSync(join(app, 'node_modules/@aws-sdk/client-s3/package.json'))).toBe(true)
 })

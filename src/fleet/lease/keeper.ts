@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { messageOf } from '../../core/errors.ts'
 import { FleetError, type ObjectStore, readObject } from '../objects/object-store.ts'
 import { LEASE_KEY, LEASE_MAX_BYTES, type Lease, readLease, writeLease } from './lease.ts'
+import type { LeaseProof } from './proof.ts'
 
 /** What a keeper works with. */
 interface KeeperOptions {
@@ -20,6 +21,8 @@ interface KeeperOptions {
   /** Unix milliseconds, for what operators read. */
   readonly now: () => number
   readonly token?: () => string
+  /** Whether the store can keep a lease; without it, that is assumed. */
+  readonly proof?: LeaseProof
 }
 
 /** What is known of the leadership. */
@@ -102,7 +105,8 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
     if (own !== null)
       return clock() < renewsAt(own, options) ? undefined : renew(options, memory, own)
     const current = await read(options, memory)
-    if (mayTake && isFree(current, options)) await take(options, memory, current)
+    const isProven = mayTake && (options.proof?.() ?? true)
+    if (isProven && isFree(current, options)) await take(options, memory, current)
   }
   return {
     async step(mayTake) {
