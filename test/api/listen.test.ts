@@ -20,7 +20,7 @@ import { Agent as HttpsAgent, request as requestTls } from 'node:https'
 import { type Server, connect as connectTo, createServer, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, join } from 'node:path'
-import { connect } from 'node:tls'
+import { TLSSocket, connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createListening } from '../../src/api/listen.ts'
 import { openSocket } from '../../src/api/socket.ts'
@@ -170,10 +170,13 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
     const { headers } = await get('/external/osv/one.json')
     expect(headers['keep-alive']).toBeDefined()
     const nameNow = async (): Promise<unknown> => {
-      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
-      await once(socket, 'secureConnect')
+      const unchecked = { host: '127.0.0.1', port, agent: false, rejectUnauthorized: false }
+      const sent = requestTls({ ...unchecked, path: '/-/health' }).end()
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      const { socket } = response
+      if (!(socket instanceof TLSSocket)) throw new Error('the connection is not encrypted')
       const { fingerprint256 } = socket.getPeerCertificate()
-      socket.destroy()
+      await once(response.resume(), 'close')
       return fingerprint256
     }
     const before = await nameNow()
