@@ -202,6 +202,9 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_relay_given_up_total: '`target`: events not accepted within `relay.maxDays`',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',
   patchmirror_outbox_sequence: 'since the start of the daemon',
+  patchmirror_edge_failing: '`target`: its place in `edge.purge`, from 1',
+  patchmirror_edge_purges_total:
+    '`target`; `outcome`: `ok`, `failed`; since the start of the daemon',
   patchmirror_inbox_waiting: 'half-copied, or a delta without its base',
   patchmirror_source_as_of_timestamp_seconds: '`source`',
   patchmirror_source_last_attempt_timestamp_seconds: '`source`',
