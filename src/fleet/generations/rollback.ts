@@ -2,10 +2,12 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { KeyTrust, SigningKey } from '../../bundle/format/keys.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
-import { findNewest, readGeneration } from './chain.ts'
+import { readGeneration } from './chain.ts'
 import { chooseBundles } from './follow/bundles.ts'
+import { createFollower } from './follow/follow.ts'
 import { createImporter } from './follow/importer.ts'
 import { type Generation, type KnownGeneration, sourcesOf } from './format/generation.ts'
+import { refuseGeneration } from './format/refusals.ts'
 import { beginRollback, endRollback } from './hold.ts'
 import { positionOf } from './position.ts'
 import { type PublishResult, publishGeneration } from './publish/publish.ts'
@@ -28,16 +30,21 @@ interface RollbackDeps {
 export async function rollBackTo(deps: RollbackDeps, to: number): Promise<PublishResult> {
   const { store, config, trust, now } = deps
   const dataDir = config.data.dir
-  const newest = await findNewest(store, 0)
-  const last = newest === 0 ? null : await readGeneration(store, newest, trust)
-  const target = to < newest ? await readGeneration(store, to, trust) : null
+  const waitUntil = (): Promise<void> => Promise.resolve()
+  const follower = createFollower({ store, config, trust, now, waitUntil })
+  const { newest: last, isCurrent, refusal } = await follower.look()
+  if (refusal !== null) throw refuseGeneration(refusal.reason, refusal.message)
+  const number = last?.generation.generation ?? 0
+  const target = to < number ? await readGeneration(store, to, trust) : null
   if (last === null || target === null)
     throw new MirrorError(
       'usage',
-      `${to} is not an older generation of ${store.url}: the newest is ${newest} ("patchmirror fleet log" lists them)`,
+      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet log" lists them)`,
     )
   await refuseUnavailable(store, target.generation, last.generation)
   beginRollback(dataDir, to)
+  // What is published next continues the change log of the newest generation.
+  if (!isCurrent) await follower.commit(await follower.prepare(last), { atOnce: true })
   await applyOlder(deps, target, last)
   const { epoch } = last.generation
   const result = await publishGeneration({ ...deps, dataDir, epoch, reason: 'rollback', now })

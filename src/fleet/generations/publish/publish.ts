@@ -191,6 +191,8 @@ async function commit(
   const last = before?.generation.log ?? 0
   const rows = exporter.readRows(last, bundles.sources)
   const changes = rows.length === 0 ? null : await storeRows(store, number, rows)
+  // Without rows the log does not say what changed.
+  const counts = rows.length === 0 && reason !== 'date' ? null : countChanges(rows)
   const publishedAt = now()
   // Readers have two polls to see it, and to prepare it.
   const delay = before === null ? 0 : 2 * config.fleet.pollSeconds * 1000
@@ -200,7 +202,7 @@ async function commit(
       ...{ previous: before?.sha256 ?? null, mirror: bundles.mirror, digest: bundles.digest },
       ...{ sources: bundles.sources, full: bundles.full, delta: bundles.delta },
       contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
-      ...{ changes, log: rows.at(-1)?.id ?? last, counts: countChanges(rows) },
+      ...{ changes, log: rows.at(-1)?.id ?? last, counts },
       publishedAt: toIso(publishedAt),
       activateAt: toIso(publishedAt + delay),
       expiresAt: expiry(config, publishedAt),
