@@ -6,7 +6,9 @@ import { sha256Hex } from '../../src/core/digest.ts'
 import { probeStore } from '../../src/fleet/objects/probe.ts'
 import { tell } from './toolbox.ts'
 import { createStoreCounters } from '../../src/fleet/objects/counted-store.ts'
+import type { ObjectStore } from '../../src/fleet/objects/object-store.ts'
 import { createS3Store } from '../../src/fleet/objects/s3-store.ts'
+import { walkProtocol } from '../fleet/generations/walk.ts'
 import { testContract } from '../support/fleet/store-contract.ts'
 import { REAL_STORES, type Started, useCredentials } from './object-stores.ts'
 
@@ -25,6 +27,18 @@ describe.each(REAL_STORES)('%s', (_, start) => {
   })
   afterAll(async () => {
     if ('stop' in started) await started.stop()
+  })
+
+  test('carries a fleet: publish, follow, take over, roll back, collect', async ({ skip }) => {
+    if ('missing' in started) return skip(started.missing)
+    const settings = { ...SETTINGS, endpoint: started.endpoint }
+    const url = `${started.bucket}/walk`
+    const counters = createStoreCounters()
+    const stores = await Promise.all([1, 2].map(() => createS3Store(url, settings, { counters })))
+    const [store, other] = stores as [ObjectStore, ObjectStore]
+    await walkProtocol(store, other).finally(() => {
+      for (const one of stores) one.close()
+    })
   })
 
   test('passes the probe, with 32 conditional writes at once', async ({ skip }) => {

@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import type { KeyTrust } from '../../../src/bundle/format/keys.ts'
@@ -9,6 +10,10 @@ import {
   publishGeneration,
 } from '../../../src/fleet/generations/publish/publish.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
+import { openReader } from '../../../src/store/database/open.ts'
+import { createReads } from '../../../src/store/reads.ts'
+import { createCarriedReader } from '../../../src/store/replication/reader.ts'
+import { type Bench, createBench } from '../../support/mirror.ts'
 import { folder, signer } from '../../bundle/air-gap.ts'
 import { trust } from '../../bundle/fixtures.ts'
 
@@ -70,4 +75,34 @@ export function createNode(
 
 async function take(follower: Follower, target: KnownGeneration): Promise<void> {
   await follower.commit(await follower.prepare(target), { atOnce: true })
+}
+
+/** A data folder with some records, which is gone when the test ends. */
+export async function leader(): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records: 5, service: false } })
+  onTestFinished(() => bench.close())
+  await bench.run('osv')
+  return bench
+}
+
+/** Changes records upstream, and syncs. */
+export async function change(bench: Bench, records = 1): Promise<void> {
+  bench.sandbox.feed.change(records)
+  await bench.run('osv')
+}
+
+/** The state digest of a data folder, and all rows of its change log. */
+export function stateOf(dir: string): { digest: string; log: unknown[] } {
+  const db = openReader(dir)
+  if (db === null) throw new Error('no database')
+  try {
+    const reads = createReads(db)
+    const log = reads.changes.listLogged(0, 1000)
+    return {
+      digest: createCarriedReader(db).digestSources().digest,
+      log: log.map((row) => [row, reads.changes.listNames(row.id, -1)]),
+    }
+  } finally {
+    db.close()
+  }
 }

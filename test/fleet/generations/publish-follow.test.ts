@@ -1,42 +1,11 @@
-import { openReader } from '../../../src/store/database/open.ts'
-import { createReads } from '../../../src/store/reads.ts'
-import { createCarriedReader } from '../../../src/store/replication/reader.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Bench, createBench } from '../../support/mirror.ts'
+import { createBench } from '../../support/mirror.ts'
 import { type FaultScript, createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
 import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
 import { signer } from '../../bundle/air-gap.ts'
 import { longTest } from '../../support/tables.ts'
-import { createNode, fleetTrust, nodeConfig, publish } from './nodes.ts'
-
-async function leader(): Promise<Bench> {
-  const bench = await createBench({ sandbox: { records: 5, service: false } })
-  onTestFinished(() => bench.close())
-  await bench.run('osv')
-  return bench
-}
-
-async function change(bench: Bench, records = 1): Promise<void> {
-  bench.sandbox.feed.change(records)
-  await bench.run('osv')
-}
-
-/** The state digest of a data folder, and all rows of its change log. */
-function stateOf(dir: string): { digest: string; log: unknown[] } {
-  const db = openReader(dir)
-  if (db === null) throw new Error('no database')
-  try {
-    const reads = createReads(db)
-    const log = reads.changes.listLogged(0, 1000)
-    return {
-      digest: createCarriedReader(db).digestSources().digest,
-      log: log.map((row) => [row, reads.changes.listNames(row.id, -1)]),
-    }
-  } finally {
-    db.close()
-  }
-}
+import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
 
 describe('a fleet', () => {
   test('publishes what changed, and each reader has the same data and the same change log', async () => {

@@ -1,0 +1,57 @@
+import { expect, onTestFinished } from 'vitest'
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts'
+import { collectGarbage } from '../../../src/fleet/generations/collect.ts'
+import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
+import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
+import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
+import { signer } from '../../bundle/air-gap.ts'
+import { createBench } from '../../support/mirror.ts'
+import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
+
+/**
+ * Walks through all that a fleet does with its store, by two clients of one place: publish, follow, take over, fence, roll back
+ * and collect. Expects the same data on all sides after each step.
+ */
+export async function walkProtocol(store: ObjectStore, other: ObjectStore): Promise<void> {
+  const bench = await leader()
+  expect((await publish(store, bench.dir)).outcome).toBe('published')
+  const reader = createNode(other)
+  expect(await reader.catchUp()).toBe(1)
+  const first = stateOf(bench.dir)
+  expect(stateOf(reader.dir)).toEqual(first)
+  expect((await publish(store, bench.dir)).outcome).toBe('unchanged')
+
+  const standby = createNode(other, { mayPublish: true })
+  await change(bench)
+  await publish(store, bench.dir)
+  expect([await reader.catchUp(), await standby.catchUp()]).toEqual([2, 2])
+  expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
+
+  const next = await createBench({ sandbox: { records: 5, service: false }, dir: standby.dir })
+  onTestFinished(() => next.close())
+  await change(next, 2)
+  expect((await publish(other, standby.dir, { epoch: 2 })).outcome).toBe('published')
+  await change(bench, 3)
+  expect((await publish(store, bench.dir, { epoch: 1 })).outcome).toBe('fenced')
+  expect(await reader.catchUp()).toBe(3)
+  expect(stateOf(reader.dir)).toEqual(stateOf(standby.dir))
+
+  const config = nodeConfig(standby.dir)
+  const given = { store, config, trust: fleetTrust(), now: Date.now }
+  const back = { ...given, keys: [signer()], program: 'patchmirror/test' }
+  expect((await rollBackTo(back, 1)).outcome).toBe('published')
+  await releaseRollback(store, 4)
+  expect(await reader.catchUp()).toBe(4)
+  expect(stateOf(reader.dir).digest).toBe(first.digest)
+
+  await store.put('bundles/unnamed.zip', Buffer.from('of a publication that was killed'))
+  let later = Date.now() + 16 * DAY_MS
+  const collect = () =>
+    collectGarbage({ ...given, trust: fleetTrust(() => later), now: () => later, dryRun: false })
+  expect((await collect()).planned.length).toBeGreaterThan(0)
+  later += 2 * HOUR_MS
+  expect((await collect()).deleted.map(({ key }) => key)).toContain('bundles/unnamed.zip')
+  const late = createNode(other)
+  expect(await late.catchUp()).toBe(4)
+  expect(stateOf(late.dir).digest).toBe(first.digest)
+}
