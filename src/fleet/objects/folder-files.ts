@@ -5,10 +5,11 @@ import { Readable } from 'node:stream'
 import { sha256Hex } from '../../core/digest.ts'
 import { systemCode } from '../../core/errors.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
-import { type ObjectBody, type ObjectInfo, FleetError } from './object-store.ts'
+import { type ObjectBody, type ObjectInfo, FleetError, OversizedError } from './object-store.ts'
 
 /** Largest object, bytes, whose etag is the SHA-256 of its content; that of a larger one names its file and version. */
 const DIGEST_BYTES = 1 << 20
+
 /** Gives a draft its name unless another object has it. Over NFS the answer may be lost; the number of links says what was done. */
 export async function linkDraft(draft: string, path: string): Promise<boolean> {
   try {
@@ -56,10 +57,10 @@ function describe(key: string, found: BigIntStats, sha256: string): ObjectInfo {
   return { key, size: Number(size), etag, modifiedAt: Number(found.mtimeMs) }
 }
 
-/** Opens an object's file; null: there is none. A symbolic link is not followed. */
+/** Opens an object's file; null: there is none. A symbolic link is not followed, and a named pipe not waited for. */
 async function openObject(path: string): Promise<FileHandle | null> {
   try {
-    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     const code = systemCode(error) ?? ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return null
@@ -110,8 +111,7 @@ export async function readFrom(
   if (opened === null) return null
   const { info, file, content } = opened
   if (content !== null || info.size - from > maxBytes || from >= info.size) await file.close()
-  if (info.size - from > maxBytes)
-    throw new FleetError('refused', `${key} has ${info.size} bytes, more than ${from + maxBytes}`)
+  if (info.size - from > maxBytes) throw new OversizedError(key, info.size, from + maxBytes)
   if (content !== null) return { info, body: Readable.from([content.subarray(from)]) }
   if (from >= info.size) return { info, body: Readable.from([]) }
   return { info, body: file.createReadStream({ start: from }) }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { renameSync } from 'node:fs'
-import { chmod, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { chmod, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf, systemCode } from '../../core/errors.ts'
@@ -51,6 +51,7 @@ function createWriter(root: string): Write {
       try {
         const info = await writeDraft(draft, key, body, mode)
         await makeParents(root, key, mode)
+        await refuseLinks(root, key)
         if (!(await commit(draft, path))) return null
         syncFolder(dirname(path))
         return info
@@ -77,7 +78,9 @@ export function createFolderStore(url: string): ObjectStore {
   /** Reads an object. In a folder that is not there, a missing file says nothing. */
   const read = <T>(key: string, action: (path: string) => Promise<T | null>): Promise<T | null> =>
     guarded(root, `read ${key}`, async () => {
-      const found = await action(pathIn(root, key))
+      const path = pathIn(root, key)
+      await refuseLinks(root, key)
+      const found = await action(path)
       if (found === null) await stat(root)
       return found
     })
@@ -97,10 +100,28 @@ export function createFolderStore(url: string): ObjectStore {
       guarded(root, `delete ${key}`, async () => {
         const path = pathIn(root, key)
         await stat(root)
+        await refuseLinks(root, key)
         await lock.run(() => rm(path, { force: true }))
         syncFolder(dirname(path))
       }),
     close: () => lock.close(),
+  }
+}
+
+/**
+ * Throws when a folder of a key, below the root, is a symbolic link: who may write to the store would have objects read,
+ * written and deleted elsewhere, with the rights of this process.
+ */
+async function refuseLinks(root: string, key: string): Promise<void> {
+  const parts = key.split('/').slice(0, -1)
+  for (const [at] of parts.entries()) {
+    const path = join(root, ...parts.slice(0, at + 1))
+    const found = await lstat(path).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return null
+      throw error
+    })
+    if (found?.isSymbolicLink() !== true) continue
+    throw new FleetError('refused', `fleet.url: ${path} is a symbolic link: replace it by a folder`)
   }
 }
 
@@ -148,6 +169,7 @@ async function prepareRoot(root: string): Promise<number> {
   const folder = join(root, DRAFTS)
   const mode = (await stat(root)).mode & 0o7777
   await makeOne(folder, mode)
+  await refuseLinks(root, `${DRAFTS}/`)
   await makeLockFile(join(root, LOCK), mode)
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
@@ -185,6 +207,7 @@ async function* listFolder(root: string, prefix: string): AsyncGenerator<ObjectI
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1)
   const names = await guarded(root, `list ${prefix}`, async () => {
     await stat(root)
+    await refuseLinks(root, folder)
     return readdir(join(root, folder), { withFileTypes: true }).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT') return []
       throw error

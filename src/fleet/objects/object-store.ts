@@ -65,7 +65,15 @@ export class FleetError extends MirrorError {
   }
 }
 
-/** Reads a small object as a whole; null: no such object. Refuses one of more than `maxBytes`. */
+/** An object has more bytes than are accepted; nothing of it was used. */
+export class OversizedError extends FleetError {
+  constructor(key: string, bytes: number, most: number) {
+    super('refused', `${key} has ${bytes} bytes, more than ${most}`)
+    this.name = 'OversizedError'
+  }
+}
+
+/** Reads a small object as a whole; null: no such object. Refuses one of more than `maxBytes`, whatever size was announced. */
 export async function readObject(
   store: ObjectStore,
   key: string,
@@ -74,7 +82,12 @@ export async function readObject(
   const found = await store.get(key, { maxBytes })
   if (found === null) return null
   const pieces: Buffer[] = []
-  for await (const piece of found.body) pieces.push(piece as Buffer)
+  let size = 0
+  for await (const piece of found.body as AsyncIterable<Buffer>) {
+    size += piece.length
+    if (size > maxBytes) throw new OversizedError(key, size, maxBytes)
+    pieces.push(piece)
+  }
   return { info: found.info, bytes: Buffer.concat(pieces) }
 }
 

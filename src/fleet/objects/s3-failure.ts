@@ -75,13 +75,16 @@ const HINTS: Partial<Record<string, string>> = {
     'Give credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile file, or a role.',
 }
 
+/** The most characters of a store's own words: it may be another program that answers, or say anything. */
+const MOST_SHOWN = 300
+
 /** Returns the error of a call that failed for good. `what` says the call, as `write lease.json`. */
 export function storeFailure(what: string, place: string, cause: unknown): FleetError {
   const [status, code, verdict] = [statusOf(cause), codeOf(cause), judgeFailure(cause)]
   const hint =
     HINTS[code] ?? (TLS.test(code) ? 'Set fleet.caFile, if its authority is your own.' : '')
   const shown = [status, code, messageOf(cause)].filter((one) => one !== null && one !== '')
-  const reason = [...new Set(shown.map(String))].join(' ')
+  const reason = [...new Set(shown.map(String))].join(' ').slice(0, MOST_SHOWN)
   const outcome = verdict === 'lost' ? 'unknown' : 'refused'
   return new FleetError(
     outcome,

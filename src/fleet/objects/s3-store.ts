@@ -8,6 +8,7 @@ import {
   type ObjectInfo,
   type ObjectStore,
   FleetError,
+  OversizedError,
   checkKey,
 } from './object-store.ts'
 import { type Answered, type Condition, type S3Requests, type S3Settings, connectS3 } from './s3.ts'
@@ -120,16 +121,14 @@ async function get(
   }
   if (typeof found === 'string') return null
   const { body, length, size } = found
-  const refusal =
-    length > maxBytes
-      ? `${key} has ${size} bytes, more than ${from + maxBytes}`
-      : size - length !== from
-        ? `the store sent ${key} as a whole, though a part was asked for`
-        : null
-  if (refusal === null)
+  if (length <= maxBytes && size - length === from)
     return { info: infoOf(key, found), body: watched(body, key, length, wire.stallMs) }
   body.destroy()
-  throw new FleetError('refused', `fleet.url: ${refusal}`)
+  if (length > maxBytes) throw new OversizedError(key, size, from + maxBytes)
+  throw new FleetError(
+    'refused',
+    `fleet.url: the store sent ${key} as a whole, though a part was asked for`,
+  )
 }
 
 /** The same body, which errs with a `FleetError` when it breaks off, stalls, or has another length than announced. */
@@ -145,6 +144,7 @@ function watched(body: Readable, key: string, length: number, stallMs: number): 
   body.on('data', (piece: Buffer) => {
     received += piece.length
     clearTimeout(timer)
+    if (received > length) return fail('the store sends more than it announced')
     timer = setTimeout(stalled, stallMs)
   })
   body.once('error', (error) => fail(error.message, error))
@@ -202,6 +202,8 @@ async function* list(wire: Wire, part: string): AsyncGenerator<ObjectInfo> {
     if (typeof page === 'string')
       throw new FleetError('unknown', `fleet.url: ${call.what}: ${page}`)
     for (const one of page.objects) yield infoOf(one.key.slice(prefix.length), one)
+    if (page.next !== undefined && page.next === after)
+      throw new FleetError('unknown', `fleet.url: ${call.what}: the store repeats a page`)
     after = page.next
   } while (after !== undefined)
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -8,6 +8,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -114,6 +115,34 @@ test('a symbolic link in place of an object is not followed', async () => {
   await expect(store.get('head.json')).rejects.toMatchObject({ code: 'fleet' })
   await store.put('head.json', Buffer.from('public'))
   expect((await readObject(store, 'head.json', 100))?.bytes.toString()).toBe('public')
+})
+
+test('a symbolic link in place of a folder of objects is refused by every call, and nothing behind it is touched', async () => {
+  const [path, elsewhere] = [folder(), folder()]
+  writeFileSync(join(elsewhere, 'k'), 'private')
+  utimesSync(join(elsewhere, 'k'), 1, 1)
+  for (const name of ['bundles', '.drafts']) symlinkSync(elsewhere, join(path, name))
+  const store = createFolderStore(urlOf(path))
+  const refusal = {
+    code: 'fleet',
+    outcome: 'refused',
+    message: expect.stringContaining('symbolic link') as string,
+  }
+  await expect(store.get('bundles/k')).rejects.toMatchObject(refusal)
+  await expect(store.delete('bundles/k')).rejects.toMatchObject(refusal)
+  await expect(store.list('bundles/').next()).rejects.toMatchObject(refusal)
+  await expect(store.put('lease.json', Buffer.from('x'))).rejects.toMatchObject(refusal)
+  unlinkSync(join(path, '.drafts'))
+  await expect(store.putIfAbsent('bundles/new', Buffer.from('x'))).rejects.toMatchObject(refusal)
+  expect(readdirSync(elsewhere)).toEqual(['k'])
+})
+
+test('a named pipe in place of an object is no object, and nothing waits for it', async () => {
+  const path = folder()
+  spawnSync('mkfifo', [join(path, 'head.json')])
+  const store = createFolderStore(urlOf(path))
+  expect(await store.get('head.json')).toBeNull()
+  expect(await store.head('head.json')).toBeNull()
 })
 
 test('calls and bytes are counted by verb and outcome', async () => {

@@ -129,6 +129,22 @@ test.each(['half', 'stall'] as const)(
   },
 )
 
+test('a body of unannounced length is not read to its end, which may never come', async () => {
+  const { store } = await open()
+  await store.put('head.json', body)
+  faults('GET', 'endless', 'endless')
+  await expect(readObject(store, 'head.json', 100)).rejects.toThrow(/more than (it announced|100)/)
+  const found = await store.get('head.json')
+  await expect(found && buffer(found.body)).rejects.toThrow(/more than it announced/)
+})
+
+test('what a store says is shown in part: it can be of any length', async () => {
+  const { store } = await open()
+  faults('PUT', { status: 403, code: 'x'.repeat(5000) })
+  const error = await store.put('k', body).catch((cause: unknown) => cause)
+  expect(String(error).length).toBeLessThan(500)
+})
+
 test('a store that ignores ranges is refused, so that no file is continued with its beginning', async () => {
   const { store } = await open()
   await store.put('bundles/x', body)

@@ -6,6 +6,7 @@ import {
   type ObjectInfo,
   type ObjectStore,
   FleetError,
+  OversizedError,
   checkKey,
 } from '../../../src/fleet/objects/object-store.ts'
 
@@ -150,8 +151,7 @@ function createClient({ objects, before, calls, write }: Inner, faults: FaultScr
         const found = find(key, fault)
         if (found === null) return null
         const rest = found.bytes.subarray(from)
-        if (rest.length > maxBytes)
-          throw new FleetError('refused', `${key} has ${rest.length} bytes, over ${maxBytes}`)
+        if (rest.length > maxBytes) throw new OversizedError(key, rest.length, maxBytes)
         return { info: found.info, body: bodyOf(rest, fault === 'half') }
       }),
     head: (key) => call('head', key, (fault) => find(key, fault)?.info ?? null),

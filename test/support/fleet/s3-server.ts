@@ -17,13 +17,14 @@ export interface S3Request {
 /**
  * What goes wrong with a request: `lost-answer`: it takes effect, and the connection is cut; `lost-request`: it has no effect, and the
  * connection is cut; `half`: half of the body is sent; `stall`: headers, and no byte of the body; `silent`: no answer;
- * `whole`: a range is ignored; otherwise an error answer with this status and code, nothing is done.
+ * `endless`: a body of unannounced length that goes on until the connection is closed; `whole`: a range is ignored; otherwise an error answer with this status and code, nothing is done.
  */
 export type S3Fault =
   | 'lost-answer'
   | 'lost-request'
   | 'half'
   | 'stall'
+  | 'endless'
   | 'silent'
   | 'whole'
   | { readonly status: number; readonly code: string }
@@ -125,6 +126,12 @@ async function receive(request: IncomingMessage): Promise<Buffer> {
 
 function send(response: ServerResponse, answer: Answer, isHead = false, fault?: S3Fault): void {
   const body = Buffer.from(answer.body ?? '')
+  if (fault === 'endless') {
+    response.writeHead(200, { ...answer.headers })
+    const timer = setInterval(() => response.write(Buffer.alloc(1 << 14)), 1)
+    response.once('close', () => clearInterval(timer))
+    return
+  }
   response.writeHead(answer.status, { 'content-length': body.length, ...answer.headers })
   if (fault === 'half' || fault === 'stall') {
     response.write(body.subarray(0, fault === 'half' ? body.length >> 1 : 0))
