@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { FleetStatus } from '../domain/status.ts'
-import type { NodeReport } from '../fleet/node.ts'
+import type { NodeReport } from '../fleet/turn.ts'
 import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'

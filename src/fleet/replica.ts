@@ -1,11 +1,12 @@
 import type { Config } from '../config/schema.ts'
 import { type KeyTrust, readSigningKey, trustOf } from '../bundle/format/keys.ts'
 import { stampOfIds } from '../store/pin.ts'
+import { collectGarbage } from './generations/collect.ts'
 import { createFollower } from './generations/follow/follow.ts'
 import type { KnownGeneration } from './generations/format/generation.ts'
 import { publishGeneration } from './generations/publish/publish.ts'
 import { whyGenerationRefused } from './generations/format/refusals.ts'
-import type { GenerationFacts, Generations } from './node.ts'
+import type { GenerationFacts, Generations } from './turn.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 
 /** What a data folder follows and publishes generations with. */
@@ -50,6 +51,9 @@ export function createReplica(options: ReplicaOptions): Generations {
       const { outcome, generation } = await publishGeneration(made)
       const newest = generation === null ? null : factsOf(generation)
       return { newest, fenced: outcome === 'fenced' }
+    },
+    async collect() {
+      await collectGarbage({ store, config, trust, now, dryRun: false })
     },
     whyRefused: whyGenerationRefused,
   }

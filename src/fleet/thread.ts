@@ -1,7 +1,7 @@
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { FleetStart, FromFleet, LiveFleetSettings, ToFleet } from './fleet.worker.ts'
-import type { NodeReport } from './node.ts'
+import type { NodeReport } from './turn.ts'
 import type { StoreCounters } from './objects/counted-store.ts'
 
 /** The thread of a fleet as the rest of the program sees it. */
