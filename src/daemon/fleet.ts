@@ -97,7 +97,7 @@ function startFleet(options: FleetOptions): RunningFleet {
   let thread: FleetThread | null = null
   let led = false
   const leads = (): boolean => leadsAt(known.report, now())
-  const parts = { ...options, now, reads, known, served: (n: number) => thread?.served(n) }
+  const parts = { ...options, now, reads, known }
   const tell = (): void => {
     if (leads() === led) return
     led = !led
@@ -132,6 +132,8 @@ function startFleet(options: FleetOptions): RunningFleet {
           noteReport(parts, report)
           serve(parts)
           tell()
+          const { served, lagSeconds } = fleetStatusOf(parts, led)
+          thread?.served(served, lagSeconds)
         },
         onFault(message) {
           known.fault = message
@@ -159,7 +161,6 @@ interface Parts {
   readonly known: FleetKnowledge
   readonly onReleased: () => void
   readonly onServed: () => void
-  readonly served: (generation: number) => void
 }
 
 function leadsAt(report: NodeReport | null, now: number): boolean {
@@ -184,7 +185,6 @@ function serve(parts: Parts): void {
   // Otherwise newer snapshots were committed since: they are published next.
   if (reads.servedPin.stamp() !== target.stamp) return
   known.served = target.generation
-  parts.served(target.generation)
   noteLag(parts)
   noteHolding(parts)
   parts.onServed()

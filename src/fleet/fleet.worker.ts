@@ -17,7 +17,7 @@ import type { NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
-import { readerKey } from './readers.ts'
+import { writeReader } from './readers.ts'
 import { createReplica } from './replica.ts'
 
 /** Settings of a fleet that a running thread takes over. */
@@ -37,7 +37,7 @@ export interface FleetStart {
 export type ToFleet =
   | { readonly type: 'committed' }
   | { readonly type: 'look' }
-  | { readonly type: 'served'; readonly generation: number }
+  | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
   | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
   | StopMessage
 
@@ -51,11 +51,14 @@ function main(port: MessagePort): void {
   lowerPriority(5)
   const send = (message: FromFleet | WorkerStarted): void => port.postMessage(message)
   const traffic = createStoreCounters()
-  const live: Live = { settings: start.config.fleet, served: 0, report: null }
+  const live: Live = { settings: start.config.fleet, served: 0, lagSeconds: null, report: null }
   const opened = openNode(start, live, traffic, send)
   port.on('message', (message: ToFleet) => {
-    if (message.type === 'served') live.served = message.generation
-    else if (message.type === 'settings') live.settings = message.settings
+    if (message.type === 'served') {
+      const isNew = live.served !== message.generation
+      Object.assign(live, { served: message.generation, lagSeconds: message.lagSeconds })
+      if (isNew) void opened.then(({ tell }) => tell())
+    } else if (message.type === 'settings') live.settings = message.settings
     else if (message.type === 'stop') void stop(opened).finally(() => port.close())
     else void opened.then(({ node }) => node[message.type]())
   })
@@ -72,6 +75,7 @@ function main(port: MessagePort): void {
 interface Live {
   settings: LiveFleetSettings
   served: number
+  lagSeconds: number | null
   report: NodeReport | null
 }
 
@@ -79,6 +83,8 @@ interface OpenNode {
   readonly node: FleetNode
   readonly store: ObjectStore
   readonly ending: AbortController
+  /** Writes what this mirror says of itself. */
+  readonly tell: () => void
   readonly announcing: NodeJS.Timeout
 }
 
@@ -103,12 +109,11 @@ async function openNode(
         ...{ clock: () => performance.now(), now: Date.now },
         proof: createLeaseProof(store, () => performance.now()),
       })
-  const announce = async (): Promise<void> => {
-    const { served, report } = live
+  const announce = (): Promise<void> => {
+    const { served, lagSeconds, report } = live
     const leads = report !== null && report.leads !== null
-    const lag = Math.max(0, (report?.newest?.generation ?? 0) - served)
-    const own = { id: owner, name, site, role, leads, generation: served, behind: lag, version }
-    await store.put(readerKey(owner), Buffer.from(`${JSON.stringify({ ...own, at: toIso(Date.now()) })}\n`)) // prettier-ignore
+    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version }
+    return writeReader(store, { ...own, at: toIso(Date.now()) })
   }
   const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
   const ending = new AbortController()
@@ -127,11 +132,11 @@ async function openNode(
     onReport(report) {
       const before = live.report
       live.report = report
-      if (before?.leads !== report.leads) tell()
+      if (before !== null && before.leads !== report.leads) tell()
       send({ type: 'report', report, traffic })
     },
   })
-  return { node, store, ending, announcing: setInterval(tell, ANNOUNCE_MS) }
+  return { node, store, ending, tell, announcing: setInterval(tell, ANNOUNCE_MS) }
 }
 
 /** The settings, with those that are in force now. */

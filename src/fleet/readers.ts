@@ -1,7 +1,63 @@
+import { type ObjectStore, readObject } from './objects/object-store.ts'
+
 /** Prefix of the objects in which the mirrors of a fleet say what they serve. */
 const READERS = 'readers/'
 
 /** Returns the key of the object in which a mirror says each minute what it serves. */
-export function readerKey(id: string): string {
+function readerKey(id: string): string {
   return `${READERS}${id}.json`
+}
+
+/** What a mirror said last of itself; nothing depends on it but what operators see. */
+export interface ReaderReport {
+  readonly id: string
+  readonly name: string
+  readonly site: string | null
+  readonly role: string
+  readonly leads: boolean
+  /** The generation that it served; 0: none. */
+  readonly generation: number
+  /** Seconds for which the newest generation that it knew should have been served. */
+  readonly lagSeconds: number | null
+  readonly version: string
+  /** When it wrote this, ISO 8601, by its own clock. */
+  readonly at: string
+}
+
+/** Writes what a mirror says of itself. */
+export async function writeReader(store: ObjectStore, report: ReaderReport): Promise<void> {
+  await store.put(readerKey(report.id), Buffer.from(`${JSON.stringify(report)}\n`))
+}
+
+const MAX_BYTES = 16_384
+
+/** Reads what the mirrors of a fleet said of themselves, by name; objects that are none are left out. Throws `fleet`. */
+export async function listReaders(store: ObjectStore): Promise<ReaderReport[]> {
+  const reports: ReaderReport[] = []
+  for await (const { key } of store.list(READERS)) {
+    const found = await readObject(store, key, MAX_BYTES)
+    const report = found === null ? null : parseReader(found.bytes)
+    if (report !== null) reports.push(report)
+  }
+  return reports.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+function parseReader(bytes: Buffer): ReaderReport | null {
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return null
+  }
+  if (typeof value !== 'object' || value === null) return null
+  const report: Readonly<Record<string, unknown>> = { ...value }
+  const { id, name, site, role, leads, generation, lagSeconds, version, at } = report
+  const texts = [id, name, role, version, at]
+  if (!texts.every((text) => typeof text === 'string' && text.length <= 500)) return null
+  return {
+    ...{ id: String(id), name: String(name), role: String(role), version: String(version) },
+    ...{ at: String(at), leads: leads === true, site: typeof site === 'string' ? site : null },
+    generation: Number.isSafeInteger(generation) ? Number(generation) : 0,
+    lagSeconds: typeof lagSeconds === 'number' ? lagSeconds : null,
+  }
 }

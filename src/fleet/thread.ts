@@ -10,8 +10,8 @@ export interface FleetThread {
   committed(): void
   /** Looks at the object store now. */
   look(): void
-  /** This generation is served from now on. */
-  served(generation: number): void
+  /** This generation is served, and the newest should have been for so many seconds. */
+  served(generation: number, lagSeconds: number | null): void
   /** Takes these settings over. */
   apply(settings: LiveFleetSettings): void
   /** Gives the lease back and stops the thread. */
@@ -45,7 +45,7 @@ export function startFleetThread(deps: FleetThreadDeps): FleetThread {
   return {
     committed: () => supervisor.post({ type: 'committed' }),
     look: () => supervisor.post({ type: 'look' }),
-    served: (generation) => supervisor.post({ type: 'served', generation }),
+    served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
     apply: (settings) => supervisor.post({ type: 'settings', settings }),
     close: () => supervisor.stop(),
   }

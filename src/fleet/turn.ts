@@ -131,7 +131,7 @@ export async function performTurn(options: TurnOptions, state: NodeState): Promi
   }
 }
 
-/** Returns what the thread that serves is told. */
+/** Returns what is reported to the thread that serves. */
 export function reportOf(keeper: LeaseKeeper, state: NodeState): NodeReport {
   const { lease, remainingMs, failure } = keeper.leadership()
   return {

@@ -53,6 +53,13 @@ test('a reader serves byte for byte what the leader published, at its time, and 
   await untilFleet(reader, ({ served }) => served > first)
   expect(await snapshotOf(reader)).toBe(await snapshotOf(leader))
   expect(await snapshotOf(leader)).not.toBe(before)
+
+  Object.assign(world.env, env('b', 'reader'))
+  const shown = async (): Promise<string> => (await world.patchmirror('fleet', 'status')).out
+  await expect.poll(shown).toMatch(new RegExp(`b +- +${due.seen} `))
+  expect(await shown()).toMatch(/^lease: a, epoch 1, until/m)
+  const own = await world.patchmirror('status')
+  expect(own.out).toMatch(/^fleet: b \(reader\) follows; a leads \(epoch 1\)$/m)
 })
 
 longTest(

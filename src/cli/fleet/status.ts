@@ -1,0 +1,50 @@
+import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
+import { LEASE_KEY, LEASE_MAX_BYTES, readLease } from '../../fleet/lease/lease.ts'
+import { readObject } from '../../fleet/objects/object-store.ts'
+import { type ReaderReport, listReaders } from '../../fleet/readers.ts'
+import { type GlobalOptions, print, printJson } from '../context.ts'
+import { duration, table } from '../output.ts'
+import { withFleetStore } from './fleet-store.ts'
+
+/** `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. */
+export async function fleetStatusCommand(
+  options: GlobalOptions & { json?: boolean },
+): Promise<number> {
+  return withFleetStore(options, async ({ store, trust }) => {
+    const number = await findNewest(store, 0)
+    const newest = number === 0 ? null : await readGeneration(store, number, trust)
+    const stored = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
+    const lease = stored === null ? null : readLease(stored.bytes)
+    const mirrors = await listReaders(store)
+    const { generation, publishedAt, epoch, mirror, sources = {} } = newest?.generation ?? {}
+    if (options.json === true) {
+      const shown = newest && { generation, publishedAt, epoch, mirror, sources }
+      const { token: _token, ...leader } = lease ?? { token: null }
+      printJson({ store: store.url, newest: shown, lease: lease && leader, mirrors })
+      return 0
+    }
+    if (newest === null) print(`${store.url} has no generation yet`)
+    else {
+      const counts = Object.entries(sources).map(([name, { records }]) => `${name} ${records}`)
+      print(
+        `generation ${generation}  published ${publishedAt} by ${mirror?.slice(0, 8)} (epoch ${epoch})  ${counts.join('  ')}`,
+      )
+    }
+    print(
+      lease === null
+        ? 'lease: none'
+        : `lease: ${lease.name}, epoch ${lease.epoch}, ${lease.released ? 'given back' : `until ${lease.expiresAt}`}`,
+    )
+    if (mirrors.length > 0) print(tableOf(mirrors))
+    return 0
+  })
+}
+
+function tableOf(mirrors: readonly ReaderReport[]): string {
+  const rows = mirrors.map(({ name, site, generation, lagSeconds, version, role, leads, at }) => [
+    ...[name, site ?? '-', String(generation), lagSeconds === null ? '-' : `${lagSeconds} s`],
+    ...[version, leads ? 'leader' : role],
+    duration(Math.max(0, Math.round((Date.now() - Date.parse(at)) / 1000))),
+  ])
+  return table(['mirror', 'site', 'generation', 'lag', 'version', 'role', 'said before'], rows)
+}
