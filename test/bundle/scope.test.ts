@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
+import { commandHost } from '../support/hosted.ts'
 import { bench } from '../sync/fixtures.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
+
+const run = commandHost()
 
 test('a mirror of a part of OSV says so at home and across the air gap', async () => {
   const env = { PATCHMIRROR_OSV_INCLUDE: 'npm,GHSA-', PATCHMIRROR_OSV_EXCLUDE: 'ROOT-OS-UBUNTU*' }
@@ -10,6 +13,12 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   await there.take((await carry(made.dir, folder())).files)
   const [outside = ''] = [...made.store.osv.eachOutside()].map(([id]) => id)
   const scope = 'include="GHSA-,npm", exclude="ROOT-OS-UBUNTU*"'
+  const shown = await run(['show', outside], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  expect(shown.err).toContain('upstream lists this record, and it is out of the scope')
+  const listed = await run(['status'], { PATCHMIRROR_DATA_DIR: there.dir }, '/')
+  expect(listed.out).toContain(
+    'osv: only records in scope are mirrored (include GHSA-, npm; exclude',
+  )
   const known = await serveFolder(made.dir, made.config)
   const carried = await serveFolder(there.dir, there.config)
   for (const get of [known, carried]) {

@@ -113,7 +113,7 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
       'corrupt',
       `the index lists ${JSON.stringify(id)}, its record is not found`,
     )
-  const outside = outOfScope(served.reads, id)
+  const outside = whyOutOfScope(served.reads, id)
   if (outside !== null) return notFound(outside, { id, outOfScope: 'yes' })
   const known = missingForReason(served, id)
   if (known !== null) return known
@@ -140,7 +140,10 @@ function notFound(message: string, fields: Problem['fields']): Problem {
 }
 
 /** Returns why a record is out of the scope that the snapshot was made with; null when it is not known to be. */
-function outOfScope({ snapshots, osv }: Reads, id: string): string | null {
+export function whyOutOfScope(
+  { snapshots, osv }: Pick<Reads, 'snapshots' | 'osv'>,
+  id: string,
+): string | null {
   const settings = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
   if (settings === null) return null
   if (osv.isOutside(id))

@@ -1,3 +1,4 @@
+import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { findItems, findRecordIds } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
@@ -74,6 +75,8 @@ function refuseMissing(
     const removed = osv.readTombstone(id)
     if (removed !== null)
       throw new MirrorError('not_found', `not found: upstream removed the record ${id}; this mirror removed it on ${toIso(removed.removedAt)}`) // prettier-ignore
+    if (osv.isOutside(id))
+      throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
     if (osv.isMissing(id))
       throw new MirrorError('not_ready', `not mirrored yet: upstream lists the record ${id}, and this mirror could not fetch it; every run tries again`) // prettier-ignore
   }

@@ -28,8 +28,9 @@ export function nothingNewOutcome(context: SyncContext, asOf: number): SyncResul
 }
 
 /** Returns the result of a dry run. */
-export function dryRunOutcome({ added, changed, removed }: OsvPlan): SyncResult {
-  const message = `dry run: ${added.length} to add, ${changed.length} to change, ${removed.length} to remove; nothing was stored`
+export function dryRunOutcome({ added, changed, removed, dropped }: OsvPlan): SyncResult {
+  const scope = dropped.length > 0 ? `, ${dropped.length} out of scope to remove` : ''
+  const message = `dry run: ${added.length} to add, ${changed.length} to change, ${removed.length} to remove${scope}; nothing was stored`
   return { outcome: 'complete', asOf: null, message }
 }
 

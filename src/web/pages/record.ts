@@ -1,3 +1,4 @@
+import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -200,9 +201,10 @@ function missingView(call: PageCall, id: string) {
     return { title: id, status: 404, blocks: [removed, historyBlock(call, id)] }
   }
   const isMissing = reads.osv.isMissing(id)
+  const outside = whyOutOfScope(reads, id)
   const message = isMissing
     ? `upstream lists the record ${clip(id)}, and this mirror could not fetch it yet: every run tries it again`
-    : `this mirror has no record ${clip(id)}`
+    : (outside ?? `this mirror has no record ${clip(id)}`)
   if (id === '' || reads.snapshots.readSnapshot('osv') === null)
     throw new MirrorError(
       id === '' ? 'bad_request' : 'not_ready',
