@@ -11,7 +11,8 @@ const { loadConfig } = (await built('config/load.js')) as typeof Load
 const { createLog } = (await built('core/log.js')) as typeof Log
 
 const started = performance.now()
-const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
+const requireUpstream = process.env['PATCHMIRROR_FLEET_ROLE'] !== 'reader'
+const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream })
 const agent = createAgent({
   config,
   version: 'bench',

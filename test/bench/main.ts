@@ -2,7 +2,7 @@
  * `npm run bench`: measures the daemon as it is built against loops and servers in the same run, prints one table
  * and writes it to docs/benchmarks.md. Loopback only; ends by itself after some minutes. `--quick` leaves out the
  * 400,000 records and takes fewer rounds, `--no-serving` the load on the server, `--no-write` the file. `--only records`,
- * `serving`, `catalog`, `patches`, `webhooks`, `bundles`, `views` or `pages` takes one part and leaves the file alone.
+ * `serving`, `catalog`, `patches`, `webhooks`, `bundles`, `views`, `pages` or `fleet` takes one part and leaves the file alone.
  */
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -13,6 +13,7 @@ import { benchCatalogSync } from './catalog/sync.ts'
 import { benchBundles } from './bundles.ts'
 import { benchChanges } from './changes.ts'
 import { startDaemon, took } from './daemon.ts'
+import { benchFleet } from './fleet/fleet.ts'
 import { benchIngest, benchLarge } from './ingest.ts'
 import { benchPages } from './pages.ts'
 import { ROOT, startSandbox } from './processes.ts'
@@ -146,6 +147,12 @@ async function pages(): Promise<Line[]> {
   return benchPages(100_000 * scale, 200_000 * scale)
 }
 
+async function fleet(): Promise<Line[]> {
+  const scale = values.quick ? 0.02 : 1
+  say(`a fleet with ${100_000 * scale} records …`)
+  return benchFleet({ records: 100_000 * scale, scanners: 100_000 * scale })
+}
+
 const PARTS: Record<string, () => Promise<Line[]>> = {
   records,
   serving,
@@ -155,6 +162,7 @@ const PARTS: Record<string, () => Promise<Line[]>> = {
   bundles,
   views,
   pages,
+  fleet,
 }
 
 async function main(): Promise<void> {

@@ -32,9 +32,9 @@ interface ExportChoice {
 }
 
 /**
- * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation; a
- * full bundle is exported when the last one is `bundle.fullDays` old or no state of it is remembered, and then the delta
- * applies to both, so that followers never need it.
+ * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
+ * full bundle is exported when the last one is `bundle.fullDays` old, no state of it is remembered, or the delta since it
+ * has become large; then the delta applies to the states since the older one too, so that followers never need the new one.
  */
 export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
   const { exporter, before } = choice
@@ -42,10 +42,16 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   const fullBase = last === null ? null : exporter.findBase(last.full.digest)
   const base = fullBase ?? (last === null ? null : exporter.findBase(last.digest))
   const spared = [fullBase, base].filter((one) => one !== null)
-  const isOld = last === null || fullBase === null || isOutdated(choice, last.full)
-  const full = isOld ? await exporter.exportFile(null, spared) : null
-  const kept = full === null ? spared : [...spared, full.manifest.sequence]
-  const delta = base === null ? null : await exporter.exportFile(base, kept)
+  const since = base === null ? null : await exporter.exportFile(base, spared)
+  const isOld =
+    last === null || fullBase === null || isOutdated(choice, last.full) || isLarge(since, last.full)
+  const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
+  // A run may have ended between the two exports: the delta leads to the later state.
+  const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest
+  const delta =
+    isBehind && base !== null
+      ? await exporter.exportFile(base, [...spared, full.manifest.sequence])
+      : since
   const files = [full, delta].flatMap((one) =>
     one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }],
   )
@@ -61,6 +67,18 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
     ),
     delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
   }
+}
+
+function sequenceOf(file: ExportedFile | null): number[] {
+  return file === null ? [] : [file.manifest.sequence]
+}
+
+/** A delta up to this size is never large, bytes: a new full bundle would cost more than it saves. */
+const SMALL_BYTES = 4_000_000
+
+/** Reports whether a delta costs every follower so much that one upload of a new full bundle is cheaper. */
+function isLarge(delta: ExportedFile | null, full: NamedFull): boolean {
+  return delta !== null && delta.size > Math.max(SMALL_BYTES, full.size / 10)
 }
 
 function isOutdated({ config, now, reason }: ExportChoice, { createdAt }: NamedFull): boolean {
