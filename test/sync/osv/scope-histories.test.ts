@@ -93,6 +93,6 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
         await made.close()
       }
     }),
-    { numRuns: LONG ? 40 : 2 },
+    { numRuns: LONG ? 40 : 1 },
   )
 })
