@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cutMembers } from '../../src/json/cut.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
+import { LONG } from '../support/tables.ts'
 
 const secret = (name: string): boolean => name === 'key' || name === 'secret' || name === ''
 const cut = (text: string): string => cutMembers(Buffer.from(text), secret).toString()
@@ -21,7 +22,7 @@ describe('cutting members out of JSON', () => {
         expect(compact(left)).toBe(textOf(without(value), 0))
         JSON.parse(left)
       }),
-      { numRuns: 500 },
+      { numRuns: LONG ? 500 : 200 },
     )
   })
 

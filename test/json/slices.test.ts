@@ -9,6 +9,7 @@ import {
   sliceText,
 } from '../../src/json/slices.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
+import { LONG } from '../support/tables.ts'
 
 /** Every place of a value, of repeated names only the last, as a parser sees it. */
 function* placesOf(value: Written, at: JsonPath = []): Generator<[JsonPath, Written]> {
@@ -35,7 +36,7 @@ describe('positions in JSON', () => {
           if (slice !== null) expect(compact(sliceText(text, slice))).toBe(textOf(expected, 0))
         }
       }),
-      { numRuns: 300 },
+      { numRuns: LONG ? 300 : 120 },
     )
   })
 

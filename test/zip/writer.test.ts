@@ -169,7 +169,7 @@ describe('an archive that is written and read back', () => {
           }
         },
       ),
-      { numRuns: LONG ? 150 : 40 },
+      { numRuns: LONG ? 150 : 20 },
     )
   })
 
@@ -191,7 +191,7 @@ describe('an archive that is written and read back', () => {
           }
         },
       ),
-      { numRuns: LONG ? 60 : 25 },
+      { numRuns: LONG ? 60 : 12 },
     )
   })
 })

@@ -5,6 +5,7 @@ import { operatorName } from '../../../src/domain/run-facts.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
+import { LONG } from '../../support/tables.ts'
 
 const run = commandHost()
 let world: World
@@ -117,6 +118,7 @@ describe('a running mirror', () => {
       expect.not.arrayContaining(['local.key']),
     ])
     expect((await fetch(`${url}/-/health`)).status).toBe(200)
+    if (!LONG) return
     await daemon.close()
     const again = await world.host()
     await again.said(/there is no key yet|take a key \(0 valid\)/)
