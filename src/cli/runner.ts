@@ -67,6 +67,7 @@ export async function withRunner<T>(
   onProgress: (progress: Progress) => void,
   work: (runner: Runner, store: Writes) => Promise<T>,
 ): Promise<T> {
+  refuseReader(config)
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const signal of STOPPING) process.once(signal, abort)
@@ -80,4 +81,14 @@ export async function withRunner<T>(
     await upstream.close()
     store.close()
   }
+}
+
+/** Throws `config` for a reader of a fleet: what it fetched itself would be replaced by the next generation, and never served. */
+function refuseReader({ fleet }: Config): void {
+  if (fleet.url === null || fleet.role !== 'reader') return
+  throw new MirrorError(
+    'config',
+    'fleet.role: reader: this mirror gets its data from fleet.url and never asks upstream. Run the command on the mirror that leads ' +
+      '("patchmirror fleet status" names it)',
+  )
 }

@@ -106,22 +106,24 @@ function startFleet(options: FleetOptions): RunningFleet {
     else log.warn({}, 'fleet: this mirror does not lead any more: it follows the one that does')
     onLead(led)
   }
-  const watch = setInterval(tell, WATCH_MS).unref()
+  let stored = reads.newest()
+  const commit = (): void => {
+    stored = reads.newest()
+    noteHolding(parts)
+    thread?.committed()
+  }
+  const watch = setInterval(() => {
+    tell()
+    if (reads.newest() !== stored) commit() // by another process, such as `patchmirror sync`
+  }, WATCH_MS).unref()
   return {
     reads,
     leads,
     mayRun: () => leads() && reads.newest() === reads.servedPin.stamp(),
-    committed() {
-      noteHolding(parts)
-      thread?.committed()
-    },
+    committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
-    relayed(options) {
-      const { config: all } = options
-      const targets = { get: () => (leads() ? all.relay : { ...all.relay, targets: [] }) }
-      return { ...options, config: Object.defineProperty({ ...all }, 'relay', targets) }
-    },
+    relayed: (options) => ({ ...options, config: relayedWhile(leads, options.config) }),
     begin(address) {
       thread = startFleetThread({
         config: { fleet: config.fleet, bundle: config.bundle, data: config.data },
@@ -135,11 +137,7 @@ function startFleet(options: FleetOptions): RunningFleet {
           const { served, lagSeconds } = fleetStatusOf(parts, led)
           thread?.served(served, lagSeconds)
         },
-        onFault(message) {
-          known.fault = message
-          known.failingSince ??= now()
-          log.error({}, `fleet: ${message}`)
-        },
+        onFault: (message) => noteFault(parts, message),
       })
     },
     apply: () => thread?.apply({ ...config.fleet }),
@@ -151,11 +149,24 @@ function startFleet(options: FleetOptions): RunningFleet {
   }
 }
 
-/** How often the end of the own lease is looked for when the thread does not report, milliseconds. */
+/** The settings of a relay that has its targets only while this mirror leads. */
+function relayedWhile(leads: () => boolean, config: Config): Config {
+  const relay = { get: () => (leads() ? config.relay : { ...config.relay, targets: [] }) }
+  return Object.defineProperty({ ...config }, 'relay', relay)
+}
+
+function noteFault({ known, now, log }: Parts, message: string): void {
+  known.fault = message
+  known.failingSince ??= now()
+  log.error({}, `fleet: ${message}`)
+}
+
+/** How often the end of the own lease and commits of other processes are looked for, milliseconds. */
 const WATCH_MS = 1_000
 
 interface Parts {
   readonly config: Config
+  readonly log: FleetOptions['log']
   readonly now: () => number
   readonly reads: GatedReads
   readonly known: FleetKnowledge

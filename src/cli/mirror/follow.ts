@@ -11,6 +11,7 @@ const PAUSE_MS = 100
 
 /** Waits until the daemon of this data folder, if one runs, serves what these runs published; warns when it does not. */
 export async function untilServed(config: Config, reports: readonly RunReport[]): Promise<void> {
+  if (config.fleet.url !== null) return // it is served when the fleet has published it
   const end = Date.now() + PATIENCE_MS
   for (;;) {
     const daemon = servingDaemon(config.data.dir)

@@ -12,7 +12,7 @@ interface KeeperOptions {
   readonly name: string
   readonly url: string | null
   readonly seconds: () => number
-  /** Further milliseconds to wait before a lease without an owner is taken: lets preferred mirrors take it. */
+  /** Milliseconds to wait before a lease is taken that does not exist or was given back: lets preferred mirrors take it. */
   readonly patienceMs: number
   /** The highest epoch of any generation known: a new leadership has a higher one. */
   readonly floor: () => number
@@ -210,7 +210,7 @@ function isFree(
   if (lease?.owner === owner) return true
   const unchanged = clock() - since
   if (etag === null || lease?.released === true) return unchanged >= patienceMs
-  return unchanged >= (lease?.seconds ?? 30) * 1000 + patienceMs
+  return unchanged >= (lease?.seconds ?? 30) * 1000
 }
 
 /**
