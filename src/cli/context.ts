@@ -113,8 +113,10 @@ export function isServed(dataDir: string): boolean {
   return isLocked(dataDir, 'serve')
 }
 
-/** How a mirror gets its first data: by a sync where it has an upstream, else by a bundle. */
-export function firstStep({ upstream }: LoadedConfig['config']): string {
+/** How a mirror gets its first data: from its fleet, by a sync where it has an upstream, else by a bundle. */
+export function firstStep({ upstream, fleet }: LoadedConfig['config']): string {
+  if (fleet.url !== null && fleet.role === 'reader')
+    return 'run "patchmirror serve", which fetches what the fleet published ("patchmirror fleet log" lists it)'
   return upstream.apiRoot === null
     ? 'name the settings of the mirror with --config FILE, import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
     : 'run "patchmirror sync"'

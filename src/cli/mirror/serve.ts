@@ -50,7 +50,10 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
   if (logFile !== null)
     writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
-  if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
+  if (isReader(config))
+    log.info({ fleet: config.fleet.url }, 'reader of a fleet: what it publishes is served')
+  else if (upstream === null)
+    log.info({}, 'no upstream: nothing is synced, what was imported is served')
   else for (const text of unsyncedHere(config)) log.warn({}, text)
   const signal = await stopped
   log.info(`${signal}: stopping`)
@@ -69,26 +72,37 @@ function openOwnLog({ file, fileMode }: Config['log']): LogFile | null {
   return openLogFile(file, { mode: fileMode, fallback: (line) => writeLine(line) })
 }
 
-/** Below an air gap there is no upstream to be named; anywhere else its absence is an oversight. */
+/** Below an air gap and for a reader there is no upstream to be named; anywhere else its absence is an oversight. */
 function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   const loaded = settings(options, false)
   const { config } = loaded
   if (options.offline === true) {
+    if (config.fleet.url?.startsWith('s3:') === true)
+      throw new MirrorError(
+        'usage',
+        '--offline forbids connections, but fleet.url names a bucket: remove one or the other',
+      )
     if (relayUrls(config.relay).length === 0) return loaded
     throw new MirrorError(
       'usage',
       '--offline forbids connections, but relay.targets or relay.chatTargets name receivers: remove one or the other',
     )
   }
-  if (config.upstream.apiRoot !== null || isBelowGap(config)) return loaded
+  if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded
   try {
     return settings(options, true)
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     const below =
-      'Below an air gap: import a bundle first, set bundle.inbox, or use "serve --offline".'
+      'Below an air gap: import a bundle first, set bundle.inbox, or use "serve --offline". ' +
+      'In a fleet (fleet.url), a mirror without upstream is a reader: set fleet.role: reader.'
     throw new MirrorError(error.code, `${error.message}\n${below}`, { cause: error })
   }
+}
+
+/** A reader of a fleet gets all its data from the object store. */
+function isReader({ fleet }: Config): boolean {
+  return fleet.url !== null && fleet.role === 'reader'
 }
 
 function isBelowGap({ bundle, data }: Config): boolean {

@@ -1,0 +1,64 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { serveCommand } from '../../../src/cli/mirror/serve.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { firstStep } from '../../../src/cli/context.ts'
+import { start } from '../../support/command.ts'
+
+/** Environment of a reader with an empty data folder, and no upstream. */
+function readerEnv(): Record<string, string> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-reader-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  const { publicKey } = generateKeyPairSync('ed25519')
+  writeFileSync(join(dir, 'key.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
+  mkdirSync(join(dir, 'store'))
+  return {
+    PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_FLEET_URL: pathToFileURL(join(dir, 'store')).href,
+    PATCHMIRROR_FLEET_ROLE: 'reader',
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: join(dir, 'key.pub'),
+  }
+}
+
+test('a reader of a fleet serves without any upstream', async () => {
+  const env = readerEnv()
+  const daemon = start(['serve'], env, tmpdir())
+  onTestFinished(() => void daemon.child.kill('SIGKILL'))
+  await daemon.said(/reader of a fleet: what it publishes is served/)
+  daemon.child.kill('SIGTERM')
+  expect((await daemon.finished).code).toBe(0)
+  const { config } = loadConfig({ env, cwd: tmpdir() })
+  expect(firstStep(config)).toMatch(/fetches what the fleet published/)
+})
+
+test('a mirror of a fleet that may lead needs an upstream, and --offline allows no bucket', async () => {
+  const env = readerEnv()
+  const before = { ...process.env }
+  onTestFinished(() => {
+    for (const name of Object.keys(env)) Reflect.deleteProperty(process.env, name)
+    Object.assign(process.env, before)
+  })
+  Object.assign(process.env, env, { PATCHMIRROR_FLEET_URL: 's3://bucket' })
+  await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline .+names a bucket/)
+  Object.assign(process.env, {
+    PATCHMIRROR_FLEET_ROLE: 'standby',
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: signingKey(),
+  })
+  await expect(serveCommand({})).rejects.toThrow(
+    /upstream\.apiRoot: not set[^]*set fleet\.role: reader/,
+  )
+})
+
+function signingKey(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-key-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  const file = join(dir, 'key')
+  const { privateKey } = generateKeyPairSync('ed25519')
+  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  return file
+}
