@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '../../core/errors.ts'
-import { FleetError, type ObjectStore, readObject } from '../objects/object-store.ts'
+import {
+  FleetError,
+  type ObjectStore,
+  OversizedError,
+  readObject,
+} from '../objects/object-store.ts'
 import { LEASE_KEY, LEASE_MAX_BYTES, type Lease, readLease, writeLease } from './lease.ts'
 import type { LeaseProof } from './proof.ts'
 
@@ -126,14 +131,24 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
 
 /** Reads the lease. An own one that is not stored any more is lost. */
 async function read({ store, clock }: KeeperOptions, memory: Memory): Promise<Seen> {
-  const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-  const [lease, etag] = [found && readLease(found.bytes), found?.info.etag ?? null]
+  const [lease, etag] = await fetchLease(store)
   const { seen, own } = memory
   const since = seen !== null && seen.etag === etag ? seen.since : clock()
   const isOwn = own !== null && lease?.token === own.token && !lease.released
   memory.own = isOwn ? { ...own, etag } : null
   memory.seen = { lease, etag, since }
   return memory.seen
+}
+
+/** Returns the stored lease, null for content that is none, and its etag, null where nothing is stored. */
+async function fetchLease(store: ObjectStore): Promise<[Lease | null, string | null]> {
+  try {
+    const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
+    return found === null ? [null, null] : [readLease(found.bytes), found.info.etag]
+  } catch (error) {
+    if (!(error instanceof OversizedError)) throw error
+    return [null, (await store.head(LEASE_KEY))?.etag ?? null]
+  }
 }
 
 /** Writes the lease under an own token; it is the own one afterwards if it is stored. */
@@ -172,8 +187,19 @@ async function renew(
 
 async function take(options: KeeperOptions, memory: Memory, { lease, etag }: Seen): Promise<void> {
   const token = (options.token ?? randomToken)()
-  const epoch = Math.max(lease?.epoch ?? 0, options.floor()) + 1
+  const epoch = followingEpoch(lease?.epoch ?? 0, options.floor())
   await write(options, memory, { ...describe(options), epoch, token, renewal: 0, released: false }, etag) // prettier-ignore
+}
+
+/** The most leaderships that are believed to have ended without a generation. */
+const MOST_UNUSED = 1_000_000
+
+/**
+ * Returns the epoch of a new leadership. The lease is not signed, and generations that are can never go back to a lower
+ * epoch: an epoch far above theirs, which nobody can have reached, is not continued.
+ */
+function followingEpoch(stored: number, floor: number): number {
+  return (stored > floor + MOST_UNUSED ? floor : Math.max(stored, floor)) + 1
 }
 
 /** Writes the lease once. `other`: another content is stored; `unknown`: no answer says what is stored now. */

@@ -45,7 +45,7 @@ export function readLease(bytes: Buffer): Lease | null {
     url: isText(url) ? url : null,
     seconds: isCount(seconds) && seconds > 0 && seconds <= MOST_SECONDS ? seconds : 30,
     renewal: isCount(renewal) ? renewal : 0,
-    expiresAt: isText(expiresAt) ? expiresAt : '',
+    expiresAt: isText(expiresAt) ? toIso(Date.parse(expiresAt) || 0) : toIso(0),
   }
 }
 

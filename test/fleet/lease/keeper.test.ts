@@ -68,6 +68,29 @@ describe('the lease', () => {
     expect(a.keeper.leadership()).toMatchObject({ epoch: null, lease: { name: 'b' } })
   })
 
+  test.each([
+    ['of the highest number', { epoch: Number.MAX_SAFE_INTEGER }],
+    ['of a number that is none', { epoch: 1e308 }],
+    ['for years', { seconds: 1e9 }],
+    ['that is too large', { name: 'x'.repeat(20_000) }],
+  ])(
+    'a lease %s that somebody wrote keeps no mirror from leading, under a sound epoch',
+    async (_, fields) => {
+      const world = createWorld()
+      const [a] = [world.start('a')]
+      await live(world, [a], 3000)
+      const forged = { ...world.stored(), owner: 'x', token: 'x', ...fields }
+      world.bucket.tamper(LEASE_KEY, Buffer.from(JSON.stringify(forged)))
+      await live(world, [a], 3 * SECONDS * 1000)
+      expect(a.keeper.leadership()).toMatchObject({
+        failure: null,
+        remainingMs: expect.any(Number) as number,
+      })
+      expect(a.keeper.leadership().epoch).toBeGreaterThan(0)
+      expect(a.keeper.leadership().epoch).toBeLessThan(10)
+    },
+  )
+
   test('a lease that was given back is taken at once; the owner takes its own after a restart', async () => {
     const world = createWorld()
     const [a, b] = [world.start('a'), world.start('b')]
