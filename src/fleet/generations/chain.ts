@@ -1,6 +1,11 @@
 import { messageOf } from '../../core/errors.ts'
 import type { KeyTrust } from '../../bundle/format/keys.ts'
-import { FleetError, type ObjectStore, readObject } from '../objects/object-store.ts'
+import {
+  FleetError,
+  type ObjectStore,
+  OversizedError,
+  readObject,
+} from '../objects/object-store.ts'
 import { openGeneration } from './format/envelope.ts'
 import { GENERATION_CAPS, type KnownGeneration } from './format/generation.ts'
 import { GENERATION_FOLDER, HEAD_KEY, generationKey, numberInKey } from './format/object-names.ts'
@@ -53,7 +58,10 @@ export async function readGeneration(
   trust: KeyTrust,
 ): Promise<KnownGeneration | null> {
   const key = generationKey(number)
-  const found = await readObject(store, key, GENERATION_CAPS.bytes)
+  const found = await readObject(store, key, GENERATION_CAPS.bytes).catch((error: unknown) => {
+    if (!(error instanceof OversizedError)) throw error
+    throw refuseGeneration('malformed', `the generation ${error.message}`, { cause: error })
+  })
   if (found === null) return null
   const known = openGeneration(found.bytes, trust, key)
   if (known.generation.generation === number) return known
@@ -114,7 +122,7 @@ function verifyLink(
  */
 export async function findNewest(store: ObjectStore, known: number): Promise<number> {
   const exists = async (number: number): Promise<boolean> =>
-    (await store.head(generationKey(number))) !== null
+    number <= Number.MAX_SAFE_INTEGER && (await store.head(generationKey(number))) !== null
   let newest = known
   if (known === 0) newest = await findStart(store, exists)
   let step = 1

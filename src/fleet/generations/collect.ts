@@ -14,6 +14,7 @@ import {
   CHANGE_FOLDER,
   GENERATION_FOLDER,
   PLAN_FOLDER,
+  isCollectable,
   numberInKey,
 } from './format/object-names.ts'
 import { refuseGeneration } from './format/refusals.ts'
@@ -76,7 +77,7 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   for (const folder of [BUNDLE_FOLDER, CHANGE_FOLDER])
     for await (const { key, size, ...info } of store.list(folder)) {
       const modifiedAt = Math.floor(info.modifiedAt)
-      if (named.has(key) || modifiedAt >= before) kept++
+      if (named.has(key) || modifiedAt >= before || !isCollectable(key)) kept++
       else unneeded.push({ key, size, modifiedAt })
     }
   const isDue = ({ key, modifiedAt }: Unneeded): boolean => planned.get(key) === modifiedAt

@@ -2,6 +2,7 @@ import {
   type ObjectBody,
   type ObjectStore,
   FleetError,
+  OversizedError,
   readObject,
 } from '../objects/object-store.ts'
 
@@ -52,7 +53,11 @@ export async function storeDecided(
     if (!(error instanceof FleetError)) throw error
     failed = error
   }
-  const found = await readObject(store, key, Number.MAX_SAFE_INTEGER)
+  const found = await readObject(store, key, bytes.length).catch((error: unknown) => {
+    if (error instanceof OversizedError) return 'other'
+    throw error
+  })
+  if (found === 'other') return false
   if (found !== null) return found.bytes.equals(bytes)
   throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
 }

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '../../core/errors.ts'
+import { FleetError, type ObjectStore } from '../objects/object-store.ts'
 import {
-  FleetError,
-  type ObjectStore,
-  OversizedError,
-  readObject,
-} from '../objects/object-store.ts'
-import { LEASE_KEY, LEASE_MAX_BYTES, type Lease, readLease, writeLease } from './lease.ts'
+  LEASE_KEY,
+  type Lease,
+  fetchLease,
+  followingEpoch,
+  readLease,
+  writeLease,
+} from './lease.ts'
 import type { LeaseProof } from './proof.ts'
 
 /** What a keeper works with. */
@@ -140,17 +142,6 @@ async function read({ store, clock }: KeeperOptions, memory: Memory): Promise<Se
   return memory.seen
 }
 
-/** Returns the stored lease, null for content that is none, and its etag, null where nothing is stored. */
-async function fetchLease(store: ObjectStore): Promise<[Lease | null, string | null]> {
-  try {
-    const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-    return found === null ? [null, null] : [readLease(found.bytes), found.info.etag]
-  } catch (error) {
-    if (!(error instanceof OversizedError)) throw error
-    return [null, (await store.head(LEASE_KEY))?.etag ?? null]
-  }
-}
-
 /** Writes the lease under an own token; it is the own one afterwards if it is stored. */
 async function write(
   options: KeeperOptions,
@@ -189,17 +180,6 @@ async function take(options: KeeperOptions, memory: Memory, { lease, etag }: See
   const token = (options.token ?? randomToken)()
   const epoch = followingEpoch(lease?.epoch ?? 0, options.floor())
   await write(options, memory, { ...describe(options), epoch, token, renewal: 0, released: false }, etag) // prettier-ignore
-}
-
-/** The most leaderships that are believed to have ended without a generation. */
-const MOST_UNUSED = 1_000_000
-
-/**
- * Returns the epoch of a new leadership. The lease is not signed, and generations that are can never go back to a lower
- * epoch: an epoch far above theirs, which nobody can have reached, is not continued.
- */
-function followingEpoch(stored: number, floor: number): number {
-  return (stored > floor + MOST_UNUSED ? floor : Math.max(stored, floor)) + 1
 }
 
 /** Writes the lease once. `other`: another content is stored; `unknown`: no answer says what is stored now. */

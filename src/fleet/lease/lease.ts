@@ -1,4 +1,5 @@
 import { toIso } from '../../core/time.ts'
+import { type ObjectStore, OversizedError, readObject } from '../objects/object-store.ts'
 
 /** Where the lease is stored. */
 export const LEASE_KEY = 'lease.json'
@@ -67,4 +68,26 @@ function isText(value: unknown): value is string {
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+/** Returns the stored lease, null for content that is none, and its etag, null where nothing is stored. */
+export async function fetchLease(store: ObjectStore): Promise<[Lease | null, string | null]> {
+  try {
+    const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
+    return found === null ? [null, null] : [readLease(found.bytes), found.info.etag]
+  } catch (error) {
+    if (!(error instanceof OversizedError)) throw error
+    return [null, (await store.head(LEASE_KEY))?.etag ?? null]
+  }
+}
+
+/** The most leaderships that are believed to have ended without a generation. */
+const MOST_UNUSED = 1_000_000
+
+/**
+ * Returns the epoch of a new leadership. The lease is not signed, and generations that are can never go back to a lower
+ * epoch: an epoch far above theirs, which no leader can have reached, is not continued.
+ */
+export function followingEpoch(stored: number, floor: number): number {
+  return (stored > floor + MOST_UNUSED ? floor : Math.max(stored, floor)) + 1
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/core/digest.ts'
+import { findNewest } from '../../../src/fleet/generations/chain.ts'
 import { collectGarbage } from '../../../src/fleet/generations/collect.ts'
 import { downloadBundle } from '../../../src/fleet/generations/follow/download.ts'
 import { type Follower, createFollower } from '../../../src/fleet/generations/follow/follow.ts'
@@ -9,6 +10,7 @@ import { openGeneration, sealGeneration } from '../../../src/fleet/generations/f
 import type { Generation } from '../../../src/fleet/generations/format/generation.ts'
 import { bundleKey, generationKey } from '../../../src/fleet/generations/format/object-names.ts'
 import { publishGeneration } from '../../../src/fleet/generations/publish/publish.ts'
+import { storeDecided } from '../../../src/fleet/generations/uploads.ts'
 import { type MemoryBucket, createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { folder, signer } from '../../bundle/air-gap.ts'
 import { keyPair, trust } from '../../bundle/fixtures.ts'
@@ -16,6 +18,8 @@ import { fleetTrust, nodeConfig } from './nodes.ts'
 import { type Disk, emptyDisk, standInExporter, standInImporter, syncTo } from './stand-ins.ts'
 
 const HOUR = 3_600_000
+const ORPHAN = bundleKey('0a'.repeat(32))
+const OTHER = bundleKey('0b'.repeat(32))
 const START = Date.parse('2026-05-01T00:00:00.000Z')
 
 /** A leader whose data is a number, and a reader of it. */
@@ -72,6 +76,26 @@ function forge(
   bucket.tamper(name, sealGeneration({ ...generation, ...fields }, [key]).bytes)
 }
 
+test('a leader that finds a number taken by something large reads none of it', async () => {
+  const pair = createPair()
+  await pair.publish()
+  pair.bucket.tamper(generationKey(2), Buffer.alloc(1 << 20))
+  await expect(pair.publish()).rejects.toThrow('more than')
+  const store = pair.bucket.client()
+  expect(await storeDecided(store, generationKey(2), Buffer.from('own'))).toBe(false)
+})
+
+test('a store that has every object is not searched without end', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const info = { size: 4, etag: 'x', modifiedAt: START }
+  const store = {
+    ...pair.bucket.client(),
+    head: (key: string) => Promise.resolve({ key, ...info }),
+  }
+  expect(await findNewest(store, 1)).toBeLessThan(2 ** 53)
+})
+
 describe('a follower', () => {
   test.each<[string, string, (pair: Pair) => unknown]>([
     [
@@ -94,6 +118,33 @@ describe('a follower', () => {
       'malformed',
       ({ bucket }) => {
         bucket.tamper(generationKey(2), Buffer.from('no'))
+      },
+    ],
+    [
+      'of more bytes than any has',
+      'malformed',
+      ({ bucket }) => {
+        bucket.tamper(generationKey(2), Buffer.alloc(300_000, ' '))
+      },
+    ],
+    [
+      'that was written otherwise after signing',
+      'malformed',
+      ({ bucket }) => {
+        const bytes = bucket.read(generationKey(2)) ?? Buffer.alloc(0)
+        bucket.tamper(generationKey(2), Buffer.concat([bytes, Buffer.from(' ')]))
+      },
+    ],
+    [
+      'whose signature has other unused bits',
+      'malformed',
+      ({ bucket }) => {
+        const text = String(bucket.read(generationKey(2)))
+        const other = text.replace(
+          /[AQgw](?===")/,
+          (last) => ({ A: 'B', Q: 'R', g: 'h', w: 'x' })[last] ?? '',
+        )
+        bucket.tamper(generationKey(2), Buffer.from(other))
       },
     ],
     [
@@ -182,6 +233,20 @@ describe('a follower', () => {
   })
 })
 
+test('a publisher whose clock is ahead delays its readers by no more than it waits itself', async () => {
+  const pair = createPair()
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  pair.now += 20 * HOUR
+  await pair.publish()
+  pair.now -= 20 * HOUR
+  const { newest } = await pair.follower.look()
+  if (newest === null) throw new Error('no generation')
+  const { activateAt, publishedAt } = newest.generation
+  const { at } = await pair.follower.prepare(newest)
+  expect(at).toBe(pair.now + Date.parse(activateAt) - Date.parse(publishedAt))
+})
+
 test('a revoked key signs no generation, and a signature cannot be removed', async () => {
   const pair = createPair()
   await pair.publish()
@@ -190,7 +255,7 @@ test('a revoked key signs no generation, and a signature cannot be removed', asy
   const revoked = trust([signer()], { revoked: new Set([signer().id]) })
   expect(() => openGeneration(bytes, revoked, name)).toThrow('revoked')
   const { payload } = JSON.parse(String(bytes)) as { payload: string }
-  const bare = Buffer.from(JSON.stringify({ payload, signatures: {} }))
+  const bare = Buffer.from(`${JSON.stringify({ payload, signatures: {} })}\n`)
   expect(() => openGeneration(bare, fleetTrust(), name)).toThrow('not signed')
 })
 
@@ -218,7 +283,7 @@ test('a download that broke off is continued, and a damaged one fetched again', 
 test('garbage is planned in one run and deleted in a later one, after its grace; named objects stay', async () => {
   const pair = createPair()
   for (let i = 0; i < 2; i++) await pair.publish()
-  pair.bucket.tamper('bundles/orphan.zip', Buffer.from('of a crashed publication'))
+  pair.bucket.tamper(ORPHAN, Buffer.from('of a crashed publication'))
   const config = nodeConfig('/nowhere')
   const collect = (dryRun = false) =>
     collectGarbage({
@@ -229,21 +294,22 @@ test('garbage is planned in one run and deleted in a later one, after its grace;
     const { deleted, planned } = await collect()
     return [deleted.map(({ key }) => key), planned.map(({ key }) => key)]
   }
+  pair.bucket.tamper('bundles/not of the fleet', Buffer.from('left there by an operator'))
   expect(await names()).toEqual([[], []])
   pair.now += 25 * HOUR
   expect((await collect(true)).planned).toHaveLength(1)
   expect(pair.bucket.keys().filter((key) => key.startsWith('gc/'))).toEqual([])
-  expect(await names()).toEqual([[], ['bundles/orphan.zip']])
-  expect(await names()).toEqual([[], ['bundles/orphan.zip']])
+  expect(await names()).toEqual([[], [ORPHAN]])
+  expect(await names()).toEqual([[], [ORPHAN]])
   pair.now += 2 * HOUR
-  pair.bucket.tamper('bundles/other.zip', Buffer.from('young'))
-  expect(await names()).toEqual([['bundles/orphan.zip'], []])
+  pair.bucket.tamper(OTHER, Buffer.from('young'))
+  expect(await names()).toEqual([[ORPHAN], []])
   pair.now += 20 * 24 * HOUR
   await pair.publish()
   pair.now += 25 * HOUR
   const before = pair.bucket.snapshot()
   const [, planned = []] = await names()
-  expect(planned).toContain('bundles/other.zip')
+  expect(planned).toContain(OTHER)
   pair.now += 2 * HOUR
   const { deleted } = await collect()
   expect(deleted.map(({ key }) => key).toSorted()).toEqual(planned.toSorted())

@@ -1,12 +1,15 @@
 import { expect, onTestFinished } from 'vitest'
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts'
 import { collectGarbage } from '../../../src/fleet/generations/collect.ts'
+import { bundleKey } from '../../../src/fleet/generations/format/object-names.ts'
 import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
 import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
 import { signer } from '../../bundle/air-gap.ts'
 import { createBench } from '../../support/mirror.ts'
 import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
+
+const UNNAMED = bundleKey('0a'.repeat(32))
 
 /**
  * Walks through all that a fleet does with its store, by two clients of one place: publish, follow, take over, fence, roll back
@@ -44,13 +47,13 @@ export async function walkProtocol(store: ObjectStore, other: ObjectStore): Prom
   expect(await reader.catchUp()).toBe(4)
   expect(stateOf(reader.dir).digest).toBe(first.digest)
 
-  await store.put('bundles/unnamed.zip', Buffer.from('of a publication that was killed'))
+  await store.put(UNNAMED, Buffer.from('of a publication that was killed'))
   let later = Date.now() + 16 * DAY_MS
   const collect = () =>
     collectGarbage({ ...given, trust: fleetTrust(() => later), now: () => later, dryRun: false })
   expect((await collect()).planned.length).toBeGreaterThan(0)
   later += 2 * HOUR_MS
-  expect((await collect()).deleted.map(({ key }) => key)).toContain('bundles/unnamed.zip')
+  expect((await collect()).deleted.map(({ key }) => key)).toContain(UNNAMED)
   const late = createNode(other)
   expect(await late.catchUp()).toBe(4)
   expect(stateOf(late.dir).digest).toBe(first.digest)

@@ -142,11 +142,13 @@ function createTiming({ config, now, waitUntil }: FollowDeps) {
     timeOf(
       stored: Position | null,
       seen: readonly KnownGeneration[],
-      { activateAt }: Generation,
+      { activateAt, publishedAt }: Generation,
     ): number | null {
       const missed = Date.parse(seen[0]?.generation.activateAt ?? activateAt)
       const isLate = missed + config.fleet.maxLagSeconds * 1000 < now()
-      return stored === null || isLate ? null : Date.parse(activateAt)
+      // It is published already: a longer wait than its publisher's would follow from clocks that differ.
+      const longest = Date.parse(activateAt) - Date.parse(publishedAt)
+      return stored === null || isLate ? null : Math.min(Date.parse(activateAt), now() + longest)
     },
     /** Begins the import so early that it reaches its commit at `at`, where it waits. */
     async committing(

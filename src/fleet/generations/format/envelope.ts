@@ -38,7 +38,7 @@ export function sealGeneration(
   const signatures = Object.fromEntries(
     keys.map((key) => [key.id, key.sign(signed(payload)).toString('base64')]),
   )
-  const bytes = Buffer.from(`${JSON.stringify({ payload, signatures })}\n`)
+  const bytes = Buffer.from(textOf(payload, signatures))
   return { generation, bytes, sha256: digestOfObject(bytes) }
 }
 
@@ -70,13 +70,26 @@ function readEnvelope(
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     const { payload, signatures } = envelope(JSON.parse(text), `${key}:`)
+    // Its digest is a link of the chain: only who can sign may make another one of the same generation.
+    if (textOf(payload, signatures) !== text)
+      throw new MirrorError('bundle', 'it is not written as this program writes it')
     const entries = Object.entries(signatures).map(
-      ([id, value = '']) => [id, Buffer.from(value, 'base64')] as const,
+      ([id, value = '']) => [id, signatureIn(value)] as const,
     )
     return { payload, signatures: new Map(entries) }
   } catch (error) {
     throw refused('malformed', key, error)
   }
+}
+
+function textOf(payload: string, signatures: Envelope['signatures']): string {
+  return `${JSON.stringify({ payload, signatures })}\n`
+}
+
+function signatureIn(base64: string): Buffer {
+  const bytes = Buffer.from(base64, 'base64')
+  if (bytes.toString('base64') === base64) return bytes
+  throw new MirrorError('bundle', 'a signature is not written as this program writes it')
 }
 
 function refused(why: 'untrusted' | 'malformed', key: string, error: unknown): MirrorError {

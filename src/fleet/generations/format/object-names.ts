@@ -38,6 +38,11 @@ export function numberInKey(key: string): number | null {
   return digits === undefined ? null : Number(digits)
 }
 
+/** Reports whether a key is that of a bundle or of changes; a store may contain other objects. */
+export function isCollectable(key: string): boolean {
+  return /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz)$/.test(key)
+}
+
 function padded(generation: number): string {
   return String(generation).padStart(DIGITS, '0')
 }
