@@ -16,6 +16,8 @@ export interface FleetKnowledge {
   behindSince: number | null
   holdingSince: number | null
   activation: NodeJS.Timeout | null
+  /** When the newest generation is to be served, Unix milliseconds. */
+  due: { readonly generation: number; readonly at: number } | null
   fault: string | null
 }
 
@@ -23,7 +25,7 @@ export interface FleetKnowledge {
 export function nothingKnown(): FleetKnowledge {
   return {
     ...{ report: null, traffic: null, served: 0, failingSince: null, behindSince: null },
-    ...{ holdingSince: null, activation: null, fault: null },
+    ...{ holdingSince: null, activation: null, due: null, fault: null },
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { FleetStatus } from '../domain/status.ts'
-import type { NodeReport } from '../fleet/turn.ts'
+import type { GenerationFacts, NodeReport } from '../fleet/turn.ts'
 import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'
@@ -186,7 +186,7 @@ function serve(parts: Parts): void {
   if (known.activation !== null) clearTimeout(known.activation)
   known.activation = null
   if (target === null || target.generation === known.served) return
-  const wait = leadsAt(known.report, now()) && known.served > 0 ? target.activateAt - now() : 0
+  const wait = leadsAt(known.report, now()) && known.served > 0 ? dueOf(parts, target) - now() : 0
   if (wait > 0) {
     known.activation = setTimeout(() => serve(parts), Math.min(wait, MAX_WAIT_MS))
     return
@@ -201,6 +201,19 @@ function serve(parts: Parts): void {
   parts.onServed()
 }
 
+/**
+ * When a generation is to be served, Unix milliseconds. It is published already: its publisher's delay bounds the wait also
+ * where its clock was, or is, another one.
+ */
+function dueOf({ known, now }: Parts, facts: GenerationFacts): number {
+  const { generation, activateAt, publishedAt } = facts
+  if (known.due?.generation !== generation) {
+    const at = Math.min(activateAt, now() + Math.max(0, activateAt - publishedAt))
+    known.due = { generation, at }
+  }
+  return known.due.at
+}
+
 /** Longest delay of a timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1
 
@@ -213,10 +226,11 @@ function noteReport(parts: Parts, { failing, stored }: NodeReport): void {
   noteHolding(parts)
 }
 
-function noteLag({ known, now }: Parts): void {
+function noteLag(parts: Parts): void {
+  const { known } = parts
   const newest = known.report?.newest ?? null
   if (newest === null || newest.generation <= known.served) known.behindSince = null
-  else known.behindSince ??= Math.max(newest.activateAt, newest.publishedAt, 0) || now()
+  else known.behindSince ??= dueOf(parts, newest)
 }
 
 function noteHolding({ reads, known, now }: Parts): void {

@@ -1,13 +1,9 @@
 import { hostname } from 'node:os'
-import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
-import { sha256Hex } from '../core/digest.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { toIso } from '../core/time.ts'
-import { openReader } from '../store/database/open.ts'
-import { createLedgerReader } from '../store/replication/ledger.ts'
 import type { StopMessage, WorkerStarted } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
@@ -18,6 +14,7 @@ import { type StoreCounters, createStoreCounters } from './objects/counted-store
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
 import { writeReader } from './readers.ts'
+import { ownerOf } from './owner.ts'
 import { createReplica } from './replica.ts'
 
 /** Settings of a fleet that a running thread takes over. */
@@ -53,14 +50,18 @@ function main(port: MessagePort): void {
   const traffic = createStoreCounters()
   const live: Live = { settings: start.config.fleet, served: 0, lagSeconds: null, report: null }
   const opened = openNode(start, live, traffic, send)
+  const act = (action: (open: OpenNode) => void): void => void opened.then(action, () => undefined) // why it could not be opened is sent below
   port.on('message', (message: ToFleet) => {
     if (message.type === 'served') {
       const isNew = live.served !== message.generation
       Object.assign(live, { served: message.generation, lagSeconds: message.lagSeconds })
-      if (isNew) void opened.then(({ tell }) => tell())
+      if (isNew) act(({ tell }) => tell())
     } else if (message.type === 'settings') live.settings = message.settings
-    else if (message.type === 'stop') void stop(opened).finally(() => port.close())
-    else void opened.then(({ node }) => node[message.type]())
+    else if (message.type === 'stop')
+      void stop(opened)
+        .finally(() => port.close())
+        .catch(() => undefined)
+    else act(({ node }) => node[message.type]())
   })
   opened.then(
     () => send({ type: 'ready' }),
@@ -150,17 +151,6 @@ const ANNOUNCE_MS = 60_000
 
 /** Milliseconds for each second of a lease that a standby waits before it takes one that no mirror has. */
 const PATIENCE = 500
-
-/** Identifies a data folder on a host, so that a copy of it elsewhere is another mirror. */
-function ownerOf(dataDir: string): string {
-  const db = openReader(dataDir)
-  try {
-    const identity = db === null ? '' : createLedgerReader(db).readIdentity()
-    return sha256Hex(`${hostname()}\n${resolve(dataDir)}\n${identity}`).slice(0, 32)
-  } finally {
-    db?.close()
-  }
-}
 
 async function stop(opened: Promise<OpenNode>): Promise<void> {
   const { node, store, ending, announcing } = await opened

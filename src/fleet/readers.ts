@@ -1,4 +1,5 @@
-import { type ObjectStore, readObject } from './objects/object-store.ts'
+import { parseDate } from '../core/time.ts'
+import { type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'
 
 /** Prefix of the objects in which the mirrors of a fleet say what they serve. */
 const READERS = 'readers/'
@@ -31,10 +32,24 @@ export async function writeReader(store: ObjectStore, report: ReaderReport): Pro
 
 const MAX_BYTES = 16_384
 
+/** Most objects that are listed, and of these the newest that are read: every mirror of a fleet may write any number. */
+const MOST_LISTED = 10_000
+const MOST_READ = 500
+
+function isReader({ key, size }: ObjectInfo): boolean {
+  return /^readers\/[\da-f]{32}\.json$/.test(key) && size <= MAX_BYTES
+}
+
 /** Reads what the mirrors of a fleet said of themselves, by name; objects that are none are left out. Throws `fleet`. */
 export async function listReaders(store: ObjectStore): Promise<ReaderReport[]> {
+  const infos: ObjectInfo[] = []
+  for await (const info of store.list(READERS)) {
+    if (isReader(info)) infos.push(info)
+    if (infos.length === MOST_LISTED) break
+  }
+  infos.sort((one, other) => other.modifiedAt - one.modifiedAt)
   const reports: ReaderReport[] = []
-  for await (const { key } of store.list(READERS)) {
+  for (const { key } of infos.slice(0, MOST_READ)) {
     const found = await readObject(store, key, MAX_BYTES)
     const report = found === null ? null : parseReader(found.bytes)
     if (report !== null) reports.push(report)
@@ -54,9 +69,14 @@ function parseReader(bytes: Buffer): ReaderReport | null {
   const { id, name, site, role, leads, generation, lagSeconds, version, at } = report
   const texts = [id, name, role, version, at]
   if (!texts.every((text) => typeof text === 'string' && text.length <= 500)) return null
+  if (parseDate(String(at)) === null) return null
   return {
     ...{ id: String(id), name: String(name), role: String(role), version: String(version) },
-    ...{ at: String(at), leads: leads === true, site: typeof site === 'string' ? site : null },
+    ...{
+      at: String(at),
+      leads: leads === true,
+      site: typeof site === 'string' ? site.slice(0, 500) : null,
+    },
     generation: Number.isSafeInteger(generation) ? Number(generation) : 0,
     lagSeconds: typeof lagSeconds === 'number' ? lagSeconds : null,
   }

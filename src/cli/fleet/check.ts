@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
-import { LEASE_KEY, LEASE_MAX_BYTES, readLease } from '../../fleet/lease/lease.ts'
-import { type ObjectStore, readObject } from '../../fleet/objects/object-store.ts'
+import { fetchLease } from '../../fleet/lease/lease.ts'
+import type { ObjectStore } from '../../fleet/objects/object-store.ts'
 import { openObjectStore } from '../../fleet/objects/open-store.ts'
 import {
   type ProbeCheck,
@@ -68,8 +68,7 @@ async function withLargeFile<T>(
 
 /** Who leads by the object that is stored; it is only read. */
 async function leaseCheck(store: ObjectStore): Promise<ProbeCheck> {
-  const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-  const lease = found === null ? null : readLease(found.bytes)
+  const [lease] = await fetchLease(store)
   const named = lease === null ? '' : `epoch ${lease.epoch}, ${lease.name}, ${lease.expiresAt}`
   const isFree = lease === null || lease.released || !(Date.parse(lease.expiresAt) > Date.now())
   const text = named === '' ? 'free' : isFree ? `free (last: ${named})` : `taken (${named})`

@@ -1,6 +1,5 @@
 import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
-import { LEASE_KEY, LEASE_MAX_BYTES, readLease } from '../../fleet/lease/lease.ts'
-import { readObject } from '../../fleet/objects/object-store.ts'
+import { fetchLease } from '../../fleet/lease/lease.ts'
 import { type ReaderReport, listReaders } from '../../fleet/readers.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
 import { duration, table } from '../output.ts'
@@ -13,8 +12,7 @@ export async function fleetStatusCommand(
   return withFleetStore(options, async ({ store, trust }) => {
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
-    const stored = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-    const lease = stored === null ? null : readLease(stored.bytes)
+    const [lease] = await fetchLease(store)
     const mirrors = await listReaders(store)
     const { generation, publishedAt, epoch, mirror, sources = {} } = newest?.generation ?? {}
     if (options.json === true) {

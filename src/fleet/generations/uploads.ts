@@ -54,7 +54,7 @@ export async function storeDecided(
     failed = error
   }
   const found = await readObject(store, key, bytes.length).catch((error: unknown) => {
-    if (error instanceof OversizedError) return 'other'
+    if (error instanceof OversizedError) return 'other' as const
     throw error
   })
   if (found === 'other') return false

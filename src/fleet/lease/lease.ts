@@ -5,7 +5,7 @@ import { type ObjectStore, OversizedError, readObject } from '../objects/object-
 export const LEASE_KEY = 'lease.json'
 
 /** The most bytes that a lease has. */
-export const LEASE_MAX_BYTES = 16_384
+const LEASE_MAX_BYTES = 16_384
 
 /** The content of `lease.json`: which mirror leads the fleet. */
 export interface Lease {
