@@ -81,6 +81,7 @@ export function joinFleet(
       delete on.startSchedule
       on.relay?.restart()
       if (leads) on.lead?.()
+      else on.thread?.abort() // its lock would keep the next generation from being stored
       on.thread?.resume()
     },
   })

@@ -8,7 +8,7 @@ import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/s
 import { lowerPriority } from '../threads/worker-file.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { rebuildLostArchive } from '../archive/build.ts'
-import { type RunReport, type RunRequest, createRunner } from './runner.ts'
+import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
 
 /** Data that the sync thread is started with. */
@@ -21,6 +21,8 @@ export interface WorkerStart {
 export type ToWorker =
   | { type: 'run'; request: RunRequest }
   | { type: 'checkpoint' }
+  /** Stop the current runs, which commit nothing then. */
+  | { type: 'abort' }
   /** Rebuild the derived archive if it is missing. */
   | { type: 'rebuild' }
   | StopMessage
@@ -48,15 +50,13 @@ function main(port: NonNullable<typeof parentPort>): void {
     ...{ config, version, now: Date.now },
     warn: (message) => send({ type: 'warning', message }),
   })
-  const stop = new AbortController()
-  const runner = createRunner({
-    config,
-    store,
-    upstream,
-    now: Date.now,
-    signal: stop.signal,
-    onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
-  })
+  let stop = new AbortController()
+  const newRunner = (): Runner =>
+    createRunner({
+      ...{ config, store, upstream, now: Date.now, signal: stop.signal },
+      onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
+    })
+  let runner = newRunner()
   const running = new Set<Promise<void>>()
   let rebuilding: Promise<void> | null = null
   const rebuild = (): Promise<void> =>
@@ -87,6 +87,10 @@ function main(port: NonNullable<typeof parentPort>): void {
     else if (message.type === 'checkpoint') {
       store.checkpoint()
       send({ type: 'checkpointed' })
+    } else if (message.type === 'abort') {
+      stop.abort()
+      stop = new AbortController()
+      runner = newRunner()
     } else if (message.type === 'rebuild') {
       // A run that has the lock rebuilds the archive itself; readers request it again.
       void rebuild()

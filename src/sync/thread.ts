@@ -25,6 +25,8 @@ export interface SyncThread {
    */
   refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
   checkpoint(): void
+  /** Aborts the current runs, which commit nothing; waiting ones stay. */
+  abort(): void
   /** Starts the runs that waited while `mayRun` said no. */
   resume(): void
   /** Rebuilds the derived archive if it is missing; does nothing during a run, which checks the archive itself. */
@@ -92,6 +94,7 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),
+    abort: () => supervisor.post({ type: 'abort' }),
     checkpoint: () => supervisor.post({ type: 'checkpoint' }),
     rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {

@@ -6,7 +6,10 @@ import { type Bench, differences } from '../support/mirror.ts'
 import { ARCHIVE, INDEX, bench } from './fixtures.ts'
 import { longTest } from '../support/tables.ts'
 
-async function withThread(made: Bench): Promise<{
+async function withThread(
+  made: Bench,
+  mayRun: () => boolean = () => true,
+): Promise<{
   thread: SyncThread
   ended: RunReport[]
   failed: string[]
@@ -18,6 +21,7 @@ async function withThread(made: Bench): Promise<{
   const thread = await startSyncThread({
     config: made.config,
     version: 'test',
+    mayRun,
     onEnded: (report) => void ended.push(report),
     onFailed: (_request, message) => void failed.push(message),
     onProgress: (step) => void progress.push(step),
@@ -69,6 +73,28 @@ describe('the sync thread', () => {
     await expect.poll(() => ended.length, { interval: 5 }).toBe(1)
     expect(failed).toEqual([])
     expect(ended).toMatchObject([{ state: 'complete' }])
+  })
+
+  test('aborts a run, and starts the next one when runs may start again', async () => {
+    const made = await bench({ sandbox: SMALL })
+    let mayRun = true
+    const { thread, ended } = await withThread(made, () => mayRun)
+    onTestFinished(() => thread.stop())
+    made.sandbox.faults.set(INDEX, { kind: 'stall' })
+    thread.requestSync('osv', 'sync', 'command')
+    await expect.poll(() => made.sandbox.requests.count(INDEX), { interval: 2 }).toBe(1)
+    mayRun = false
+    thread.requestSync('osv', 'sync', 'command')
+    thread.abort()
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(1)
+    expect(ended).toMatchObject([{ state: 'failed', code: 'aborted' }])
+    expect(differences(made)).not.toEqual([])
+    made.sandbox.faults.clear()
+    mayRun = true
+    thread.resume()
+    await expect.poll(() => ended.length, { interval: 5 }).toBe(2)
+    expect(ended[1]).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
   })
 
   test('ends at once when it is stopped, and its run is reported as aborted', async () => {
