@@ -83,8 +83,12 @@ export function storeFailure(what: string, place: string, cause: unknown): Fleet
   const [status, code, verdict] = [statusOf(cause), codeOf(cause), judgeFailure(cause)]
   const hint =
     HINTS[code] ?? (TLS.test(code) ? 'Set fleet.caFile, if its authority is your own.' : '')
-  const shown = [status, code, messageOf(cause)].filter((one) => one !== null && one !== '')
-  const reason = [...new Set(shown.map(String))].join(' ').slice(0, MOST_SHOWN)
+  const text = messageOf(cause)
+  const shown = [status, text.includes(code) ? null : code, text]
+  const reason = shown
+    .filter((one) => one !== null && one !== '')
+    .join(' ')
+    .slice(0, MOST_SHOWN)
   const outcome = verdict === 'lost' ? 'unknown' : 'refused'
   return new FleetError(
     outcome,

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { fleetCheckCommand } from '../../../src/cli/fleet/check.ts'
+import { spoken } from '../../bundle/error-messages.ts'
 import { startS3Server } from '../../support/fleet/s3-server.ts'
-import { start } from '../../support/command.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-check-'))
@@ -20,15 +21,15 @@ function signingKey(): Record<string, string> {
   return { PATCHMIRROR_BUNDLE_SIGNING_KEYS: file }
 }
 
-const check = (env: Record<string, string>, ...args: string[]) =>
-  start(['fleet', 'check', ...args], env, tmpdir()).finished
+const check = (env: Record<string, string>, json = false) =>
+  spoken(env, () => fleetCheckCommand({ json }))
 
 test('fleet check shows each property of a folder, exits with 0 and leaves no object', async () => {
   const path = folder()
   const env = { ...signingKey(), PATCHMIRROR_FLEET_URL: pathToFileURL(path).href }
-  const { code, out, err } = await check(env)
-  expect([code, err]).toEqual([0, ''])
-  const rows = out.trim().split('\n')
+  const { code, said } = await check(env)
+  expect(code).toBe(0)
+  const rows = said.trim().split('\n')
   expect(rows[0]).toMatch(/^check +found +result$/)
   expect(rows[1]).toMatch(/^put if absent +1 of 32 won, in 4 rounds of 32 at once +ok$/)
   expect(rows.at(-1)).toMatch(/^lease +free +ok$/)
@@ -45,12 +46,15 @@ test('fleet check exits with 2 where the store checks before it writes, and says
     AWS_ACCESS_KEY_ID: 'AKIATEST',
     AWS_SECRET_ACCESS_KEY: 'secret',
   }
-  const { code, out, err } = await check(env, '--json')
+  const { code, said } = await check(env, true)
   expect(code).toBe(2)
-  expect(JSON.parse(out)).toMatchObject({ usable: false, store: true, lease: false })
-  expect(err).toMatch(/cannot decide which mirror leads: put if absent.+fleet\.soleWriter: true/)
+  const [json = '', warning] = said.split('patchmirror: warning: ')
+  expect(JSON.parse(json)).toMatchObject({ usable: false, store: true, lease: false })
+  expect(warning).toMatch(
+    /cannot decide which mirror leads: put if absent.+fleet\.soleWriter: true/,
+  )
   const sole = { PATCHMIRROR_FLEET_SOLE_WRITER: 'true', PATCHMIRROR_FLEET_ROLE: 'writer' }
   const promised = await check({ ...env, ...sole })
   expect(promised.code).toBe(0)
-  expect(promised.err).toMatch(/no lease is taken from this store/)
+  expect(promised.said).toMatch(/no lease is taken from this store/)
 })

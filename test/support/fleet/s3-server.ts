@@ -223,7 +223,7 @@ function anotherChecked(waiting: State['waiting'], key: string): Promise<void> {
       waiting.delete(key)
       resolve()
     }
-    const timer = setTimeout(go, 300)
+    const timer = setTimeout(go, 100)
     waiting.set(key, go)
   })
 }
