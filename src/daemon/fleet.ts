@@ -120,7 +120,8 @@ function startFleet(options: FleetOptions): RunningFleet {
   return {
     reads,
     leads,
-    mayRun: () => leads() && reads.newest() === reads.servedPin.stamp(),
+    mayRun: () =>
+      leads() && known.report?.paused !== true && reads.newest() === reads.servedPin.stamp(),
     committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
@@ -130,7 +131,7 @@ function startFleet(options: FleetOptions): RunningFleet {
         config: { fleet: config.fleet, bundle: config.bundle, data: config.data },
         ...{ version, address },
         onReport(report, traffic) {
-          logFailure(log, known.report, report)
+          logChanges(log, known.report, report)
           Object.assign(known, { report, traffic, fault: null })
           noteReport(parts, report)
           serve(parts)
@@ -237,6 +238,19 @@ function noteLag(parts: Parts): void {
 function noteHolding({ reads, known, now }: Parts): void {
   if (reads.newest() === reads.servedPin.stamp()) known.holdingSince = null
   else known.holdingSince ??= now()
+}
+
+/** Logs that the store fails or a rollback stops all syncs, and the end of it. */
+function logChanges(log: FleetOptions['log'], before: NodeReport | null, report: NodeReport): void {
+  logFailure(log, before, report)
+  const { paused, newest } = report
+  if (paused === (before?.paused ?? false)) return
+  if (paused)
+    log.warn(
+      { generation: newest?.generation },
+      'fleet: a rollback was published: nothing is synced until "patchmirror fleet release"',
+    )
+  else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
 }
 
 function logFailure(

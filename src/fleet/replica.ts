@@ -48,9 +48,9 @@ export function createReplica(options: ReplicaOptions): Generations {
       const program = `patchmirror/${version}`
       const dataDir = config.data.dir
       const made = { store, dataDir, config, keys, trust, epoch, program, now }
-      const { outcome, generation } = await publishGeneration(made)
+      const { outcome, generation, isPaused } = await publishGeneration(made)
       const newest = generation === null ? null : factsOf(generation)
-      return { newest, fenced: outcome === 'fenced' }
+      return { newest, fenced: outcome === 'fenced', paused: isPaused }
     },
     async collect() {
       await collectGarbage({ store, config, trust, now, dryRun: false })

@@ -40,8 +40,13 @@ export interface Generations {
   follow(
     onProgress: (known: Partial<FollowedState>) => void,
   ): Promise<FollowedState & { readonly refusal: Failing | null }>
-  /** Publishes what is stored, if that differs from the newest generation. `fenced`: another mirror published since. */
-  publish(epoch: number): Promise<{ newest: GenerationFacts | null; fenced: boolean }>
+  /**
+   * Publishes what is stored, if that differs from the newest generation. `fenced`: another mirror published since.
+   * `paused`: a rollback was not released, so nothing is to be synced.
+   */
+  publish(
+    epoch: number,
+  ): Promise<{ newest: GenerationFacts | null; fenced: boolean; paused: boolean }>
   /** Deletes what no generation needs any more. */
   collect(): Promise<void>
   /** Why a generation was refused; null for other failures. */
@@ -63,6 +68,8 @@ export interface NodeReport {
   readonly prepared: number
   readonly failing: Failing | null
   readonly fenced: number
+  /** Whether a rollback was not released: nothing is to be synced. */
+  readonly paused: boolean
 }
 
 /** What a turn is made with. */
@@ -84,6 +91,7 @@ interface NodeState {
   prepared: number
   failing: Failing | null
   fenced: number
+  paused: boolean
   /** By the clock of `performance`, milliseconds. */
   collectAt: number
 }
@@ -92,7 +100,7 @@ interface NodeState {
 export function initialState(stored: number): NodeState {
   return {
     ...{ leads: null, newest: null, applied: null, prepared: 0, failing: null, fenced: 0 },
-    ...{ stored, collectAt: performance.now() + COLLECT_MS },
+    ...{ stored, paused: false, collectAt: performance.now() + COLLECT_MS },
   }
 }
 
@@ -147,7 +155,8 @@ async function collect({ generations }: TurnOptions, state: NodeState): Promise<
 
 async function publish(options: TurnOptions, state: NodeState, epoch: number): Promise<void> {
   const { keeper, generations } = options
-  const { newest, fenced } = await generations.publish(epoch)
+  const { newest, fenced, paused } = await generations.publish(epoch)
+  state.paused = paused
   if (fenced) {
     state.fenced += 1
     state.leads = null
