@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { FleetStatus } from '../domain/status.ts'
 import type { GenerationFacts, NodeReport } from '../fleet/turn.ts'
+import { logChanges } from './fleet-log.ts'
 import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'
@@ -238,29 +239,4 @@ function noteLag(parts: Parts): void {
 function noteHolding({ reads, known, now }: Parts): void {
   if (reads.newest() === reads.servedPin.stamp()) known.holdingSince = null
   else known.holdingSince ??= now()
-}
-
-/** Logs that the store fails or a rollback stops all syncs, and the end of it. */
-function logChanges(log: FleetOptions['log'], before: NodeReport | null, report: NodeReport): void {
-  logFailure(log, before, report)
-  const { paused, newest } = report
-  if (paused === (before?.paused ?? false)) return
-  if (paused)
-    log.warn(
-      { generation: newest?.generation },
-      'fleet: a rollback was published: nothing is synced until "patchmirror fleet release"',
-    )
-  else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
-}
-
-function logFailure(
-  log: FleetOptions['log'],
-  before: NodeReport | null,
-  { failing }: NodeReport,
-): void {
-  const last = before?.failing ?? null
-  if (failing?.message === last?.message) return
-  if (failing !== null)
-    log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
-  else log.info({}, 'fleet: the object store can be used again')
 }

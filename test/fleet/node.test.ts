@@ -37,7 +37,7 @@ function open(scene: Scene) {
       scene.isFenced = false
       if (!fenced) scene.published.push(epoch)
       scene.newest = facts((scene.newest?.generation ?? 0) + 1, fenced ? epoch + 5 : epoch)
-      return Promise.resolve({ newest: scene.newest, fenced })
+      return Promise.resolve({ newest: scene.newest, fenced, paused: false })
     },
     collect: () => Promise.resolve(),
     whyRefused: () => null,

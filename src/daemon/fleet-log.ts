@@ -1,0 +1,31 @@
+import type { Logger } from '../core/log.ts'
+import type { NodeReport } from '../fleet/turn.ts'
+
+/** Logs that the store fails or a rollback stops all syncs, and the end of it. */
+export function logChanges(
+  log: Pick<Logger, 'info' | 'warn'>,
+  before: NodeReport | null,
+  report: NodeReport,
+): void {
+  logFailure(log, before, report)
+  const { paused, newest } = report
+  if (paused === (before?.paused ?? false)) return
+  if (paused)
+    log.warn(
+      { generation: newest?.generation },
+      'fleet: a rollback was published: nothing is synced until "patchmirror fleet release"',
+    )
+  else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
+}
+
+function logFailure(
+  log: Pick<Logger, 'info' | 'warn'>,
+  before: NodeReport | null,
+  { failing }: NodeReport,
+): void {
+  const last = before?.failing ?? null
+  if (failing?.message === last?.message) return
+  if (failing !== null)
+    log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
+  else log.info({}, 'fleet: the object store can be used again')
+}
