@@ -21,6 +21,7 @@ interface FleetOptions {
   readonly version: string
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly now?: () => number
+  readonly offline?: boolean
   readonly reads: PinnedReads
   /** Another generation may be served: the serving side is to look. */
   readonly onReleased: () => void
@@ -65,10 +66,17 @@ interface Led {
 
 /** Takes part in a fleet if the settings name one: this mirror syncs and relays only while it leads. */
 export function joinFleet(
-  options: Pick<FleetOptions, 'config' | 'version' | 'log' | 'now' | 'reads'>,
+  options: Pick<FleetOptions, 'config' | 'version' | 'log' | 'now' | 'reads' | 'offline'>,
   on: Led,
 ): RunningFleet | undefined {
   if (options.config.fleet.url === null) return undefined
+  if (options.offline === true) {
+    options.log.warn(
+      {},
+      'fleet.url: offline, so this mirror serves what it has and follows no fleet',
+    )
+    return undefined
+  }
   return startFleet({
     ...options,
     onReleased: () => on.server?.snapshotChanged(),
