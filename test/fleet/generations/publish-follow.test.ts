@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createBench } from '../../support/mirror.ts'
+import { type Bench, createBench } from '../../support/mirror.ts'
 import { type FaultScript, createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
 import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
+import { type ObjectStore, FleetError } from '../../../src/fleet/objects/object-store.ts'
 import { createFollower } from '../../../src/fleet/generations/follow/follow.ts'
 import { folder, signer } from '../../bundle/air-gap.ts'
 import { longTest } from '../../support/tables.ts'
@@ -160,4 +161,63 @@ describe('a fleet', () => {
       expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
     },
   )
+
+  longTest(
+    'keeps real data folders equal through lost answers, crashes and takeovers',
+    async () => {
+      for (const seed of [1, 2, 3]) await runRealHistory(seed)
+    },
+  )
 })
+
+/** Runs a history of two mirrors that may lead and a reader, with real bundles and databases. */
+async function runRealHistory(seed: number): Promise<void> {
+  let state = seed
+  const below = (limit: number): number => (state = (state * 48_271) % 2_147_483_647) % limit
+  const bucket = createMemoryBucket()
+  const broken = (): ObjectStore => {
+    const at = 1 + below(8)
+    const fault = (['lost-answer', 'lost-request', 'down', 'half'] as const)[below(4)]
+    const isLasting = below(2) === 0
+    return bucket.client(({ count }) =>
+      count === at || (isLasting && count > at) ? fault : undefined,
+    )
+  }
+  const mirrors = await Promise.all(
+    [0, 1].map(async () => {
+      const bench = await createBench({ dir: folder(), sandbox: { records: 5, service: false } })
+      onTestFinished(() => bench.close())
+      return bench
+    }),
+  )
+  const reader = createNode(bucket.client())
+  let epoch = 1
+  let leads = 0
+  const leading = (): Bench => {
+    const bench = mirrors[leads]
+    if (bench === undefined) throw new Error('unreachable')
+    return bench
+  }
+  const survive = (work: Promise<unknown>) =>
+    work.catch((error: unknown) => {
+      if (!(error instanceof FleetError)) throw error
+    })
+  await leading().run('osv')
+  for (let step = 0; step < 14; step++) {
+    const action = below(5)
+    const { dir } = leading()
+    if (action <= 1) await change(leading(), 1 + below(2))
+    if (action <= 2) await survive(publish(broken(), dir, { epoch }))
+    if (action === 3) await survive(createNode(broken(), { dir: reader.dir }).catchUp())
+    if (action === 4) {
+      leads = 1 - leads
+      epoch++
+      await createNode(bucket.client(), { dir: leading().dir, mayPublish: true }).catchUp()
+      await publish(bucket.client(), leading().dir, { epoch })
+      await leading().run('osv')
+    }
+  }
+  await publish(bucket.client(), leading().dir, { epoch })
+  await reader.catchUp()
+  expect(stateOf(reader.dir)).toEqual(stateOf(leading().dir))
+}

@@ -12,7 +12,7 @@ import { type LogPart, readLogPart } from './log-part.ts'
 import { type Sighting, createLookout, refuseOtherTime } from './lookout.ts'
 
 /** What a follower needs. */
-export interface FollowDeps {
+interface FollowDeps {
   readonly store: ObjectStore
   readonly config: Pick<Config, 'bundle' | 'data' | 'fleet'>
   readonly trust: KeyTrust
@@ -26,7 +26,7 @@ export interface FollowDeps {
 }
 
 /** What a look at the store found. */
-export interface Look extends Sighting {
+interface Look extends Sighting {
   /** Whether the stored data is the newest generation: there is nothing to do. */
   readonly isCurrent: boolean
   /** Number of generations between the stored and the newest one. */
@@ -34,7 +34,7 @@ export interface Look extends Sighting {
 }
 
 /** A generation that can be committed. */
-export interface PreparedGeneration {
+interface PreparedGeneration {
   readonly target: KnownGeneration
   readonly bundles: readonly DownloadedBundle[]
   /** Bytes of its bundles. */
