@@ -81,6 +81,7 @@ export async function answersOf({ url }: Node): Promise<Record<string, unknown>>
     ['/v1/patches?limit=3'],
     ['/v1/patches?limit=1&sort=-id'],
     ['/v1/images'],
+    ['/v1/tags'],
     ['/osv/v1/query', { method: 'POST', body: JSON.stringify(query) }],
     ['/.well-known/vex-repository.json'],
   ]
