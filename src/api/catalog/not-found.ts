@@ -70,7 +70,7 @@ export function createMissing(config: Config, served: Origins): Missing {
       const known = served.knownOrigin(source)
       if (known !== null || active.includes(source)) return served.originOf(source)
       if (config.upstream.apiRoot === null)
-        return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey above the gap') // prettier-ignore
+        return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey on the source mirror') // prettier-ignore
       const setting =
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       return leftOut(`this mirror has no credential for the ${source}`, setting)

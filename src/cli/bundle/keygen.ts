@@ -8,9 +8,13 @@ export function keygenCommand(file: string, options: GlobalOptions & { json?: bo
     printJson({ id, signingKey: file, trustedKey: `${file}.pub`, line })
     return 0
   }
-  print(`key ${id} is made`)
-  print(`  ${file}      signs: keep it above the gap and secret (bundle.signingKeys)`)
-  print(`  ${file}.pub  verifies: carry it below the gap (bundle.trustedKeys), or this line:`)
+  print(`created key ${id}`)
+  print(
+    `  ${file}      signs, and must stay secret: bundle.signingKeys of mirrors that export or publish`,
+  )
+  print(
+    `  ${file}.pub  verifies: bundle.trustedKeys of mirrors that import or follow; this line does as well:`,
+  )
   print(line)
   return 0
 }

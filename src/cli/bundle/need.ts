@@ -31,7 +31,7 @@ interface NeedOptions extends GlobalOptions {
   content?: boolean
 }
 
-/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` above the gap. */
+/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` on the source mirror. */
 export async function needCommand(file: string, options: NeedOptions): Promise<number> {
   refuseUnwritable(file)
   if (options.force !== true && existsSync(file))

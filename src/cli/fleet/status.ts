@@ -1,5 +1,5 @@
 import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
-import { fetchLease } from '../../fleet/lease/lease.ts'
+import { type Lease, fetchLease } from '../../fleet/lease/lease.ts'
 import { type ReaderReport, listReaders } from '../../fleet/readers.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
 import { duration, table } from '../output.ts'
@@ -33,16 +33,21 @@ export async function fleetStatusCommand(
         ? 'lease: none'
         : `lease: ${lease.name}, epoch ${lease.epoch}, ${lease.released ? 'given back' : `until ${lease.expiresAt}`}`,
     )
-    if (mirrors.length > 0) print(tableOf(mirrors))
+    if (mirrors.length > 0) print(tableOf(mirrors, lease))
     return 0
   })
 }
 
-function tableOf(mirrors: readonly ReaderReport[]): string {
+function tableOf(mirrors: readonly ReaderReport[], lease: Lease | null): string {
   const rows = mirrors.map(({ name, site, generation, lagSeconds, version, role, leads, at }) => [
     ...[name, site ?? '-', String(generation), lagSeconds === null ? '-' : `${lagSeconds} s`],
-    ...[version, leads ? 'leader' : role],
-    duration(Math.max(0, Math.round((Date.now() - Date.parse(at)) / 1000))),
+    ...[version, leads ? leaderOrFormer(name, lease) : role],
+    `${duration(Math.max(0, Math.round((Date.now() - Date.parse(at)) / 1000)))} ago`,
   ])
-  return table(['mirror', 'site', 'generation', 'lag', 'version', 'role', 'said before'], rows)
+  return table(['mirror', 'site', 'generation', 'lag', 'version', 'role', 'last report'], rows)
+}
+
+/** A mirror that was killed while it led still says so in its last report: the lease says who leads. */
+function leaderOrFormer(name: string, lease: Lease | null): string {
+  return lease === null || (lease.name === name && !lease.released) ? 'leader' : 'former leader'
 }

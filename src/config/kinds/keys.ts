@@ -167,7 +167,9 @@ function readPublicKey(value: string, { cwd }: CheckContext): Parsed<string> {
   try {
     const pem = readFileSync(file, 'latin1')
     if (/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem))
-      return { fault: 'is a private key: give the public half, and keep this one above the gap' }
+      return {
+        fault: 'is a private key: give the public half; this one stays on the mirror that signs',
+      }
     return pem.includes('-----BEGIN PUBLIC KEY-----')
       ? { value: file }
       : { fault: 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)' }

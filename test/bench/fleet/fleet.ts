@@ -28,18 +28,28 @@ const INDEX = '/external/osv/all.json'
 /** Longest wait for a state of the fleet, milliseconds. */
 const PATIENCE_MS = 180_000
 
+/** Records of the fleet that the scanners ask: their number is what counts, and each of them takes the index. */
+const SCANNED_RECORDS = 2000
+
 /** Publishes changes from one writer to two readers, asks them as many scanners would, and reports times, bytes and requests. */
 export async function benchFleet({ records, scanners }: Size): Promise<Line[]> {
+  const published = await withFleet(records, async (fleet, fill) => {
+    const filled = await fill()
+    return [filled, ...(await publishing(fleet, records)), await idleRequests(fleet)]
+  })
+  return [...published, ...(await withFleet(SCANNED_RECORDS, (fleet) => scanning(fleet, scanners)))]
+}
+
+async function withFleet(
+  records: number,
+  work: (fleet: Fleet, fill: () => Promise<Line>) => Promise<Line[]>,
+): Promise<Line[]> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-fleet-'))
   const sandbox = await startSandbox(records)
   const processes: DaemonProcess[] = []
   try {
     const fleet = await startFleet(dir, sandbox, processes)
-    const filled = await fillReader(dir, processes)
-    const published = await publishing(fleet, records)
-    const idle = await idleRequests(fleet)
-    const scanned = await scanning(fleet, scanners)
-    return [filled, ...published, idle, ...scanned]
+    return await work(fleet, () => fillReader(dir, records, processes))
   } finally {
     for (const one of processes) await one.stop()
     await sandbox.stop()
@@ -78,7 +88,7 @@ async function startFleet(
 }
 
 /** An empty reader, from its start to ready. */
-async function fillReader(dir: string, processes: DaemonProcess[]): Promise<Line> {
+async function fillReader(dir: string, records: number, processes: DaemonProcess[]): Promise<Line> {
   const started = performance.now()
   const settings = { PATCHMIRROR_FLEET_ROLE: 'reader', PATCHMIRROR_FLEET_NAME: 'reader-3' }
   const all = { ...fleetSettings(), ...settings }
@@ -88,7 +98,7 @@ async function fillReader(dir: string, processes: DaemonProcess[]): Promise<Line
   const ms = performance.now() - started
   await daemon.stop()
   processes.splice(processes.indexOf(daemon), 1)
-  return figure('an empty reader, from its start to ready', seconds(ms))
+  return figure(`an empty reader, from its start to ready with ${records} records`, seconds(ms))
 }
 
 function fleetSettings(): Record<string, string> {
@@ -153,7 +163,7 @@ async function idleRequests({ readers }: Fleet): Promise<Line> {
   const rate = ((await requestsOf(reader.url)) - before) / span
   const work = 'requests to the store by an idle reader, 20 of them'
   const figureText = `${(20 * rate).toFixed(1)}/s`
-  return { work, against: '', figure: figureText, goal: '≤ 2.5/s', met: 20 * rate <= 2.5 }
+  return { work, against: '', figure: figureText, goal: '≤ 2/s', met: 20 * rate <= 2 }
 }
 
 async function requestsOf(url: string): Promise<number> {
