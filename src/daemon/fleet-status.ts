@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/schema.ts'
 import { toIso, toIsoOrNull } from '../core/time.ts'
 import type { FleetStatus } from '../domain/status.ts'
-import type { NodeReport } from '../fleet/turn.ts'
+import type { GenerationFacts, NodeReport } from '../fleet/turn.ts'
 import type { StoreCounters } from '../fleet/objects/counted-store.ts'
 
 /** What is known of the part in the fleet, besides the thread's last report. */
@@ -27,6 +27,18 @@ export function nothingKnown(): FleetKnowledge {
     ...{ report: null, traffic: null, served: 0, failingSince: null, behindSince: null },
     ...{ holdingSince: null, activation: null, due: null, fault: null },
   }
+}
+
+/**
+ * Returns when a generation is to be served, Unix milliseconds. It is published already: its publisher's delay bounds the wait
+ * also where its clock was, or is, another one.
+ */
+export function dueAt(known: FleetKnowledge, facts: GenerationFacts, now: number): number {
+  const { generation, activateAt, publishedAt } = facts
+  if (known.due?.generation === generation) return known.due.at
+  const at = Math.min(activateAt, now + Math.max(0, activateAt - publishedAt))
+  known.due = { generation, at }
+  return at
 }
 
 interface StatusParts {

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { FleetStatus } from '../domain/status.ts'
-import type { GenerationFacts, NodeReport } from '../fleet/turn.ts'
+import type { NodeReport } from '../fleet/turn.ts'
 import { logChanges } from './fleet-log.ts'
 import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
 import type { Schedule } from '../sync/schedule.ts'
@@ -10,6 +10,7 @@ import { type GatedReads, gateReads } from '../store/gated-reads.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import {
   type FleetKnowledge,
+  dueAt,
   fleetStatusOf,
   nothingKnown,
   deliveryRefusal,
@@ -196,8 +197,10 @@ function serve(parts: Parts): void {
   const target = known.report?.applied ?? null
   if (known.activation !== null) clearTimeout(known.activation)
   known.activation = null
-  if (target === null || target.generation === known.served) return
-  const wait = leadsAt(known.report, now()) && known.served > 0 ? dueOf(parts, target) - now() : 0
+  if (target === null) return
+  if (target.generation === known.served && target.stamp === reads.servedPin.stamp()) return
+  const wait =
+    leadsAt(known.report, now()) && known.served > 0 ? dueAt(known, target, now()) - now() : 0
   if (wait > 0) {
     known.activation = setTimeout(() => serve(parts), Math.min(wait, MAX_WAIT_MS))
     return
@@ -210,19 +213,6 @@ function serve(parts: Parts): void {
   noteLag(parts)
   noteHolding(parts)
   parts.onServed()
-}
-
-/**
- * When a generation is to be served, Unix milliseconds. It is published already: its publisher's delay bounds the wait also
- * where its clock was, or is, another one.
- */
-function dueOf({ known, now }: Parts, facts: GenerationFacts): number {
-  const { generation, activateAt, publishedAt } = facts
-  if (known.due?.generation !== generation) {
-    const at = Math.min(activateAt, now() + Math.max(0, activateAt - publishedAt))
-    known.due = { generation, at }
-  }
-  return known.due.at
 }
 
 /** Longest delay of a timer. */
@@ -241,7 +231,7 @@ function noteLag(parts: Parts): void {
   const { known } = parts
   const newest = known.report?.newest ?? null
   if (newest === null || newest.generation <= known.served) known.behindSince = null
-  else known.behindSince ??= dueOf(parts, newest)
+  else known.behindSince ??= dueAt(known, newest, parts.now())
 }
 
 function noteHolding({ reads, known, now }: Parts): void {

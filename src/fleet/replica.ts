@@ -6,6 +6,7 @@ import { createFollower } from './generations/follow/follow.ts'
 import type { KnownGeneration } from './generations/format/generation.ts'
 import { publishGeneration } from './generations/publish/publish.ts'
 import { whyGenerationRefused } from './generations/format/refusals.ts'
+import { hasUnpublished } from './generations/position.ts'
 import type { GenerationFacts, Generations } from './turn.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 
@@ -30,7 +31,12 @@ export function createReplica(options: ReplicaOptions): Generations {
   const mayPublish = config.fleet.role !== 'reader'
   const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
   return {
-    stored: () => follower.position()?.generation ?? 0,
+    stored() {
+      const position = follower.position()
+      return position === null || hasUnpublished(config.data.dir, position)
+        ? 0
+        : position.generation
+    },
     async follow(onProgress) {
       const { newest, isCurrent, refusal } = await follower.look()
       const facts = newest === null ? null : factsOf(newest)

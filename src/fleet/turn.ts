@@ -31,7 +31,7 @@ interface Failing {
 
 /** Generations on the store, as a node of a fleet uses them. */
 export interface Generations {
-  /** Number of the generation that is stored here, known without the store; 0: none. */
+  /** Number of the generation that is stored here, known without the store; 0: none, or with snapshots of its own on it. */
   stored(): number
   /**
    * Looks for newer generations, prepares the newest, and applies it if its time has come. Throws `fleet` and what an import

@@ -47,6 +47,12 @@ export async function importCommand(
 ): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false, ['bundle.trustedKeys'])
+  if (config.fleet.url !== null && options.dryRun !== true)
+    throw new MirrorError(
+      'usage',
+      'fleet.url: this mirror gets its data from its fleet, and a bundle from elsewhere would break the order of generations. ' +
+        'Import it where no fleet is set, or unset fleet.url',
+    )
   const groups = groupFiles(files)
   const { opened, outcomes } = await inOrder(groups, config, options)
   const display = createBundleProgress(options.json === true)

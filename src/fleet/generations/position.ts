@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../core/files.ts'
+import { createChangeReader } from '../../store/changes/log.ts'
 import { openReader } from '../../store/database/open.ts'
 import { createLedgerReader } from '../../store/replication/ledger.ts'
 import type { ChainLink } from './chain.ts'
@@ -46,6 +47,16 @@ function readApplied(dataDir: string): Position | null {
     return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256 }
   } finally {
     db.close()
+  }
+}
+
+/** Reports whether a data folder has snapshots of its own behind its generation: they are not published. */
+export function hasUnpublished(dataDir: string, { log }: Position): boolean {
+  const db = openReader(dataDir)
+  try {
+    return db !== null && createChangeReader(db).lastLogged() > log
+  } finally {
+    db?.close()
   }
 }
 

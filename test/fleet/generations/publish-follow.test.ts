@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { type FaultScript, createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
+import { hasUnpublished } from '../../../src/fleet/generations/position.ts'
 import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../src/fleet/objects/object-store.ts'
 import { createFollower } from '../../../src/fleet/generations/follow/follow.ts'
@@ -221,3 +222,25 @@ async function runRealHistory(seed: number): Promise<void> {
   await reader.catchUp()
   expect(stateOf(reader.dir)).toEqual(stateOf(leading().dir))
 }
+
+test('a mirror with a state of its own comes to a generation, also when sources were added one after the other', async () => {
+  const store = createMemoryBucket().client()
+  const bench = await createBench({ sandbox: { records: 5 } })
+  onTestFinished(() => bench.close())
+  await bench.run('feeds')
+  await publish(store, bench.dir)
+  await bench.run('osv')
+  await publish(store, bench.dir)
+  const { digest } = stateOf(bench.dir)
+  const node = createNode(store, { dir: bench.dir, mayPublish: true })
+  const unpublished = (): boolean => {
+    const position = node.follower.position()
+    return position === null || hasUnpublished(bench.dir, position)
+  }
+  expect(unpublished()).toBe(false)
+  await change(bench)
+  expect(unpublished()).toBe(true)
+  expect(await node.catchUp()).toBe(2)
+  expect(unpublished()).toBe(false)
+  expect(stateOf(bench.dir).digest).toBe(digest)
+})

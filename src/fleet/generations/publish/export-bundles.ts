@@ -33,7 +33,7 @@ interface ExportChoice {
 
 /**
  * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
- * full bundle is exported when the last one is `bundle.fullDays` old, no state of it is remembered, or the delta since it
+ * full bundle is exported when the last one is `bundle.fullDays` old, a source is new, no state of it is remembered, or the delta since it
  * has become large; then the delta applies to the states since the older one too, so that followers never need the new one.
  */
 export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
@@ -44,7 +44,11 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   const spared = [fullBase, base].filter((one) => one !== null)
   const since = base === null ? null : await exporter.exportFile(base, spared)
   const isOld =
-    last === null || fullBase === null || isOutdated(choice, last.full) || isLarge(since, last.full)
+    last === null ||
+    fullBase === null ||
+    bringsSource(since, last) ||
+    isOutdated(choice, last.full) ||
+    isLarge(since, last.full)
   const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
   // A run may have ended between the two exports: the delta leads to the later state.
   const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest
@@ -79,6 +83,15 @@ const SMALL_BYTES = 4_000_000
 /** Reports whether a delta costs every follower so much that one upload of a new full bundle is cheaper. */
 function isLarge(delta: ExportedFile | null, full: NamedFull): boolean {
   return delta !== null && delta.size > Math.max(SMALL_BYTES, full.size / 10)
+}
+
+/**
+ * Whether a delta has a source that the generation before, and so its full bundle, does not have: a mirror with another state
+ * of that source could not begin with that full bundle.
+ */
+function bringsSource(delta: ExportedFile | null, { sources }: Generation): boolean {
+  const names = Object.keys(delta?.manifest.sources ?? {}) as SourceName[]
+  return names.some((name) => sources[name] === undefined)
 }
 
 function isOutdated({ config, now, reason }: ExportChoice, { createdAt }: NamedFull): boolean {
