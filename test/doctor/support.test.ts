@@ -49,9 +49,11 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
     PATCHMIRROR_WEBHOOKS_SECRETS_FILE: file('webhooks', signing()),
     OTHER_PASSWORD_FILE: file('other', random()),
   }
+  const profile = file('profile', random())
+  writeFileSync(profile, `[default]\naws_session_token = ${files['file profile']}\n`)
   const others: Seeds = {
     GITHUB_TOKEN: `ghp_${random()}`,
-    AWS_SECRET_ACCESS_KEY: random(),
+    AWS_SECRET_ACCESS_KEY: `/${random()}`,
     DATABASE_URL: `postgres://app:${random()}@db/app`,
     NPM_AUTH: random(),
     SMTP_PASSWORD: random(6),
@@ -77,6 +79,7 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
     HTTPS_PROXY: `http://u:${url['environment proxy']}@127.0.0.1:2`,
     ...settings,
     ...fromFiles,
+    AWS_SHARED_CREDENTIALS_FILE: profile,
     ...others,
   }
   const split = Object.entries({ ...settings, ...others }).flatMap(([name, text]) =>

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { SETTINGS } from '../../config/settings.ts'
@@ -27,12 +27,16 @@ export function collectSecrets({ config }: LoadedConfig, env: NodeJS.ProcessEnv)
   const given = [...secretSettings(config), ...ofEnv.filter((one) => !isPath(one))]
   return [
     ...given.flatMap(withParts),
-    ...files.map(textOf).flatMap((text) => text.split(/[\r\n]+/)),
+    ...files
+      .map(textOf)
+      .flatMap((text) => text.split(/[\r\n]+/))
+      .flatMap(withValue),
     ...ofDataFolder(config),
   ].map((secret) => secret.trim())
 }
 
-const isPath = (text: string): boolean => /^[~.]?\//.test(text)
+/** A key can begin with a slash too, as a secret key of AWS does. */
+const isPath = (text: string): boolean => /^[~.]?\//.test(text) && existsSync(text)
 
 function secretSettings(config: Config): string[] {
   const { secretFiles: _files, ...sections } = config
@@ -59,6 +63,12 @@ function decoded(text: string): string {
   } catch {
     return text // it is not percent-encoded
   }
+}
+
+/** A line of a file, and the value in it where it is `name = value`, as in a profile of AWS. */
+function withValue(line: string): string[] {
+  const [, value] = /^\s*\w+\s*=\s*(\S{16,})\s*$/.exec(line) ?? []
+  return value === undefined ? [line] : [line, value]
 }
 
 function textOf(path: string): string {

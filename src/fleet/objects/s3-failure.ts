@@ -78,6 +78,9 @@ const HINTS: Partial<Record<string, string>> = {
 /** The most characters of a store's own words: it may be another program that answers, or say anything. */
 const MOST_SHOWN = 300
 
+/** What may be a session token, a signature or a key: a store can repeat what it was sent, and this is logged. */
+const TOKEN = /[\w+/=%-]{40,}/g
+
 /** Returns the error of a call that failed for good. `what` says the call, as `write lease.json`. */
 export function storeFailure(what: string, place: string, cause: unknown): FleetError {
   const [status, code, verdict] = [statusOf(cause), codeOf(cause), judgeFailure(cause)]
@@ -88,6 +91,7 @@ export function storeFailure(what: string, place: string, cause: unknown): Fleet
   const reason = shown
     .filter((one) => one !== null && one !== '')
     .join(' ')
+    .replace(TOKEN, '…')
     .slice(0, MOST_SHOWN)
   const outcome = verdict === 'lost' ? 'unknown' : 'refused'
   return new FleetError(
