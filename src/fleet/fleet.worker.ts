@@ -13,7 +13,7 @@ import type { NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
-import { writeReader } from './readers.ts'
+import { createReporter } from './readers.ts'
 import { ownerOf } from './owner.ts'
 import { createReplica } from './replica.ts'
 
@@ -110,11 +110,12 @@ async function openNode(
         ...{ clock: () => performance.now(), now: Date.now },
         proof: createLeaseProof(store, () => performance.now()),
       })
+  const write = createReporter(store, () => performance.now())
   const announce = (): Promise<void> => {
     const { served, lagSeconds, report } = live
     const leads = report !== null && report.leads !== null
     const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version }
-    return writeReader(store, { ...own, at: toIso(Date.now()) })
+    return write({ ...own, at: toIso(Date.now()) })
   }
   const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
   const ending = new AbortController()
@@ -146,7 +147,7 @@ function following(config: FleetStart['config'], live: Live): FleetStart['config
   return Object.defineProperty({ ...config }, 'fleet', fleet)
 }
 
-/** How often a mirror says on the store what it serves, milliseconds. */
+/** How often a mirror looks whether what it says on the store has changed, milliseconds. */
 const ANNOUNCE_MS = 60_000
 
 /** Milliseconds for each second of a lease that a standby waits before it takes one that no mirror has. */

@@ -2,6 +2,7 @@ import type { LeaseKeeper } from './lease/keeper.ts'
 import {
   type Generations,
   type NodeReport,
+  type NodeState,
   initialState,
   isBarred,
   performTurn,
@@ -37,9 +38,6 @@ const SETTLE_MS = 1_000
 /** How often a leader confirms the date of unchanged content, milliseconds; `Generations` decides whether that is due. */
 const CONFIRM_MS = 60_000
 
-/** How often a mirror that never leads looks who does, milliseconds. */
-const READER_MS = 60_000
-
 /** A generation that is activated later than that is looked at with the polls. */
 const MOST_WAIT_MS = 3_600_000
 
@@ -50,6 +48,7 @@ const MOST_WAIT_MS = 3_600_000
 export function startNode(options: NodeOptions): FleetNode {
   const { keeper, role, onReport, settleMs = SETTLE_MS, now = Date.now } = options
   const state = initialState(options.generations.stored())
+  const findLeader = createLeaderFinder(options)
   const timers = new Set<NodeJS.Timeout>()
   const ending = { now: false }
   const queue = createQueue(() => ending.now)
@@ -63,6 +62,7 @@ export function startNode(options: NodeOptions): FleetNode {
   const turn = async (): Promise<void> => {
     turnedAt = performance.now()
     await performTurn(options, state)
+    await findLeader(state)
     onReport(reportOf(keeper, state))
     const { newest, applied } = state
     if (newest === null || newest.generation === applied?.generation) return
@@ -80,17 +80,16 @@ export function startNode(options: NodeOptions): FleetNode {
   }
   const keep = async (): Promise<void> => {
     const caughtUp = state.newest?.generation === state.applied?.generation
-    const mayTake =
-      role !== 'reader' && (state.leads !== null || (caughtUp && !isBarred(state.failing)))
+    const mayTake = state.leads !== null || (caughtUp && !isBarred(state.failing))
     const { epoch } = await keeper.step(mayTake)
     if (epoch !== state.leads) look() // takes or gives up the lead between two turns
     if (epoch === null) state.leads = null
     report()
-    after(role === 'reader' ? READER_MS : keeper.stepMs(), () => void keep())
+    after(keeper.stepMs(), () => void keep())
   }
   void queue.add(turn).then(() => {
     if (ending.now) return
-    void keep()
+    if (role !== 'reader') void keep()
     after(jittered(options.pollMs()), poll)
   })
   return {
@@ -101,6 +100,17 @@ export function startNode(options: NodeOptions): FleetNode {
       for (const timer of timers) clearTimeout(timer)
       await Promise.all([queue.ended(), keeper.release()])
     },
+  }
+}
+
+/** Has a reader read the lease when another mirror has published, and not in between. */
+function createLeaderFinder({ role, keeper }: NodeOptions): (state: NodeState) => Promise<void> {
+  let found: number | null = null
+  return async ({ newest, failing }) => {
+    const epoch = newest?.epoch ?? 0
+    if (role !== 'reader' || failing !== null || epoch === found) return
+    await keeper.step(false)
+    if (keeper.leadership().failure === null) found = epoch
   }
 }
 

@@ -4,7 +4,7 @@ import { type ObjectInfo, type ObjectStore, readObject } from './objects/object-
 /** Prefix of the objects in which the mirrors of a fleet say what they serve. */
 const READERS = 'readers/'
 
-/** Returns the key of the object in which a mirror says each minute what it serves. */
+/** Returns the key of the object in which a mirror says what it serves. */
 function readerKey(id: string): string {
   return `${READERS}${id}.json`
 }
@@ -28,6 +28,26 @@ export interface ReaderReport {
 /** Writes what a mirror says of itself. */
 export async function writeReader(store: ObjectStore, report: ReaderReport): Promise<void> {
   await store.put(readerKey(report.id), Buffer.from(`${JSON.stringify(report)}\n`))
+}
+
+/** How long what a mirror said is left as it is while nothing changed, milliseconds. */
+const UNCHANGED_MS = 600_000
+
+/**
+ * Returns what writes the reports of a mirror: at once when something changed, otherwise each ten minutes, so that a fleet at
+ * rest asks the store for little else than its polls. `clock`: milliseconds that are never set. Throws `fleet`.
+ */
+export function createReporter(
+  store: ObjectStore,
+  clock: () => number,
+): (report: ReaderReport) => Promise<void> {
+  let last = { text: '', at: 0 }
+  return async (report) => {
+    const text = JSON.stringify({ ...report, at: '' })
+    if (text === last.text && clock() - last.at < UNCHANGED_MS) return
+    await writeReader(store, report)
+    last = { text, at: clock() }
+  }
 }
 
 const MAX_BYTES = 16_384

@@ -83,7 +83,7 @@ interface TurnOptions {
 const COLLECT_MS = 6 * 3_600_000
 
 /** What a node remembers between two turns. */
-interface NodeState {
+export interface NodeState {
   leads: number | null
   newest: GenerationFacts | null
   applied: GenerationFacts | null

@@ -2,7 +2,7 @@ import { cpSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ownerOf } from '../../src/fleet/owner.ts'
-import { listReaders, writeReader } from '../../src/fleet/readers.ts'
+import { createReporter, listReaders, writeReader } from '../../src/fleet/readers.ts'
 import { createMemoryBucket } from '../support/fleet/memory-store.ts'
 import { folder } from '../bundle/air-gap.ts'
 
@@ -47,4 +47,21 @@ test('a copy of a data folder is another mirror, under the same path too; a rest
   renameSync(dir, `${dir}-moved`)
   cpSync(`${dir}-moved`, dir, { recursive: true })
   expect(ownerOf(dir)).not.toBe(owner)
+})
+
+test('a mirror writes what it says when that changes, and each ten minutes', async () => {
+  const bucket = createMemoryBucket()
+  let now = 0
+  const write = createReporter(bucket.client(), () => now)
+  const writtenAt = async (at: number, report: typeof REPORT): Promise<number> => {
+    now = at
+    const before = bucket.calls.put
+    await write(report)
+    return bucket.calls.put - before
+  }
+  expect(await writtenAt(0, REPORT)).toBe(1)
+  expect(await writtenAt(60_000, { ...REPORT, at: '2026-01-01T00:01:00.000Z' })).toBe(0)
+  expect(await writtenAt(61_000, { ...REPORT, generation: REPORT.generation + 1 })).toBe(1)
+  expect(await writtenAt(120_000, { ...REPORT, generation: REPORT.generation + 1 })).toBe(0)
+  expect(await writtenAt(661_000, { ...REPORT, generation: REPORT.generation + 1 })).toBe(1)
 })

@@ -20,9 +20,10 @@ interface Scene {
 }
 
 /** A node over a store in memory, with generations that a test sets. */
-function open(scene: Scene) {
+function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
   const reports: NodeReport[] = []
-  const store = createMemoryBucket().client()
+  const bucket = createMemoryBucket()
+  const store = bucket.client()
   const generations: Generations = {
     stored: () => 0,
     follow() {
@@ -48,7 +49,7 @@ function open(scene: Scene) {
     ...{ clock: () => performance.now(), now: Date.now },
   })
   const node = startNode({
-    ...{ role: 'auto', keeper, generations, pollMs: () => 20, settleMs: 0 },
+    ...{ role, keeper, generations, pollMs: () => 20, settleMs: 0 },
     onReport: (report) => void reports.push(report),
   })
   onTestFinished(() => node.stop())
@@ -58,7 +59,7 @@ function open(scene: Scene) {
     if (found === undefined) throw new Error('unreachable')
     return found
   }
-  return { node, until, reports }
+  return { node, until, reports, bucket }
 }
 
 const scene = (more: Partial<Scene> = {}): Scene => ({
@@ -97,4 +98,15 @@ test('a node does not lead on a history that it refuses, but ends one that only 
   given.refused = 'expired'
   await until(({ leads }) => leads !== null)
   expect(given.published.length).toBeGreaterThan(0)
+})
+
+test('a reader reads the lease when another mirror leads, and not with each look', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  const { bucket } = open(given, 'reader')
+  await expect.poll(() => given.followed).toBeGreaterThan(10)
+  expect(bucket.calls).toMatchObject({ get: 1 })
+  given.newest = facts(2, 2)
+  const { followed } = given
+  await expect.poll(() => given.followed).toBeGreaterThan(followed + 10)
+  expect(Object.values(bucket.calls).reduce((sum, calls) => sum + calls)).toBe(2)
 })

@@ -197,7 +197,7 @@ describe('a follower', () => {
     bucket.tamper(generationKey(3), null)
     const looked = async (): Promise<string | null> => {
       let reason: string | null = null
-      for (let i = 0; i < 10 && reason === null; i++) reason = await pair.follow()
+      for (let i = 0; i < 60 && reason === null; i++) reason = await pair.follow()
       return reason
     }
     expect(await looked()).toBe('hole')

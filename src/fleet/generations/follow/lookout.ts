@@ -39,8 +39,8 @@ interface Lookout {
   seenAfter(generation: number): KnownGeneration[]
 }
 
-/** Looks between two checks that what was seen is still on the store. */
-const RECHECK = 10
+/** Looks between two checks that what was seen is still on the store: two more requests, each ten minutes by default. */
+const RECHECK = 60
 
 /** Creates a lookout. It keeps what it verified; each look then costs one request while nothing is new. */
 export function createLookout(store: ObjectStore, trust: KeyTrust, now: () => number): Lookout {
