@@ -70,6 +70,10 @@ test('an import of several bundles imports the good ones, and names the others w
   const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
   writeFileSync(bad, 'damaged')
   const files = [bad, ...last.files, first, lost]
+  const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
+  const inFleet = { ...envOf(there.dir), ...fleet }
+  const refused = await spoken(inFleet, () => importCommand([first], {}))
+  expect([refused.code, refused.said]).toEqual(['usage', expect.stringContaining('from its fleet')])
   const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
   expect(outcome.code).toBe(1)
   expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
