@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/core/digest.ts'
-import { answersOf, fleetStatus, untilFleet } from '../e2e/fleet/nodes.ts'
+import { answersOf, fleetStatus, untilFleet } from '../support/fleet/daemons.ts'
 import { bearer } from '../support/keys.ts'
 import { type Publications, type Scanners, rememberPublications, startScanners } from './fleet/scanners.ts' // prettier-ignore
 import { EDGES, LINE, READERS, type SiteFleet, type SiteNode, openSiteFleet, whyNoFleet } from './fleet/world.ts' // prettier-ignore

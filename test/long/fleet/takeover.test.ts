@@ -1,8 +1,13 @@
 import { renameSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { bearer } from '../../support/keys.ts'
-import { longTest } from '../../support/tables.ts'
-import { type Node, answersOf, fleetStatus, openFleet, untilFleet } from './nodes.ts'
+import {
+  type Node,
+  answersOf,
+  fleetStatus,
+  openFleet,
+  untilFleet,
+} from '../../support/fleet/daemons.ts'
 
 const SYNCED = ['osv', 'feeds', 'catalog'].map((source) => new RegExp(`${source} sync: complete`))
 
@@ -66,44 +71,41 @@ test('a reader serves byte for byte what the leader published, at its time, and 
   expect(own.out).toMatch(/^fleet: b \(reader\) follows; a leads \(epoch 1\)$/m)
 })
 
-longTest(
-  'a standby takes over from a leader that is killed, one that was stopped follows, and readers outlive the store',
-  async () => {
-    const { world, store, env } = await openFleet(3)
-    const first = await world.serve(env('a', 'writer'))
-    for (const line of SYNCED) await first.said(line)
-    await settled(first)
-    const second = await world.serve(env('b', 'standby'))
-    const reader = await world.serve(env('c', 'reader'))
-    const known = await fleetStatus(first)
-    for (const node of [second, reader])
-      await untilFleet(node, ({ served }) => served === known.served)
+test('a standby takes over from a leader that is killed, one that was stopped follows, and readers outlive the store', async () => {
+  const { world, store, env } = await openFleet(3)
+  const first = await world.serve(env('a', 'writer'))
+  for (const line of SYNCED) await first.said(line)
+  await settled(first)
+  const second = await world.serve(env('b', 'standby'))
+  const reader = await world.serve(env('c', 'reader'))
+  const known = await fleetStatus(first)
+  for (const node of [second, reader])
+    await untilFleet(node, ({ served }) => served === known.served)
 
-    world.sandbox.feed.add(3) // only a new leader's first sync finds them
-    first.child.kill('SIGKILL')
-    const led = await untilFleet(second, ({ seen, served }) => seen > known.seen && served === seen)
-    expect(led.epoch).toBeGreaterThan(known.epoch)
-    await untilFleet(reader, ({ served }) => served >= led.served)
+  world.sandbox.feed.add(3) // only a new leader's first sync finds them
+  first.child.kill('SIGKILL')
+  const led = await untilFleet(second, ({ seen, served }) => seen > known.seen && served === seen)
+  expect(led.epoch).toBeGreaterThan(known.epoch)
+  await untilFleet(reader, ({ served }) => served >= led.served)
 
-    const third = await world.serve(env('d', 'auto'))
-    await untilFleet(third, ({ served }) => served >= led.served)
-    second.child.kill('SIGSTOP')
-    const next = await untilFleet(third, ({ leads }) => leads)
-    expect(next.epoch).toBeGreaterThan(led.epoch)
-    second.child.kill('SIGCONT')
-    await untilFleet(second, ({ leads, leader }) => !leads && leader?.name === 'd')
-    await untilFleet(second, ({ served }) => served >= next.served)
-    expect(await codeOf(second, '/-/leader')).toBe(503)
-    expect(await codeOf(third, '/-/leader')).toBe(200)
-    expect(await snapshotOf(second)).toBe(await snapshotOf(third))
+  const third = await world.serve(env('d', 'auto'))
+  await untilFleet(third, ({ served }) => served >= led.served)
+  second.child.kill('SIGSTOP')
+  const next = await untilFleet(third, ({ leads }) => leads)
+  expect(next.epoch).toBeGreaterThan(led.epoch)
+  second.child.kill('SIGCONT')
+  await untilFleet(second, ({ leads, leader }) => !leads && leader?.name === 'd')
+  await untilFleet(second, ({ served }) => served >= next.served)
+  expect(await codeOf(second, '/-/leader')).toBe(503)
+  expect(await codeOf(third, '/-/leader')).toBe(200)
+  expect(await snapshotOf(second)).toBe(await snapshotOf(third))
 
-    renameSync(store, `${store}-away`)
-    await untilFleet(reader, ({ failing }) => failing !== null)
-    await untilFleet(third, ({ leads }) => !leads)
-    expect(await codeOf(reader, '/external/osv/all.json')).toBe(200)
-    expect(await codeOf(reader, '/-/ready')).toBe(200)
-    renameSync(`${store}-away`, store)
-    await untilFleet(reader, ({ failing }) => failing === null)
-    await Promise.race([second, third].map((node) => untilFleet(node, ({ leads }) => leads)))
-  },
-)
+  renameSync(store, `${store}-away`)
+  await untilFleet(reader, ({ failing }) => failing !== null)
+  await untilFleet(third, ({ leads }) => !leads)
+  expect(await codeOf(reader, '/external/osv/all.json')).toBe(200)
+  expect(await codeOf(reader, '/-/ready')).toBe(200)
+  renameSync(`${store}-away`, store)
+  await untilFleet(reader, ({ failing }) => failing === null)
+  await Promise.race([second, third].map((node) => untilFleet(node, ({ leads }) => leads)))
+})

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { FleetStatus } from '../../../src/domain/status.ts'
-import { catalogEnv } from '../../support/catalog/mirror.ts'
-import { type World, openWorld } from '../../support/daemons.ts'
-import { TEST_KEY, bearer } from '../../support/keys.ts'
+import { catalogEnv } from '../catalog/mirror.ts'
+import { type World, openWorld } from '../daemons.ts'
+import { TEST_KEY, bearer } from '../keys.ts'
 
 /** What a test asks of a mirror of a fleet. */
 export interface Node {
