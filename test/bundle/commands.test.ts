@@ -60,28 +60,34 @@ test('a dry run of an import names the base that a delta requires, and says when
   expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
 })
 
-test('an import of several bundles imports the good ones, and names the others with the reason', async () => {
-  const made = await above()
-  const [to, there] = [folder(), below()]
-  const [first = ''] = (await carry(made.dir, to)).files
-  made.sandbox.feed.change(1)
-  await made.run('osv')
-  const last = await carry(made.dir, to)
-  const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
-  writeFileSync(bad, 'damaged')
-  const files = [bad, ...last.files, first, lost]
-  const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
-  const inFleet = { ...envOf(there.dir), ...fleet }
-  const refused = await spoken(inFleet, () => importCommand([first], {}))
-  expect([refused.code, refused.said]).toEqual(['usage', expect.stringContaining('from its fleet')])
-  const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
-  expect(outcome.code).toBe(1)
-  expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
-  expect(outcome.said).toMatch(/not imported: .*lost\.zip/)
-  expect(there.digest()).toBe(last.manifest.digest)
-  const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
-  expect(json.said).toContain('"failed"')
-})
+longTest(
+  'an import of several bundles imports the good ones, and names the others with the reason',
+  async () => {
+    const made = await above()
+    const [to, there] = [folder(), below()]
+    const [first = ''] = (await carry(made.dir, to)).files
+    made.sandbox.feed.change(1)
+    await made.run('osv')
+    const last = await carry(made.dir, to)
+    const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
+    writeFileSync(bad, 'damaged')
+    const files = [bad, ...last.files, first, lost]
+    const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
+    const inFleet = { ...envOf(there.dir), ...fleet }
+    const refused = await spoken(inFleet, () => importCommand([first], {}))
+    expect([refused.code, refused.said]).toEqual([
+      'usage',
+      expect.stringContaining('from its fleet'),
+    ])
+    const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
+    expect(outcome.code).toBe(1)
+    expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
+    expect(outcome.said).toMatch(/not imported: .*lost\.zip/)
+    expect(there.digest()).toBe(last.manifest.digest)
+    const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
+    expect(json.said).toContain('"failed"')
+  },
+)
 
 test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }

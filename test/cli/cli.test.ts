@@ -17,7 +17,7 @@ import { type Finished, MAIN } from '../support/command.ts'
 import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 
 const run = commandHost()
 let sandbox: Sandbox
@@ -178,17 +178,20 @@ describe('the command line', () => {
     }
   })
 
-  test('ends a command silently when the reader of its output or messages is gone', async () => {
-    await patchmirror('sync', 'feeds')
-    const env = { ...process.env, ...envOf() }
-    const node = `'${process.execPath}' '${MAIN}'`
-    const pipe = (script: string): string =>
-      spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
-    expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
-    if (!LONG) return
-    expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
-    expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
-  })
+  longTest(
+    'ends a command silently when the reader of its output or messages is gone',
+    async () => {
+      await patchmirror('sync', 'feeds')
+      const env = { ...process.env, ...envOf() }
+      const node = `'${process.execPath}' '${MAIN}'`
+      const pipe = (script: string): string =>
+        spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
+      expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
+      if (!LONG) return
+      expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
+      expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
+    },
+  )
 
   test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']

@@ -65,26 +65,29 @@ async function targetsOf({ url }: { url: string }): Promise<object[]> {
   return ((await (await fetch(`${url}/-/status`)).json()) as { relay: object[] }).relay
 }
 
-test('a disabled target is in the status without its address, and can be enabled by a command', async () => {
-  to = await target(410)
-  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-  const daemon = await world.host()
-  const relay = (): Promise<object[]> => targetsOf(daemon)
-  const disabled = { id: 1, state: 'disabled', target: null, reason: null }
-  await expect.poll(relay).toMatchObject([disabled])
-  const status = await world.patchmirror('relay', 'status')
-  expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
-  expect(status.out).toMatch(/^id +target +kind +state/m)
-  expect(status.out).toMatch(/ standard +disabled /)
-  expect(status.out).not.toContain('private')
-  expect((await world.patchmirror('status')).out).toContain('relay target 1 is disabled')
-  expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
-  to.manner = 204
-  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
-  await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-  const after = await world.patchmirror('relay', 'status')
-  expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
-})
+longTest(
+  'a disabled target is in the status without its address, and can be enabled by a command',
+  async () => {
+    to = await target(410)
+    world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+    const daemon = await world.host()
+    const relay = (): Promise<object[]> => targetsOf(daemon)
+    const disabled = { id: 1, state: 'disabled', target: null, reason: null }
+    await expect.poll(relay).toMatchObject([disabled])
+    const status = await world.patchmirror('relay', 'status')
+    expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
+    expect(status.out).toMatch(/^id +target +kind +state/m)
+    expect(status.out).toMatch(/ standard +disabled /)
+    expect(status.out).not.toContain('private')
+    expect((await world.patchmirror('status')).out).toContain('relay target 1 is disabled')
+    expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
+    to.manner = 204
+    expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+    await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
+    const after = await world.patchmirror('relay', 'status')
+    expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
+  },
+)
 
 /** The last failure is told with its time, and as something past once the target is well. */
 const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/

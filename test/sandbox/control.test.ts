@@ -109,7 +109,7 @@ describe('the command', () => {
     return { child, url: message.url, message }
   }
 
-  test('serves, sends its URL to its parent, and ends on SIGTERM', async () => {
+  longTest('serves, sends its URL to its parent, and ends on SIGTERM', async () => {
     const { child, url } = await start('--no-ranges', '--live', '3600')
     expect(JSON.parse((await exchange(url + JSON_PATH)).body.toString())).toHaveLength(60)
     const { headers } = await exchange(`${url}/external/osv/all.zip`)

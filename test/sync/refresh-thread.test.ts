@@ -110,19 +110,22 @@ describe('a refresh in the sync thread', () => {
 })
 
 describe('the result of a refresh', () => {
-  test('is not ok when upstream is down or a credential is refused, and contains the reason', async () => {
-    const { made, thread } = await filled()
-    made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
-    const down = await thread.refresh([])
-    expect(down.ok).toBe(false)
-    expect(down.reason).toMatch(/^osv: failed: .*503/)
-    made.sandbox.faults.clear()
-    made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 401 })
-    const refused = await thread.refresh([])
-    expect(refused.ok).toBe(false)
-    expect(refused.reason).toMatch(/^catalog: failed: .*401/)
-    expect(refused.reports).toHaveLength(3)
-  })
+  longTest(
+    'is not ok when upstream is down or a credential is refused, and contains the reason',
+    async () => {
+      const { made, thread } = await filled()
+      made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
+      const down = await thread.refresh([])
+      expect(down.ok).toBe(false)
+      expect(down.reason).toMatch(/^osv: failed: .*503/)
+      made.sandbox.faults.clear()
+      made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 401 })
+      const refused = await thread.refresh([])
+      expect(refused.ok).toBe(false)
+      expect(refused.reason).toMatch(/^catalog: failed: .*401/)
+      expect(refused.reports).toHaveLength(3)
+    },
+  )
 
   test('is not ok without the list of tags, but ok without a single artifact', async () => {
     const { made, thread } = await filled()
@@ -164,7 +167,7 @@ describe('the result of a refresh', () => {
     expect(second.reason).toMatch(/^catalog: quarantined: .*approve or reject run/)
   })
 
-  test('is not ok when the thread is stopped, and later refreshes are refused', async () => {
+  longTest('is not ok when the thread is stopped, and later refreshes are refused', async () => {
     const { made, thread } = await filled()
     made.sandbox.faults.set('/v1/tags/', { kind: 'stall' })
     made.sandbox.faults.set(PATCH_FEED, { kind: 'stall' })

@@ -245,57 +245,63 @@ describe('patchmirror with stored webhooks', () => {
   })
 })
 
-test('a daemon that is killed between commit and answer has the delivery once and its time, and recognizes its retry', async () => {
-  const dir = scratch()
-  const file = fileURLToPath(new URL('./killed-child.ts', import.meta.url))
-  const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  onTestFinished(() => void child.kill('SIGKILL'))
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  await expect(deliver(Number(line.toString()))).rejects.toThrow()
-  expect(await ended).toEqual([null, 'SIGKILL'])
-  const known = { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test/p/' }
-  const { port, lines } = await startDaemon(known, dir)
-  expect(lines.join('')).toContain('webhooks are received at https://m.test/p/-/webhooks')
-  const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
-  expect(webhooks).toMatchObject({
-    lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
-    lastRefusedAt: null,
-  })
-  expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
-  expect((await deliver(port)).status).toBe(200)
-  const db = openInbox(dir)
-  expect(createInbox(db).listRows(null, 9)).toHaveLength(1)
-  db.close()
-})
+longTest(
+  'a daemon that is killed between commit and answer has the delivery once and its time, and recognizes its retry',
+  async () => {
+    const dir = scratch()
+    const file = fileURLToPath(new URL('./killed-child.ts', import.meta.url))
+    const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const ended = once(child, 'exit')
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const [line] = (await once(child.stdout, 'data')) as [Buffer]
+    await expect(deliver(Number(line.toString()))).rejects.toThrow()
+    expect(await ended).toEqual([null, 'SIGKILL'])
+    const known = { PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test/p/' }
+    const { port, lines } = await startDaemon(known, dir)
+    expect(lines.join('')).toContain('webhooks are received at https://m.test/p/-/webhooks')
+    const { webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage
+    expect(webhooks).toMatchObject({
+      lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      lastRefusedAt: null,
+    })
+    expect((await send(port, { path: '/-/webhooks', method: 'GET' })).status).toBe(405)
+    expect((await deliver(port)).status).toBe(200)
+    const db = openInbox(dir)
+    expect(createInbox(db).listRows(null, 9)).toHaveLength(1)
+    db.close()
+  },
+)
 
-test('no secret, signature or body is in a log, answer, page or dump after many mixed requests', async () => {
-  const { agent, port, lines } = await startDaemon({
-    PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
-  })
-  const said: string[] = []
-  const hidden = new Set([SECRET, SECRET.slice(6), RAW_SECRET, 'MARKER'])
-  const one = async (i: number): Promise<void> => {
-    const type = i % 5 === 0 ? 'MARKER-type' : EVENT.type
-    const data = { ...EVENT.data, image_tag: `MARKER\n\u001b[2J${i}` }
-    const text = JSON.stringify({ ...EVENT, type, subject: `MARKER-${i}`, data })
-    const body = i % 7 === 0 ? text.slice(1) : text
-    const timestamp = seconds() - (i % 11 === 0 ? 400 : 0)
-    const dialect = i % 2 === 0 ? 'standard' : 'vendor'
-    const sent = deliveryOf({ id: `evt_${i % 270}`, timestamp, body, dialect })
-    const headers = sent.headers as Record<string, string>
-    hidden.add(headers['webhook-signature'] ?? '')
-    if (i % 3 === 0) headers['webhook-signature'] = `${headers['webhook-signature'] ?? ''}MARKER`
-    if (i % 13 === 0) headers['webhook-id'] = 'MARKER.1'
-    const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
-    said.push(inspect(reply, { depth: 9 }))
-  }
-  for (let i = 0; i < (LONG ? 300 : 100); i += 50)
-    await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
-  said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
-  said.push(inspect(agent, { depth: 20, showHidden: true }))
-  const all = said.join('\n')
-  expect(all).toContain('"unauthorized"')
-  expect([...hidden].filter((text) => all.includes(text))).toEqual([])
-  expect(lines.filter((line) => /"level":(?:40|"warn")/.test(line)).length).toBeLessThan(30)
-})
+longTest(
+  'no secret, signature or body is in a log, answer, page or dump after many mixed requests',
+  async () => {
+    const { agent, port, lines } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
+    })
+    const said: string[] = []
+    const hidden = new Set([SECRET, SECRET.slice(6), RAW_SECRET, 'MARKER'])
+    const one = async (i: number): Promise<void> => {
+      const type = i % 5 === 0 ? 'MARKER-type' : EVENT.type
+      const data = { ...EVENT.data, image_tag: `MARKER\n\u001b[2J${i}` }
+      const text = JSON.stringify({ ...EVENT, type, subject: `MARKER-${i}`, data })
+      const body = i % 7 === 0 ? text.slice(1) : text
+      const timestamp = seconds() - (i % 11 === 0 ? 400 : 0)
+      const dialect = i % 2 === 0 ? 'standard' : 'vendor'
+      const sent = deliveryOf({ id: `evt_${i % 270}`, timestamp, body, dialect })
+      const headers = sent.headers as Record<string, string>
+      hidden.add(headers['webhook-signature'] ?? '')
+      if (i % 3 === 0) headers['webhook-signature'] = `${headers['webhook-signature'] ?? ''}MARKER`
+      if (i % 13 === 0) headers['webhook-id'] = 'MARKER.1'
+      const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
+      said.push(inspect(reply, { depth: 9 }))
+    }
+    for (let i = 0; i < (LONG ? 300 : 100); i += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
+    said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
+    said.push(inspect(agent, { depth: 20, showHidden: true }))
+    const all = said.join('\n')
+    expect(all).toContain('"unauthorized"')
+    expect([...hidden].filter((text) => all.includes(text))).toEqual([])
+    expect(lines.filter((line) => /"level":(?:40|"warn")/.test(line)).length).toBeLessThan(30)
+  },
+)

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { createEdgePurges } from '../../../src/api/edge/purge.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { type Manner, target } from '../../relay/targets.ts'
+import { longTest } from '../../support/tables.ts'
 
 interface Line {
   fields: object
@@ -50,7 +51,7 @@ test('a purge that fails is retried with all tags that came meanwhile, and logge
   expect(JSON.stringify(lines)).not.toContain('private')
 })
 
-test('a target that never answers, or answers without end, delays no other', async () => {
+longTest('a target that never answers, or answers without end, delays no other', async () => {
   const silent = createTcpServer(() => undefined)
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
@@ -70,7 +71,7 @@ test('a target that never answers, or answers without end, delays no other', asy
   await vi.waitFor(() => expect(status()[0]).toMatchObject({ state: 'failing', reason: 'no answer within 500 ms' })) // prettier-ignore
 })
 
-test('a daemon purges what it serves at the start and after each publication', async () => {
+longTest('a daemon purges what it serves at the start and after each publication', async () => {
   const edge = await target(200)
   const world = await openWorld({ records: 5, large: 0, service: false })
   onTestFinished(() => world.close())

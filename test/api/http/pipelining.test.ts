@@ -1,6 +1,6 @@
 import { type Socket, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -20,7 +20,7 @@ test.each(LONG ? [1000, 10_000] : [1000])(
   },
 )
 
-test('clients that send and never read leave the other clients their turn', async () => {
+longTest('clients that send and never read leave the other clients their turn', async () => {
   const served = await start()
   const sockets = Array.from({ length: LONG ? 8 : 3 }, () => stuff(served, 4000))
   for (let again = 0; again < 20; again++) {

@@ -8,6 +8,7 @@ import { serveCommand } from '../../../src/cli/mirror/serve.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { firstStep } from '../../../src/cli/context.ts'
 import { start } from '../../support/command.ts'
+import { longTest } from '../../support/tables.ts'
 
 /** Environment of a reader with an empty data folder, and no upstream. */
 function readerEnv(): Record<string, string> {
@@ -25,7 +26,7 @@ function readerEnv(): Record<string, string> {
   }
 }
 
-test('a reader of a fleet serves without any upstream', async () => {
+longTest('a reader of a fleet serves without any upstream', async () => {
   const env = readerEnv()
   const daemon = start(['serve'], env, tmpdir())
   onTestFinished(() => void daemon.child.kill('SIGKILL'))

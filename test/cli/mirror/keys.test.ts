@@ -5,7 +5,7 @@ import { operatorName } from '../../../src/domain/run-facts.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 const run = commandHost()
 let world: World
@@ -126,31 +126,34 @@ describe('a running mirror', () => {
     expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
   })
 
-  test('creates no key when keys are set, prints none, and warns of server.openLoopback', async () => {
-    const secret = 'Zk3v9wq7Rt5y2Lm8'
-    const more = {
-      PATCHMIRROR_SERVER_KEYS: secret,
-      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
-      PATCHMIRROR_LOG_LEVEL: 'trace',
-    }
-    const daemon = await world.serve(more)
-    await daemon.said(/"level":"warn",[^\n]*server\.openLoopback: [^\n]* without a key/)
-    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
-    const ask = async (headers: Record<string, string> = {}): Promise<number> =>
-      (await fetch(`${daemon.url}/v1/none`, { headers })).status
-    expect(await ask()).toBe(404)
-    const proxied = { via: '1.1 p' }
-    expect([await ask(proxied), await ask({ ...proxied, ...bearer(secret).headers })]).toEqual([
-      ...[401, 404],
-    ])
-    expect(await ask({ ...proxied, ...bearer(`${secret}x`).headers })).toBe(401)
-    const shown = await (await fetch(`${daemon.url}/-/status`)).text()
-    const config = await run(['config'], { ...world.env, ...more }, world.dir)
-    daemon.child.kill('SIGTERM')
-    const { out, err } = await daemon.finished
-    expect(err).toContain('server.openLoopback')
-    expect(out + err + shown + config.out).not.toContain(secret)
-  })
+  longTest(
+    'creates no key when keys are set, prints none, and warns of server.openLoopback',
+    async () => {
+      const secret = 'Zk3v9wq7Rt5y2Lm8'
+      const more = {
+        PATCHMIRROR_SERVER_KEYS: secret,
+        PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
+        PATCHMIRROR_LOG_LEVEL: 'trace',
+      }
+      const daemon = await world.serve(more)
+      await daemon.said(/"level":"warn",[^\n]*server\.openLoopback: [^\n]* without a key/)
+      expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+      const ask = async (headers: Record<string, string> = {}): Promise<number> =>
+        (await fetch(`${daemon.url}/v1/none`, { headers })).status
+      expect(await ask()).toBe(404)
+      const proxied = { via: '1.1 p' }
+      expect([await ask(proxied), await ask({ ...proxied, ...bearer(secret).headers })]).toEqual([
+        ...[401, 404],
+      ])
+      expect(await ask({ ...proxied, ...bearer(`${secret}x`).headers })).toBe(401)
+      const shown = await (await fetch(`${daemon.url}/-/status`)).text()
+      const config = await run(['config'], { ...world.env, ...more }, world.dir)
+      daemon.child.kill('SIGTERM')
+      const { out, err } = await daemon.finished
+      expect(err).toContain('server.openLoopback')
+      expect(out + err + shown + config.out).not.toContain(secret)
+    },
+  )
 })
 
 function bearer(key: string): { headers: { Authorization: string } } {

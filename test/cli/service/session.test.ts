@@ -14,6 +14,7 @@ import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
 import { COMPILED, type Finished } from '../../support/command.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { QUICK } from '../../support/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 
 const run = commandHost()
 let sandbox: Sandbox
@@ -113,7 +114,7 @@ describe('the command api-keys', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('prints a secret that could not be written, and leaves no half of it', async () => {
+  longTest('prints a secret that could not be written, and leaves no half of it', async () => {
     const path = join(dir, 'key')
     // The new file may hold nothing, as on a full disk; the pipe to the terminal is no file.
     const shell = 'ulimit -f 0; exec "$0" src/main.ts api-keys create x --out "$1"'

@@ -18,6 +18,7 @@ import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { startChild } from '../processes.ts'
 import { NOW, START, reads, record, scratch, snapshot, writes } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 function refusal(work: () => unknown): MirrorError {
   try {
@@ -65,11 +66,14 @@ describe('a data folder', () => {
     expect(writes(dir).osv.readTombstone('R')).toEqual({ id: 'R', removedAt: 1 })
   })
 
-  test('that several processes open at once for the first time is migrated by one of them', async () => {
-    const dir = scratch()
-    const children = await Promise.all(Array.from({ length: 4 }, () => startChild('open', dir)))
-    expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
-  })
+  longTest(
+    'that several processes open at once for the first time is migrated by one of them',
+    async () => {
+      const dir = scratch()
+      const children = await Promise.all(Array.from({ length: 4 }, () => startChild('open', dir)))
+      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
+    },
+  )
 
   test('of a newer program is refused for reading and for writing, with what to do', () => {
     const dir = filled()

@@ -66,7 +66,7 @@ test('one changed ticket costs only the lists', async () => {
   expect(asked(made).sort()).toEqual([...LISTS, ...ALONE].sort())
 })
 
-test('a replaced artifact is fetched when its owner changes, or with --full', async () => {
+longTest('a replaced artifact is fetched when its owner changes, or with --full', async () => {
   const made = await mirrored()
   const { service } = made.sandbox
   const [tag = ''] = service.ids('tags')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const DAY = 86_400_000
 const SERVICE = { images: 2, tags: 4, packages: 4, tickets: 5, avrs: 0, subscriptions: 1 }
@@ -57,7 +58,7 @@ test('a 204 is served as a 204, as old as the service’s last answer, and reque
   expect(made.store.snapshots.readSnapshot('catalog')?.id).not.toBe(before)
 })
 
-test('artifacts that all answer 404 at once are quarantined', async () => {
+longTest('artifacts that all answer 404 at once are quarantined', async () => {
   const made = await catalogBench({ ...SERVICE, tags: 30 }, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const { documents } = made.store.catalog.countCatalog()

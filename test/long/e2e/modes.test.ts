@@ -1,10 +1,10 @@
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { World } from '../support/daemons.ts'
-import { commandHost } from '../support/hosted.ts'
-import { SECRET, open, send, synced } from './receiving.ts'
-import { LONG } from '../support/tables.ts'
+import type { World } from '../../support/daemons.ts'
+import { commandHost } from '../../support/hosted.ts'
+import { SECRET, open, send, synced } from '../../e2e/receiving.ts'
+import { LONG } from '../../support/tables.ts'
 
 const run = commandHost()
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { differences } from '../../support/mirror.ts'
-import { longTest, telling } from '../../support/tables.ts'
-import { ARCHIVE, bench, expectAgreement, expectSound } from '../fixtures.ts'
-import { findingsAfterKill, killAt, leftovers, runChild } from '../killing.ts'
+import { differences } from '../../../support/mirror.ts'
+import { telling } from '../../../support/tables.ts'
+import { ARCHIVE, bench, expectAgreement, expectSound } from '../../../sync/fixtures.ts'
+import { findingsAfterKill, killAt, leftovers, runChild } from '../../../sync/killing.ts'
 
 const PLACES = [
   ['while it opens', 'open', 1, false],
@@ -39,7 +39,7 @@ test.each(telling(PLACES, 'while it publishes again'))(
   },
 )
 
-longTest('a process that syncs prevents another from syncing, which reports its id', async () => {
+test('a process that syncs prevents another from syncing, which reports its id', async () => {
   const made = await bench({ sandbox: { records: 60, large: 0 } })
   const stall = made.sandbox.faults.set(ARCHIVE, { kind: 'stall' })
   const running = made.run('osv')
