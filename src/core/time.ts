@@ -86,6 +86,14 @@ export function pastSeconds(stamp: unknown, now: number): number | null {
   return fraction > 0 ? seconds + 1 : seconds
 }
 
+/**
+ * Returns a day (YYYY-MM-DD) for which every timestamp that begins with a digit and is less, as text, is older than this
+ * time (Unix seconds), whatever its zone.
+ */
+export function olderDay(seconds: number): string {
+  return new Date((seconds - 2 * 86_400) * 1000).toISOString().slice(0, 10)
+}
+
 /** Returns the newest timestamp that is not in the future, as `pastSeconds`; null if there is none. */
 export function newestPast(stamps: Iterable<string>, now: number): number | null {
   let newest: number | null = null
@@ -96,7 +104,7 @@ export function newestPast(stamps: Iterable<string>, now: number): number | null
     const seconds = pastSeconds(stamp, now)
     if (seconds === null || (newest !== null && seconds <= newest)) continue
     newest = seconds
-    dayBefore = new Date((seconds - 2 * 86_400) * 1000).toISOString().slice(0, 10)
+    dayBefore = olderDay(seconds)
   }
   return newest
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { newestPast } from '../../core/time.ts'
+import { newestPast, olderDay } from '../../core/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -181,6 +181,15 @@ export function createOsvReader(db: Db) {
 
 function createPairReader(db: Db) {
   const stamps = db.prepare<[], string>('SELECT DISTINCT modified FROM osv_record').pluck()
+  const lastStamp = db
+    .prepare<[string], string | null>('SELECT max(modified) FROM osv_record WHERE modified <= ?')
+    .pluck()
+  // Digits are from '0' to ':'.
+  const lateStamps = db
+    .prepare<[string], string>(
+      "SELECT DISTINCT modified FROM osv_record WHERE modified >= ? OR modified < '0' OR modified >= ':'",
+    )
+    .pluck()
   const untidy = db.prepare<[number], string>(listUntidy('osv_record')).pluck()
   const begun = db
     .prepare<[string, number], string>(
@@ -206,7 +215,12 @@ function createPairReader(db: Db) {
      * Returns the newest `modified` of the served index that is not after `now` (Unix milliseconds), in Unix seconds,
      * rounded up; null if there is none. No Last-Modified may be older, or importers would miss the change.
      */
-    readNewestModified: (now: number): number | null => newestPast(stamps.iterate(), now),
+    readNewestModified(now: number): number | null {
+      const last = lastStamp.get(new Date(now).toISOString()) ?? null
+      const least = last === null ? null : newestPast([last], now)
+      const rest = least === null ? stamps.iterate() : lateStamps.iterate(olderDay(least))
+      return newestPast(rest, now)
+    },
     /**
      * Yields `[id, modified]` of some thousand records at a time as one text: id, NUL, modified, NUL, and so on, in
      * UTF-8.

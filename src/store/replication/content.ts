@@ -34,7 +34,7 @@ export function contentDigestOf(
 /**
  * Creates the computation of content digests: equal on any two mirrors that serve equal content, whatever they fetched in
  * which order, and however it is compressed. Not covered: dates, validators, tombstones, what is missing, the envelopes of
- * lists and the order of their items. About 0.15 s for 100,000 records; usable on any connection.
+ * lists and the order of their items. Usable on any connection.
  *
  * A digest is SHA-256, hex, over a line for each part, a JSON array and a newline, by kind and then by name:
  * `["document", path, sha256]`, `["record", id, modified, sha256]`, `["list", path]`,
@@ -52,7 +52,9 @@ export function createContentDigester(db: Db): (source: SourceName) => string {
       text = ''
     }
     for (const row of parts.documents.iterate(source)) add(['document', ...row])
-    if (source === 'osv') for (const row of parts.records.iterate()) add(['record', ...row])
+    hash.update(text)
+    text = ''
+    if (source === 'osv') for (const lines of parts.recordLines()) hash.update(lines)
     if (source === 'catalog' || source === 'identity') addCatalog(parts, source, add)
     return hash.update(text).digest('hex')
   }
@@ -80,11 +82,7 @@ function prepareParts(db: Db) {
         'SELECT path, lower(hex(sha256)) FROM document WHERE source = ? AND present = 1 ORDER BY path',
       )
       .raw(),
-    records: db
-      .prepare<[], [string, string, string]>(
-        'SELECT id, modified, lower(hex(sha256)) FROM osv_record ORDER BY id',
-      )
-      .raw(),
+    recordLines: prepareRecordLines(db),
     lists: db
       .prepare<[], [string, string]>('SELECT resource, path FROM catalog_list ORDER BY path')
       .raw(),
@@ -100,5 +98,28 @@ function prepareParts(db: Db) {
          ORDER BY path`,
       )
       .raw(),
+  }
+}
+
+/**
+ * Prepares the lines of all records, in id order, some thousand at a time. SQLite writes them, without an object for
+ * each record: `json_quote` escapes as `JSON.stringify` does. No id is empty.
+ */
+function prepareRecordLines(db: Db): () => Generator<Buffer> {
+  const lines = db
+    .prepare<[string], [Buffer | null, string | null]>(
+      `SELECT CAST(group_concat(
+         '["record",' || json_quote(id) || ',' || json_quote(modified) || ',"' || lower(hex(sha256)) || '"]' || char(10), ''
+       ) AS BLOB), max(id)
+       FROM (SELECT id, modified, sha256 FROM osv_record WHERE id > ? ORDER BY id LIMIT 4096)`,
+    )
+    .raw()
+  return function* () {
+    for (let after = ''; ;) {
+      const [text, last] = lines.get(after) ?? [null, null]
+      if (text === null || last === null) return
+      yield text
+      after = last
+    }
   }
 }

@@ -1,9 +1,12 @@
 import Database from 'better-sqlite3'
 import { crc32 as crc32Of } from 'node:zlib'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { newestPast } from '../../../src/core/time.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { contentOf } from '../../../src/store/database/gzip.ts'
 import { listUntidy } from '../../../src/store/database/untidy-ids.ts'
+import { LONG } from '../../support/tables.ts'
 import { NOW, record, writes } from '../fixtures.ts'
 
 const SECONDS = NOW / 1000
@@ -147,6 +150,35 @@ describe('all records', () => {
       0, 0, 0,
     ])
     expect(store.osv.readArchive()).toBeNull()
+  })
+
+  test('have the newest stamp of all that are not in the future, whatever their form is', () => {
+    const store = writes()
+    const stamp = fc.oneof(
+      fc.constantFrom(
+        '',
+        'soon',
+        ' 2026-05-03',
+        '9999-01-01',
+        '2026-05',
+        '2026-05-02T00:30:00+02:00',
+      ),
+      fc
+        .tuple(fc.integer({ min: -3, max: 3 }), fc.constantFrom('Z', '.5Z', '-07:00', '+23:00', ''))
+        .map(([day, zone]) => {
+          const at = new Date(NOW + day * 86_400_000).toISOString()
+          return zone === '' ? at.slice(0, 10) : at.slice(0, 19) + zone
+        }),
+    )
+    fc.assert(
+      fc.property(fc.array(stamp, { maxLength: 6 }), (stamps) => {
+        for (let n = 0; n < 6; n++) store.osv.dropRecord(`R-${n}`)
+        for (const [n, modified] of stamps.entries())
+          store.osv.insertRecord({ ...record(`R-${n}`), modified }, 1)
+        expect(store.osv.readNewestModified(NOW)).toBe(newestPast(stamps, NOW))
+      }),
+      { numRuns: LONG ? 2_000 : 15 },
+    )
   })
 
   test('have one archive, replaced as a whole', () => {

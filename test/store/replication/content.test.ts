@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { contentDigestOf } from '../../../src/store/replication/content.ts'
+import { openReader } from '../../../src/store/database/open.ts'
+import { contentDigestOf, createContentDigester } from '../../../src/store/replication/content.ts'
+import { openWrites } from '../../../src/store/writer.ts'
+import { record } from '../fixtures.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
 import { below, carry, folder } from '../../bundle/air-gap.ts'
@@ -62,5 +66,31 @@ test('the next run computes the content digest of a snapshot that an earlier ver
     expect(contentOf(made)).toEqual(before)
   } finally {
     await made.close()
+  }
+})
+
+test('the lines of records are JSON as JavaScript writes it, whatever characters ids and stamps have', async () => {
+  const dir = folder()
+  const store = openWrites(dir)
+  const reader = openReader(dir)
+  if (reader === null) throw new Error('there is no database')
+  try {
+    const points = Array.from({ length: 0x300 }, (_, code) => String.fromCharCode(code))
+    const texts = [...points, '\u2028', '\ufeff', '\uffff', '\u{1f419}', 'plain'].map(
+      (c) => `R${c}-`,
+    )
+    await store.transaction(() => {
+      for (const text of texts) store.osv.insertRecord({ ...record(text), modified: `${text}1` }, 1)
+      const one = record('S')
+      for (let n = 0; n < 4096; n++) store.osv.insertRecord({ ...one, id: `S-${n}` }, 1) // more than one read
+      return Promise.resolve({ commit: true })
+    })
+    const expected = createHash('sha256')
+    for (const [id, sha256, modified] of store.osv.eachDigest())
+      expected.update(`${JSON.stringify(['record', id, modified, sha256.toString('hex')])}\n`)
+    expect(createContentDigester(reader)('osv')).toBe(expected.digest('hex'))
+  } finally {
+    reader.close()
+    store.close()
   }
 })
