@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { newestPast, olderDay } from '../../core/time.ts'
+import { newestPast, olderDay, toIso } from '../../core/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -216,7 +216,7 @@ function createPairReader(db: Db) {
      * rounded up; null if there is none. No Last-Modified may be older, or importers would miss the change.
      */
     readNewestModified(now: number): number | null {
-      const last = lastStamp.get(new Date(now).toISOString()) ?? null
+      const last = lastStamp.get(toIso(now)) ?? null
       const least = last === null ? null : newestPast([last], now)
       const rest = least === null ? stamps.iterate() : lateStamps.iterate(olderDay(least))
       return newestPast(rest, now)
