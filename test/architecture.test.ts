@@ -90,6 +90,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'core',
     'domain',
+    'fleet',
     'store',
     'upstream',
     'views',

@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { accountChecks } from './account.ts'
 import { carriedChecks } from './carried.ts'
 import { type DoctorCheck, type CheckResult, runChecks } from './check.ts'
+import { fleetChecks } from './fleet.ts'
 import { databaseChecks } from './database.ts'
 import { folderChecks } from './data-folder.ts'
 import { networkChecks } from './network/checks.ts'
@@ -35,5 +36,6 @@ function mirrorChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): 
     ...receiverChecks(world, config),
     ...accountChecks(world, config, probe),
     ...carriedChecks(world, config),
+    ...fleetChecks(world, config),
   ]
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import { type KeyTrust, readSigningKey, trustOf } from '../bundle/format/keys.ts'
+import { fleetTrust } from '../bundle/format/keys.ts'
 import { stampOfIds } from '../store/pin.ts'
 import { collectGarbage } from './generations/collect.ts'
 import { createFollower } from './generations/follow/follow.ts'
@@ -25,9 +25,7 @@ interface ReplicaOptions {
 /** Creates the generations of a data folder: those on the store are applied to it, and what it has is published. */
 export function createReplica(options: ReplicaOptions): Generations {
   const { config, version, store, now, waitUntil } = options
-  const keys = config.bundle.signingKeys.map(readSigningKey)
-  const trusted = trustOf(config, { allowUnsigned: false, now })
-  const trust: KeyTrust = { ...trusted, keys: [...trusted.keys, ...keys] }
+  const trust = fleetTrust(config, now)
   const mayPublish = config.fleet.role !== 'reader'
   const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
   return {
@@ -53,7 +51,7 @@ export function createReplica(options: ReplicaOptions): Generations {
     async publish(epoch) {
       const program = `patchmirror/${version}`
       const dataDir = config.data.dir
-      const made = { store, dataDir, config, keys, trust, epoch, program, now }
+      const made = { store, dataDir, config, keys: trust.own, trust, epoch, program, now }
       const { outcome, generation, isPaused } = await publishGeneration(made)
       const newest = generation === null ? null : factsOf(generation)
       return { newest, fenced: outcome === 'fenced', paused: isPaused }

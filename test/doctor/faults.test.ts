@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { doctorWorld } from '../../src/cli/doctor/world.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -7,6 +8,7 @@ import { MirrorError } from '../../src/core/errors.ts'
 import { type CheckResult, checksExitCode } from '../../src/doctor/check.ts'
 import { examineMirror } from '../../src/doctor/doctor.ts'
 import type { DoctorWorld } from '../../src/doctor/world.ts'
+import { generationKey } from '../../src/fleet/generations/format/object-names.ts'
 import { createKeyFiles } from '../../src/bundle/format/keys.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
@@ -99,6 +101,18 @@ async function daemon({ dir, env }: Mirror, webhookStatus: number): Promise<void
   announceAddress(dir, instance, { port })
   env['PATCHMIRROR_SERVER_PORT'] = String(port)
   onTestFinished(() => lock.release())
+}
+
+/** Makes a mirror a reader of a fleet on an empty folder, and returns the folder. */
+function joinFleet(made: Mirror): string {
+  const store = join(made.dir, 'fleet')
+  mkdirSync(store)
+  upstreamAt(made, '')
+  delete made.env['PATCHMIRROR_UPSTREAM_API_ROOT']
+  made.env['PATCHMIRROR_FLEET_URL'] = pathToFileURL(store).href
+  made.env['PATCHMIRROR_FLEET_ROLE'] = 'reader'
+  made.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = newKey(made).public
+  return store
 }
 
 const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
@@ -209,6 +223,16 @@ const CASES: Case[] = [
     const db = openInbox(made.dir)
     db.prepare("INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (7, ?, 'disabled', 1, 9, 0, 'answered 410', 0)").run(`${sandbox.url}/hook`)
     db.close()
+  }],
+  ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation yet', (made) => void joinFleet(made)],
+  ['a fleet that no mirror leads', 'fleet-store', 'warn', 'the lease of former ended', (made) => {
+    const former = { owner: 'a', token: 'b', name: 'former', epoch: 3, seconds: 30, expiresAt: '2026-01-01T00:00:00.000Z' }
+    writeFileSync(join(joinFleet(made), 'lease.json'), JSON.stringify(former))
+  }],
+  ['a generation that is none', 'fleet-store', 'fail', 'fleet check', (made) => {
+    const store = joinFleet(made)
+    mkdirSync(dirname(join(store, generationKey(1))), { recursive: true })
+    writeFileSync(join(store, generationKey(1)), '{}')
   }],
   ['an inbox folder that is missing', 'boxes', 'fail', 'does not exist', (made) => {
     made.env['PATCHMIRROR_BUNDLE_INBOX'] = `${made.dir}-inbox`

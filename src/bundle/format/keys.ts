@@ -135,6 +135,16 @@ export function trustOf(
   return { keys: bundle.trustedKeys.map(readPublicKey), revoked, ...more }
 }
 
+/** Returns whose generations of a fleet are accepted: of the trusted keys, and of the own signing keys. Throws `config`. */
+export function fleetTrust(
+  config: Pick<Config, 'bundle'>,
+  now: () => number,
+): KeyTrust & { readonly own: readonly SigningKey[] } {
+  const own = config.bundle.signingKeys.map(readSigningKey)
+  const trusted = trustOf(config, { allowUnsigned: false, now })
+  return { ...trusted, keys: [...trusted.keys, ...own], own }
+}
+
 /** Decides whose bundles are accepted. */
 export interface KeyTrust {
   readonly keys: readonly PublicKey[]

@@ -1,4 +1,4 @@
-import { type KeyTrust, readSigningKey, trustOf } from '../../bundle/format/keys.ts'
+import { type KeyTrust, fleetTrust } from '../../bundle/format/keys.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ObjectStore } from '../../fleet/objects/object-store.ts'
 import { openObjectStore } from '../../fleet/objects/open-store.ts'
@@ -19,9 +19,7 @@ export async function withFleetStore<T>(
   const { config } = settings(options, false, ['bundle.signingKeys', 'bundle.trustedKeys', 'fleet'])
   const store = await openObjectStore(config.fleet)
   try {
-    const given = trustOf(config, { allowUnsigned: false, now: Date.now })
-    const own = config.bundle.signingKeys.map(readSigningKey)
-    return await work({ config, store, trust: { ...given, keys: [...given.keys, ...own] } })
+    return await work({ config, store, trust: fleetTrust(config, Date.now) })
   } finally {
     store.close()
   }
