@@ -18,7 +18,7 @@ import { receiving } from '../webhooks/receive/receivers.ts'
 test('ten thousand events cause at most two refreshes, and all are settled', async () => {
   const world = await open()
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
-  const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '2000' })
+  const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '10000' })
   await synced(served)
   const tags = [
     world.sandbox.service.addTag(),

@@ -76,8 +76,9 @@ const NOTHING_YET: CoalescerState = {
 }
 
 /**
- * Runs one refresh at a time: `debounceMs` after the last event, at most `debounceMaxMs` after the first, and one more for
- * events that arrive while it runs. A row is settled only by a refresh that began after it was read here, so after it was
+ * Runs one refresh at a time, and begins at most one per `debounceMs`. The first event after a quiet `debounceMs` is
+ * refreshed at once; those that follow a refresh sooner wait together until `debounceMs` after the last of them, at most
+ * `debounceMaxMs` after the first. A row is settled only by a refresh that began after it was read here, so after it was
  * stored; until then it stays pending in the inbox, and so survives the end of this process.
  */
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
@@ -90,13 +91,14 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
   const isStopped = (): boolean => stopped
   let troubles = 0 // with the inbox itself, in a row
   let earliest = 0
+  let quietFrom = 0 // an event that arrives from then on is the first after a quiet time
   let state = NOTHING_YET
 
   /** Sets the alarm for the next due time. */
   const plan = async (): Promise<void> => {
     const dueAt = wave === null ? await inbox.nextDueAt() : null
     if (isStopped() || busy) return
-    const at = wave === null ? (dueAt ?? Infinity) : endOf(wave, deps)
+    const at = wave === null ? (dueAt ?? Infinity) : endOf(wave, quietFrom, deps)
     timer.set(Math.max(at, earliest))
   }
 
@@ -106,7 +108,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     const due = await readDue(inbox, now())
     const batch = chooseBatch(due, state)
     if (batch.length === 0 || isStopped()) return
-    earliest = now() + deps.debounceMs
+    earliest = quietFrom = now() + deps.debounceMs
     state = { ...state, refreshingSince: now() }
     const failure = await refreshBatch(deps.sync, batch)
     if (isStopped()) return
@@ -150,7 +152,13 @@ interface Wave {
   last: number
 }
 
-function endOf({ first, last }: Wave, { debounceMs, debounceMaxMs }: CoalescerDeps): number {
+/** When the refresh for a wave begins, unix milliseconds. */
+function endOf(
+  { first, last }: Wave,
+  quietFrom: number,
+  { debounceMs, debounceMaxMs }: CoalescerDeps,
+): number {
+  if (first >= quietFrom) return first
   return Math.min(last + debounceMs, first + debounceMaxMs)
 }
 

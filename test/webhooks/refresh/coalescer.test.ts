@@ -11,7 +11,7 @@ const always = (): Shown => 'visible'
 const never = (): Shown => 'absent'
 
 describe('the coalescer of refreshes', () => {
-  test('refreshes once, two seconds after the last of several events', async () => {
+  test('refreshes at once for the first event, and two seconds after the last of those that follow', async () => {
     const world = createWorld(atOnce, always)
     await world.pass(10_000)
     const start = world.clock.now()
@@ -20,10 +20,27 @@ describe('the coalescer of refreshes', () => {
       await world.pass(1_000)
     }
     await world.pass(20_000)
-    expect(world.asked).toMatchObject([{ startedAt: start + 6_000, ok: true }])
-    expect(world.asked[0]?.tags).toEqual(['t0', 't1', 't2', 't3', 't4'])
+    expect(world.asked).toMatchObject([
+      { startedAt: start, ok: true, tags: ['t0'] },
+      { startedAt: start + 6_000, ok: true, tags: ['t1', 't2', 't3', 't4'] },
+    ])
     expect(new Set(world.rows.map(({ state }) => state))).toEqual(new Set(['done']))
-    expect(world.rows[0]).toMatchObject({ refreshedAt: start + 6_500, visibleAt: start + 6_500 })
+    expect(world.rows[0]).toMatchObject({ refreshedAt: start + 500, visibleAt: start + 500 })
+    expect(world.rows[1]).toMatchObject({ refreshedAt: start + 6_500, visibleAt: start + 6_500 })
+  })
+
+  test('refreshes at once for each event that comes after a quiet debounce, a retry included', async () => {
+    const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? 'absent' : 'visible'))
+    await world.pass(10_000)
+    const start = world.clock.now()
+    for (const ms of [2_000, 3_500, 2_100]) {
+      world.arrive(tagged(ms === 3_500 ? 'late' : 't'))
+      await world.pass(ms)
+    }
+    world.arrive(tagged('t')) // 100 ms after the refresh began that looks for the late one again
+    await world.pass(10_000)
+    const starts = world.asked.map(({ startedAt }) => startedAt - start)
+    expect(starts).toEqual([0, 2_000, 5_500, 7_500, 9_600])
   })
 
   test('waits no longer than thirty seconds while events keep coming', async () => {
@@ -34,7 +51,8 @@ describe('the coalescer of refreshes', () => {
       world.arrive(tagged('t'))
       await world.pass(1_000)
     }
-    expect(world.asked[0]?.startedAt).toBe(start + 30_000)
+    const starts = world.asked.map(({ startedAt }) => startedAt - start)
+    expect(starts).toEqual([0, 31_000])
   })
 
   test('refreshes once more for events that arrive meanwhile, and settles them with that refresh', async () => {
@@ -66,7 +84,7 @@ describe('the coalescer of refreshes', () => {
     let visible = false
     const world = createWorld(atOnce, () => (visible ? 'visible' : 'absent'))
     const { id } = world.arrive(tagged('late'))
-    await world.pass(2_500)
+    await world.pass(500)
     const first = world.clock.now()
     expect(world.rows[0]).toMatchObject({ state: 'pending', refreshedAt: first })
     await world.pass(60_000)
@@ -192,7 +210,7 @@ describe('the coalescer of refreshes', () => {
   test('resumes after a restart with the stored rows', async () => {
     const world = createWorld(atOnce, always)
     world.arrive(tagged('told'))
-    await world.pass(2_100) // in the midst of the refresh
+    await world.pass(100) // in the midst of the refresh
     world.store(tagged('untold'))
     world.restart()
     await world.pass(5_000)
@@ -204,7 +222,7 @@ describe('the coalescer of refreshes', () => {
     const world = createWorld(atOnce, always)
     await world.pass(10_000)
     world.arrive(tagged('a'))
-    await world.pass(2_100)
+    await world.pass(100)
     world.fail(true) // the refresh succeeds, what became of it cannot be written
     await world.pass(60_000)
     expect(world.warnings.length).toBeGreaterThan(0)
@@ -217,7 +235,7 @@ describe('the coalescer of refreshes', () => {
   test('requests nothing after it was stopped, and settles nothing of a refresh that ends then', async () => {
     const world = createWorld(() => ({ ms: 5_000, failure: null }), always)
     world.arrive(tagged('a'))
-    await world.pass(2_100)
+    await world.pass(100)
     world.stop()
     world.arrive(tagged('b'))
     await world.pass(DAY)
