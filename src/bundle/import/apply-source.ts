@@ -73,7 +73,7 @@ function putRecord(
 
 type Carried = NonNullable<SourceValue['archive']>
 
-const EVERY = { get: () => true, find: () => true }
+const EVERY = { get: () => true, find: null }
 
 /**
  * Builds the archive from the records in the open transaction and publishes it with the bundle's date. Throws `bundle`

@@ -81,6 +81,11 @@ export function createSnapshotWriter(
       if (reader.readSnapshot(source)?.contentDigest === null)
         fill.run(digestContent(source), source)
     },
+    /** Computes whether a source's stored content is still the published snapshot's, to the byte of each digest. */
+    isContentPublished(source: SourceName): boolean {
+      const digest = reader.readSnapshot(source)?.contentDigest ?? null
+      return digest !== null && digestContent(source) === digest
+    },
     replaceSnapshot(snapshot: PublishedSnapshot): void {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)

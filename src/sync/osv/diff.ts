@@ -1,20 +1,10 @@
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writer.ts'
-import type { IdTable } from './id-table.ts'
-import type { OsvIndex } from './index-parser.ts'
-
-/** The difference between the index and the stored records, as sets of (id, modified). */
-interface Difference {
-  added: string[]
-  /** Stored under another stamp (newer or older), or suspect since an earlier run. */
-  changed: string[]
-  /** Stored, and not listed any more. */
-  removed: string[]
-  stored: number
-}
+import type { Ids } from './id-table.ts'
+import type { ListedDifference, OsvIndex } from './index-parser.ts'
 
 /** What a run has to do. */
-export interface OsvPlan extends Difference {
+export interface OsvPlan extends ListedDifference {
   /** Stored and listed, and out of scope. */
   dropped: string[]
   /** Whether there is nothing to fetch and nothing to remove. */
@@ -24,19 +14,20 @@ export interface OsvPlan extends Difference {
 /** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
   store: Pick<Writes['osv'], 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
-  { ids, scope }: OsvIndex,
+  { ids, scope, difference }: OsvIndex,
 ): OsvPlan {
-  const found = differenceOfTexts(store, ids) ?? differenceOfPairs(store, ids)
+  const found = difference ?? differenceOfTexts(store, ids) ?? differenceOfPairs(store, ids)
+  const changed = [...found.changed]
   for (const id of store.listSuspectIds()) {
     const ordinal = ids.get(id)
     if (ordinal === undefined) continue
-    if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) found.changed.push(id)
+    if (store.readEntry(id)?.modified === ids.modifiedAt(ordinal)) changed.push(id)
   }
   const isListed = (id: string): boolean => scope?.listed.get(id) !== undefined
   const dropped = found.removed.filter(isListed)
   const removed = found.removed.filter((id) => !isListed(id))
-  const isEmpty = found.added.length + found.changed.length + found.removed.length === 0
-  return { ...found, dropped, removed, isEmpty }
+  const isEmpty = found.added.length + changed.length + found.removed.length === 0
+  return { ...found, changed, dropped, removed, isEmpty }
 }
 
 /**
@@ -45,9 +36,9 @@ export function planOsv(
  */
 function differenceOfTexts(
   store: Pick<Writes['osv'], 'eachPairText'>,
-  ids: IdTable,
-): Difference | null {
-  const plan: Difference = { added: [], changed: [], removed: [], stored: 0 }
+  ids: Ids,
+): ListedDifference | null {
+  const plan: ListedDifference = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
     let at = 0
@@ -78,8 +69,8 @@ function nextNul(text: Buffer, from: number): number {
   return at
 }
 
-function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable): Difference {
-  const plan: Difference = { added: [], changed: [], removed: [], stored: 0 }
+function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: Ids): ListedDifference {
+  const plan: ListedDifference = { added: [], changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
     plan.stored++
@@ -93,7 +84,7 @@ function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: IdTable)
   return withAdded(plan, seen, ids)
 }
 
-function withAdded(plan: Difference, seen: Uint8Array, ids: IdTable): Difference {
+function withAdded(plan: ListedDifference, seen: Uint8Array, ids: Ids): ListedDifference {
   for (let ordinal = 0; ordinal < seen.length; ordinal++) {
     if (seen[ordinal] === 0) plan.added.push(ids.idAt(ordinal))
   }

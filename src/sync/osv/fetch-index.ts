@@ -6,6 +6,7 @@ import { deflate } from '../../zip/member.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, parseIndex } from './index-parser.ts'
+import { comparedIndex } from './index/published.ts'
 import { isScopeChanged } from './scope/scope.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
@@ -32,7 +33,7 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   const answer = await fetchIndex(session, full ? null : state, config.upstream.maxJsonBytes)
   if (answer.status === 200) {
     const { etag, lastModified, date } = answer.meta
-    const index = parseIndex(answer.body)
+    const index = comparedIndex(context, answer.body) ?? parseIndex(answer.body)
     const gzip = documentMember(answer.body, answer.gzip, deflate)
     return { index, stored: false, gzip, etag, lastModified, asOf: date }
   }

@@ -5,8 +5,7 @@ import { randomInt } from 'node:crypto'
  * instead of a Map of strings. It needs a third of the memory, and the garbage collector does not scan it. Ids and
  * stamps can be passed as UTF-8 bytes of another buffer, without creating strings.
  */
-export interface IdTable {
-  readonly size: number
+export interface IdTable extends Ids {
   /**
    * Adds an id, or replaces the stamp of a known one; returns false when it was known. Ids must be well-formed
    * Unicode.
@@ -14,6 +13,11 @@ export interface IdTable {
   set(id: string, modified: string): boolean
   /** Does the same as `set`, from UTF-8 bytes. */
   setBytes(id: TextSlice, modified: TextSlice): boolean
+}
+
+/** A table of ids and stamps for reading. */
+export interface Ids {
+  readonly size: number
   /** Returns the id's ordinal in insertion order, 0 ≤ ordinal < size; undefined when it is absent. */
   get(id: string): number | undefined
   /** Does the same as `get`, from UTF-8 bytes. */
@@ -90,6 +94,25 @@ export function createIdTable(textBytes: number): IdTable {
     isModifiedAt: (ordinal, bytes, from, to) =>
       stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to),
     ids: () => eachText(ids),
+  }
+}
+
+/**
+ * Creates a table of `size` ids of which `known` has those that are usually read; everything else is read from the
+ * complete table, which is made at its first use.
+ */
+export function createLateIds(size: number, known: Ids, complete: () => Ids): Ids {
+  let made: Ids | null = null
+  const all = (): Ids => (made ??= complete())
+  return {
+    size,
+    get: (id) => all().get(id),
+    find: (bytes, from, to) => all().find(bytes, from, to),
+    idAt: (ordinal) => all().idAt(ordinal),
+    modifiedAt: (ordinal) => all().modifiedAt(ordinal),
+    stamp: (id) => (known.get(id) === undefined ? all() : known).stamp(id),
+    isModifiedAt: (ordinal, bytes, from, to) => all().isModifiedAt(ordinal, bytes, from, to),
+    ids: () => all().ids(),
   }
 }
 

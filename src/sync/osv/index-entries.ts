@@ -101,6 +101,16 @@ export function eachEntry(
   }
 }
 
+/**
+ * Returns the position of the entry after one that ends at `end`; `end` when it is the list's last one, and only white
+ * space follows the list; null when the list is malformed there.
+ */
+export function nextEntry(bytes: Buffer, end: number): number | 'end' | null {
+  const at = skipBlanks(bytes, end)
+  if (bytes[at] === COMMA) return skipBlanks(bytes, at + 1)
+  return bytes[at] === LIST_CLOSE && skipBlanks(bytes, at + 1) === bytes.length ? 'end' : null
+}
+
 /** Returns the end of the value that starts at a position; the parser checks whether it is JSON. */
 function entryEnd(bytes: Buffer, from: number): number {
   let depth = 0

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../core/digest.ts'
-import { type IdTable, createIdTable } from './id-table.ts'
+import { type IdTable, type Ids, createIdTable } from './id-table.ts'
 import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
 import { type PlainEntry, eachEntry, plainEntryEnd, malformedIndex } from './index-entries.ts'
@@ -10,7 +10,9 @@ export interface OsvIndex {
   /** SHA-256 of the index's bytes. */
   sha256: Buffer
   /** Every listed id with its stamp. */
-  ids: IdTable
+  ids: Ids
+  /** How it differs from the stored records, where that was found without parsing it; null: not known. */
+  difference: ListedDifference | null
   /** Number of entries that repeat an id; the last one counts. */
   duplicates: number
   /** Number of entries that cannot be mirrored, including those without an id; they are reported and skipped. */
@@ -23,11 +25,21 @@ export interface OsvIndex {
   scope: IndexScope | null
 }
 
+/** The difference between the index and the stored records, as sets of (id, modified). */
+export interface ListedDifference {
+  added: string[]
+  /** Stored under another stamp (newer or older), or suspect since an earlier run. */
+  changed: string[]
+  /** Stored, and not listed any more. */
+  removed: string[]
+  stored: number
+}
+
 /** What upstream lists and the scope leaves out. */
 export interface IndexScope {
   readonly scope: OsvScope
   /** Every id that upstream lists, with its stamp. */
-  readonly listed: IdTable
+  readonly listed: Ids
   /** Ids out of scope by their content, with the stamp that was judged; a run adds those that it judges. */
   readonly outside: IdTable
   /** Number of ids in `outside` that were stored as such when the run began. */
@@ -51,9 +63,11 @@ const MAX_ENTRY_BYTES = 1_000_000
  */
 export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   if (!isUtf8(bytes)) throw malformedIndex('it is not UTF-8')
+  const ids = createIdTable(bytes.length >>> 1)
   const index: OsvIndex = {
     sha256: sha256Of(bytes),
-    ids: createIdTable(bytes.length >>> 1),
+    ids,
+    difference: null,
     duplicates: 0,
     unusable: 0,
     unnamed: 0,
@@ -64,10 +78,10 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
   const none = { bytes, from: 0, to: 0 }
   const entry = { id: { ...none }, modified: { ...none } }
   const take = (at: number): number => {
-    const end = plainEntryEnd(bytes, at, entry)
-    if (end === 0 || end - at > MAX_ENTRY_BYTES || !isPlainId(entry.id)) return 0
+    const end = plainIdEntryEnd(bytes, at, entry)
+    if (end === 0) return 0
     number++
-    if (!index.ids.setBytes(entry.id, entry.modified)) index.duplicates++
+    if (!ids.setBytes(entry.id, entry.modified)) index.duplicates++
     return end
   }
   const parse = (from: number, to: number): void => {
@@ -76,7 +90,7 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
     const parsed = parseEntry(bytes.toString('utf8', from, to))
     if (typeof parsed === 'string') skip(index, `entry ${number}: ${parsed}`)
     else if (parsed.fault !== null) skip(index, `${shownId(parsed.id)}: ${parsed.fault}`)
-    else if (!index.ids.set(parsed.id, parsed.modified)) index.duplicates++
+    else if (!ids.set(parsed.id, parsed.modified)) index.duplicates++
     if (typeof parsed === 'string') index.unnamed++
   }
   eachEntry(bytes, parse, plain ? take : undefined)
@@ -87,6 +101,12 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
 function skip(index: OsvIndex, why: string): void {
   index.unusable++
   if (index.skipped.length < MAX_SKIPPED) index.skipped.push(why)
+}
+
+/** Reads a plain entry with an id that needs no further check, as `plainEntryEnd` does; 0 for any other entry. */
+export function plainIdEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
+  const end = plainEntryEnd(bytes, at, entry)
+  return end - at > MAX_ENTRY_BYTES || !isPlainId(entry.id) ? 0 : end
 }
 
 /**

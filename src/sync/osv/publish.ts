@@ -37,14 +37,13 @@ export async function publishOsv(
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
   const served = whole && scope === null ? listedIndex(listed) : narrowedIndex(store.osv, listed)
-  const expected: Expected = {
-    get: (id) => ids.get(id) !== undefined,
-    find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined,
-  }
+  const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
-  const patched = isPatchable ? await patchArchive(store.osv, dir, expected) : null
-  const built = patched ?? (await buildArchive(store.osv, dir, expected.get))
+  const patched = isPatchable
+    ? await patchArchive(store.osv, dir, expectedMembers(listed.index, isListed))
+    : null
+  const built = patched ?? (await buildArchive(store.osv, dir, isListed))
   const stored = store.osv.countRecords()
   const listedIds = whole ? ids.size : stored
   const members = await countMembers(join(dir, built.file)) // of the directory, read back from the disk
@@ -53,6 +52,20 @@ export async function publishOsv(
     throw unproven(listedIds, stored, members)
   replaceSnapshot(context, listed, { whole, served, built, upstream })
   return members
+}
+
+/**
+ * Decides which members may be in a patched archive. Where the stored records were proved to be the published ones (an
+ * index known by its difference), its members were listed, and those that are not listed any more are known.
+ */
+function expectedMembers(
+  { ids, difference }: ListedIndex['index'],
+  isListed: (id: string) => boolean,
+): Expected {
+  if (difference === null)
+    return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
+  const removed = new Set(difference.removed)
+  return { get: (id) => !removed.has(id), find: null }
 }
 
 /** What a run publishes: the index to serve and the archive. */

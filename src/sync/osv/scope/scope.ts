@@ -2,7 +2,7 @@ import { type OsvScope, createOsvScope } from '../../../domain/osv-scope.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { SyncContext } from '../../context.ts'
-import { type IdTable, createIdTable } from '../id-table.ts'
+import { type IdTable, type Ids, createIdTable } from '../id-table.ts'
 import type { IndexScope, OsvIndex } from '../index-parser.ts'
 
 type ScopeContext = Pick<SyncContext, 'config' | 'store' | 'full'>
@@ -130,7 +130,7 @@ export function countLeftOut({ scope, ids }: OsvIndex): number {
   return count
 }
 
-function narrowed(ids: IdTable, drops: (id: string) => boolean): IdTable {
+function narrowed(ids: Ids, drops: (id: string) => boolean): IdTable {
   const kept = createIdTable(ids.size * 16)
   for (let ordinal = 0; ordinal < ids.size; ordinal++) {
     const id = ids.idAt(ordinal)

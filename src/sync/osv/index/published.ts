@@ -1,0 +1,56 @@
+import { isUtf8 } from 'node:buffer'
+import { sha256Of } from '../../../core/digest.ts'
+import { OSV_INDEX } from '../../../domain/feed-paths.ts'
+import { contentOf } from '../../../store/database/gzip.ts'
+import type { SyncContext } from '../../context.ts'
+import { createLateIds } from '../id-table.ts'
+import { type OsvIndex, parseIndex } from '../index-parser.ts'
+import { isScopeChanged } from '../scope/scope.ts'
+import { type IndexDifference, differenceOfIndexes } from './difference.ts'
+
+/**
+ * Returns a fetched index by its difference to the published one, without parsing what is equal; the same value as
+ * `parseIndex` otherwise. A sync only, of a mirror that published everything that the index listed, and of which the
+ * stored digests prove that index and records are still the published ones: then the difference between the indexes is
+ * the difference to the stored records. Null when it must be parsed.
+ */
+export function comparedIndex(context: SyncContext, bytes: Buffer): OsvIndex | null {
+  const { store, kind, full } = context
+  const snapshot = store.snapshots.readSnapshot('osv')
+  const isComparable = kind === 'sync' && !full && snapshot?.whole === true
+  if (!isComparable || snapshot.scope !== null || isScopeChanged(context)) return null
+  const { records } = snapshot
+  if (store.osv.countRecords() !== records || !isUtf8(bytes)) return null
+  const published = readPublished(context)
+  if (published === null || !store.snapshots.isContentPublished('osv')) return null
+  const isPublished = (id: string): boolean => store.osv.readEntry(id) !== null
+  const found = differenceOfIndexes(bytes, published, records, isPublished)
+  return found === null ? null : describe(bytes, found, records)
+}
+
+/** Returns the published index; null when its bytes are not those of its digest. */
+function readPublished({ store }: SyncContext): Buffer | null {
+  const document = store.feeds.readDocument(OSV_INDEX)
+  if (document === null || document.body === null) return null
+  try {
+    const bytes = contentOf(document.body, document.size)
+    return sha256Of(bytes).equals(document.sha256) ? bytes : null
+  } catch {
+    return null // damaged; this run writes it again
+  }
+}
+
+function describe(bytes: Buffer, found: IndexDifference, records: number): OsvIndex {
+  const { listed, ...difference } = found
+  const size = records + found.added.length - found.removed.length
+  return {
+    sha256: sha256Of(bytes),
+    ids: createLateIds(size, listed, () => parseIndex(bytes).ids),
+    difference: { ...difference, stored: records },
+    duplicates: 0,
+    unusable: 0,
+    unnamed: 0,
+    skipped: [],
+    scope: null,
+  }
+}
