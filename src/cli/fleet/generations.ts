@@ -5,7 +5,11 @@ import { VERSION } from '../../core/version.ts'
 import { findNewest, readGeneration, readHistory } from '../../fleet/generations/chain.ts'
 import { collectGarbage } from '../../fleet/generations/collect.ts'
 import type { Generation, KnownGeneration } from '../../fleet/generations/format/generation.ts'
-import { endRollback, isUnreleased, releaseRollback } from '../../fleet/generations/hold.ts'
+import {
+  endRollback,
+  isUnreleased,
+  releaseRollback,
+} from '../../fleet/generations/rollback-state.ts'
 import { rollBackTo } from '../../fleet/generations/rollback.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
 import { withFleetStore } from './fleet-store.ts'

@@ -8,7 +8,7 @@ import { createFollower } from './follow/follow.ts'
 import { createImporter } from './follow/importer.ts'
 import { type Generation, type KnownGeneration, sourcesOf } from './format/generation.ts'
 import { refuseGeneration } from './format/refusals.ts'
-import { beginRollback, endRollback } from './hold.ts'
+import { beginRollback, endRollback } from './rollback-state.ts'
 import { positionOf } from './position.ts'
 import { type PublishResult, publishGeneration } from './publish/publish.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { type FaultScript, createMemoryBucket } from '../../support/fleet/memory-store.ts'
-import { releaseRollback } from '../../../src/fleet/generations/hold.ts'
+import { releaseRollback } from '../../../src/fleet/generations/rollback-state.ts'
 import { hasUnpublished } from '../../../src/fleet/generations/position.ts'
 import { rollBackTo } from '../../../src/fleet/generations/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../src/fleet/objects/object-store.ts'

@@ -9,7 +9,7 @@ import { type Position, positionOf } from '../position.ts'
 import { type DownloadedBundle, chooseBundles } from './bundles.ts'
 import { type Importer, createImporter } from './importer.ts'
 import { type LogPart, readLogPart } from './log-part.ts'
-import { type Sighting, createLookout, refuseOtherTime } from './lookout.ts'
+import { type ChainState, createVerifiedChain, refuseOtherTime } from './verified-chain.ts'
 
 /** What a follower needs. */
 interface FollowDeps {
@@ -26,7 +26,7 @@ interface FollowDeps {
 }
 
 /** What a look at the store found. */
-interface Look extends Sighting {
+interface Look extends ChainState {
   /** Whether the stored data is the newest generation: there is nothing to do. */
   readonly isCurrent: boolean
   /** Number of generations between the stored and the newest one. */
@@ -61,25 +61,25 @@ export function createFollower(deps: FollowDeps): Follower {
   const { store, config, trust, now, mayPublish = false } = deps
   const dataDir = config.data.dir
   const importer = deps.importer ?? createImporter({ dataDir, config, trust, now })
-  const lookout = createLookout(store, trust, now)
+  const chain = createVerifiedChain(store, trust, now)
   const timing = createTiming(deps)
   const position = (): Position | null => readPosition(importer, trust)
   return {
     position,
     async look() {
       const stored = position()
-      const sighting = await lookout.look(stored)
-      const { newest } = sighting
+      const state = await chain.update(stored)
+      const { newest } = state
       const number = newest?.generation.generation ?? 0
       const isCurrent = newest !== null && isStored(importer, stored, newest)
-      return { ...sighting, isCurrent, behind: Math.max(0, number - (stored?.generation ?? 0)) }
+      return { ...state, isCurrent, behind: Math.max(0, number - (stored?.generation ?? 0)) }
     },
     async prepare(target) {
       const { generation } = target
       refuseOtherTime(generation, now())
       refuseOtherSources(importer, generation)
       const stored = position()
-      const seen = lookout.seenAfter(stored?.generation ?? 0)
+      const seen = chain.seenAfter(stored?.generation ?? 0)
       const chosen = chooseBundles(importer.readDigests(), generation)
       const bundles = await importer.download(store, chosen)
       await importer.stage(bundles)

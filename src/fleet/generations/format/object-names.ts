@@ -27,7 +27,7 @@ export function changesKey(generation: number, sha256: string): string {
   return `${CHANGE_FOLDER}${padded(generation)}.${sha256}.jsonl.gz`
 }
 
-/** Returns the key that ends the hold of syncs after a rollback that was published as this generation. */
+/** Returns the key of the object that lets syncs run again after a rollback that was published as this generation. */
 export function releaseKey(generation: number): string {
   return `release/${padded(generation)}.json`
 }

@@ -14,7 +14,7 @@ import { openReader } from '../../../store/database/open.ts'
 import { type Reads, createReads } from '../../../store/reads.ts'
 import type { Generation } from '../format/generation.ts'
 import type { ObjectBody } from '../../objects/object-store.ts'
-import { isRollingBack } from '../hold.ts'
+import { isRollingBack } from '../rollback-state.ts'
 import {
   type StoredPosition,
   createStoredPosition,

@@ -26,7 +26,7 @@ import {
 import { changesKey, generationKey } from '../format/object-names.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
-import { isUnreleased } from '../hold.ts'
+import { isUnreleased } from '../rollback-state.ts'
 import { storeOnce, storeDecided } from '../uploads.ts'
 
 /** What a publication needs. */

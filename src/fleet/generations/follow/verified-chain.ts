@@ -23,30 +23,34 @@ interface Refused {
   readonly message: string
 }
 
-/** The verified part of the chain. */
-export interface Sighting {
+/** What is verified of the chain. */
+export interface ChainState {
   /** The newest generation that was verified; null: none. */
   readonly newest: KnownGeneration | null
   /** Null: nothing was refused. */
   readonly refusal: Refused | null
 }
 
-/** Watches the chain of generations. */
-interface Lookout {
+/** The generations of the store that are verified; it grows with each update. */
+interface VerifiedChain {
   /** Looks for generations behind the newest one that was seen, or behind `stored`. Throws `fleet` for the store. */
-  look(stored: ChainLink | null): Promise<Sighting>
+  update(stored: ChainLink | null): Promise<ChainState>
   /** Generations that were seen behind a number, oldest first. */
   seenAfter(generation: number): KnownGeneration[]
 }
 
-/** Looks between two checks that what was seen is still on the store: two more requests, each ten minutes by default. */
+/** Updates between two checks that what was seen is still on the store: two more requests, each ten minutes by default. */
 const RECHECK = 60
 
-/** Creates a lookout. It keeps what it verified; each look then costs one request while nothing is new. */
-export function createLookout(store: ObjectStore, trust: KeyTrust, now: () => number): Lookout {
+/** Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. */
+export function createVerifiedChain(
+  store: ObjectStore,
+  trust: KeyTrust,
+  now: () => number,
+): VerifiedChain {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
-  let looks = 0
+  let updates = 0
   const advance = async (stored: ChainLink | null): Promise<void> => {
     const link = tip === null ? stored : linkOf(tip)
     if (link === null) {
@@ -54,7 +58,7 @@ export function createLookout(store: ObjectStore, trust: KeyTrust, now: () => nu
       tip = newest === 0 ? null : await readGeneration(store, newest, trust)
       return
     }
-    if (tip === null || ++looks % RECHECK === 0) {
+    if (tip === null || ++updates % RECHECK === 0) {
       tip = await confirmLink(store, link, trust)
       await refuseHole(store, link.generation)
     }
@@ -66,7 +70,7 @@ export function createLookout(store: ObjectStore, trust: KeyTrust, now: () => nu
     }
   }
   return {
-    async look(stored) {
+    async update(stored) {
       try {
         await advance(stored)
         if (tip !== null) refuseOtherTime(tip.generation, now())
