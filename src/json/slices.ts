@@ -92,13 +92,15 @@ export function skipSpace(text: Buffer, at: number): number {
   return next
 }
 
-function skipColon(text: Buffer, at: number): number {
+/** Returns the offset of a member's value, from the one after its name. Throws when no colon follows. */
+export function skipColon(text: Buffer, at: number): number {
   const colon = skipSpace(text, at)
   if (text[colon] !== COLON) throw unsound(colon)
   return skipSpace(text, colon + 1)
 }
 
-function skipComma(text: Buffer, at: number, close: number): number {
+/** Returns the offset of the next element or member, or of `close`. Throws at anything else. */
+export function skipComma(text: Buffer, at: number, close: number): number {
   const next = skipSpace(text, at)
   if (text[next] === close) return next
   if (text[next] !== COMMA) throw unsound(next)
@@ -108,9 +110,24 @@ function skipComma(text: Buffer, at: number, close: number): number {
 /** Returns the offset after the string at `at`. Throws when there is none. */
 export function skipString(text: Buffer, at: number): number {
   if (text[at] !== QUOTE) throw unsound(at)
-  for (let next = at + 1; next < text.length; next++) {
+  const near = Math.min(text.length, at + NEAR)
+  let next = at + 1
+  for (; next < near; next++) {
     if (text[next] === BACKSLASH) next++
     else if (text[next] === QUOTE) return next + 1
+  }
+  return skipLongString(text, next)
+}
+
+/** Bytes of a string that are looked at one by one: a search for its end costs more than so many. */
+const NEAR = 64
+
+/** Returns the offset after the string that goes on at `at`. */
+function skipLongString(text: Buffer, at: number): number {
+  for (let quote = text.indexOf(QUOTE, at); quote >= 0; quote = text.indexOf(QUOTE, quote + 1)) {
+    let escapes = 0
+    while (quote - escapes > at && text[quote - escapes - 1] === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return quote + 1
   }
   throw unsound(at)
 }

@@ -8,7 +8,7 @@ import {
   viewsPath,
 } from '../store/views/generations.ts'
 import { createViewsWriter } from '../store/views/writes.ts'
-import { WHOLE } from './osv/build.ts'
+import { WHOLE } from './osv/whole.ts'
 import { isSoundFile } from './files.ts'
 
 /** Reads the views in use to their end: what is wrong with each kind, in one line; empty when nothing is, or there are none. */

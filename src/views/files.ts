@@ -48,7 +48,7 @@ export function createFileDraft(folder: string, ending: string): FileDraft {
   }
   return {
     write(chunk) {
-      for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
+      writeWhole(fd, chunk)
       digest.update(chunk)
       crc = crc32c(chunk, crc)
       size += chunk.length
@@ -56,12 +56,51 @@ export function createFileDraft(folder: string, ending: string): FileDraft {
     finish() {
       close()
       const sha256 = digest.digest('hex')
-      const file = `${sha256.slice(0, 32)}${ending}`
-      renameSync(temporary, join(folder, file))
-      return { file, size, sha256, crc32c: crc }
+      return { file: named(folder, temporary, sha256, ending), size, sha256, crc32c: crc }
     },
     close,
   }
+}
+
+/** A file in the making that takes no descriptor between two writes, so that there may be a thousand of them. */
+export interface ClosedDraft {
+  write(chunk: Uint8Array): void
+  /** Ends it, and names it by its content; the caller has its CRC-32C. */
+  finish(crc32c: number): MadeFile
+}
+
+/** Begins such a file, under a name that the caller chooses until it has its own. */
+export function createClosedDraft(folder: string, name: string, ending: string): ClosedDraft {
+  const temporary = join(folder, name + ending)
+  const digest = createHash('sha256')
+  let size = 0
+  return {
+    write(chunk) {
+      const fd = openSync(temporary, size === 0 ? 'w' : 'a', PRIVATE_FILE)
+      try {
+        writeWhole(fd, chunk)
+      } finally {
+        closeSync(fd)
+      }
+      digest.update(chunk)
+      size += chunk.length
+    },
+    finish(crc) {
+      const sha256 = digest.digest('hex')
+      return { file: named(folder, temporary, sha256, ending), size, sha256, crc32c: crc }
+    },
+  }
+}
+
+function writeWhole(fd: number, chunk: Uint8Array): void {
+  for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
+}
+
+/** Renames a finished file by its digest; returns the name. */
+function named(folder: string, temporary: string, sha256: string, ending: string): string {
+  const file = `${sha256.slice(0, 32)}${ending}`
+  renameSync(temporary, join(folder, file))
+  return file
 }
 
 /** Brings all files of a folder, and the folder itself, to the disk: together, which takes little more than one. */

@@ -42,6 +42,32 @@ export interface Adopted {
   entries: Buffer
 }
 
+/** Where the pages of a central directory wait until the members are written. */
+export interface DirectoryPages {
+  /** Keeps a copy: the page is valid during the call only. */
+  put(page: Uint8Array): void
+  /** Passes on all pages, in order. */
+  each(use: (page: Uint8Array) => void): void
+}
+
+/** What an archive takes of memory while it is written. */
+interface Bounds {
+  /** Bytes of a chunk, and of a page; 1 MiB when not given. */
+  readonly chunk?: number
+  /** In memory when not given. */
+  readonly pages?: DirectoryPages
+}
+
+function createPages(): DirectoryPages {
+  const pages: Uint8Array[] = []
+  return {
+    put: (page) => void pages.push(Buffer.from(page)),
+    each(use) {
+      for (const page of pages) use(page)
+    },
+  }
+}
+
 const DEFLATED = 8
 const MAX32 = 0xffffffff
 
@@ -54,10 +80,10 @@ const MAX32 = 0xffffffff
 export function createZipWriter(
   sink: (chunk: Uint8Array) => void,
   look: (bytes: Uint8Array) => void = () => undefined,
+  { chunk = CHUNK, pages = createPages() }: Bounds = {},
 ): ZipWriter {
-  const body = createChunker(sink, look)
-  const pages: Uint8Array[] = []
-  const directory = createChunker((page) => pages.push(Buffer.from(page)))
+  const body = createChunker(sink, look, chunk)
+  const directory = createChunker((page) => pages.put(page), undefined, chunk)
   let members = 0
 
   const add = (member: ZipMember): number => {
@@ -85,10 +111,10 @@ export function createZipWriter(
     const start = body.size()
     body.flush()
     directory.flush()
-    for (const page of pages) {
+    pages.each((page) => {
       look(page)
       sink(page)
-    }
+    })
     body.skip(directory.size())
     body.bytes(endRecords(members, start, body.size() - start))
     body.flush()
@@ -143,8 +169,9 @@ interface Chunker {
 function createChunker(
   sink: (chunk: Uint8Array) => void,
   look: (bytes: Uint8Array) => void = () => undefined,
+  bytes = CHUNK,
 ): Chunker {
-  const chunk = Buffer.allocUnsafe(CHUNK)
+  const chunk = Buffer.allocUnsafe(bytes)
   let used = 0
   let total = 0
   let shown = 0
@@ -158,28 +185,36 @@ function createChunker(
     used = 0
     shown = 0
   }
+  const put = (data: Uint8Array): void => {
+    total += data.length
+    for (let from = 0; from < data.length;) {
+      if (used === chunk.length) flush()
+      const part = Math.min(chunk.length - used, data.length - from)
+      chunk.set(data.subarray(from, from + part), used)
+      used += part
+      from += part
+    }
+  }
   return {
     size: () => total,
     header(bytes, write) {
+      if (bytes > chunk.length) return put(written(bytes, write))
       if (used + bytes > chunk.length) flush()
       write(chunk, used)
       used += bytes
       total += bytes
     },
-    bytes(data) {
-      total += data.length
-      for (let from = 0; from < data.length;) {
-        if (used === chunk.length) flush()
-        const part = Math.min(chunk.length - used, data.length - from)
-        chunk.set(data.subarray(from, from + part), used)
-        used += part
-        from += part
-      }
-    },
+    bytes: put,
     skip(bytes) {
       total += bytes
     },
     show,
     flush,
   }
+}
+
+function written(bytes: number, write: (to: Buffer, at: number) => void): Buffer {
+  const header = Buffer.allocUnsafe(bytes)
+  write(header, 0)
+  return header
 }

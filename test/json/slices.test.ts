@@ -8,6 +8,7 @@ import {
   membersOf,
   sliceText,
 } from '../../src/json/slices.ts'
+import { findMembers } from '../../src/json/members.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
 import { LONG } from '../support/tables.ts'
 
@@ -89,4 +90,19 @@ describe('positions in JSON', () => {
       expect(() => [...membersOf(text, 0)]).toThrow(/unexpected JSON|JSON/)
     }
   })
+})
+
+test.each<[string, (string | null)[]]>([
+  ['{"a":1,"b":[2],"a":{"b":3}}', ['{"b":3}', '[2]']],
+  ['{"\\u0061":1}', ['1', null]],
+  [
+    `{"c":"${'x'.repeat(100)}\\"\\\\","a":"${'\\\\'.repeat(80)}","b":2}`,
+    [`"${'\\\\'.repeat(80)}"`, '2'],
+  ],
+  ['[1]', [null, null]],
+  [' { } ', [null, null]],
+])('members are found by their names, and the last of a name counts: %s', (json, expected) => {
+  const text = Buffer.from(json)
+  const found = findMembers(text, 0, [Buffer.from('a'), Buffer.from('b')])
+  expect(found.map((slice) => slice && sliceText(text, slice))).toEqual(expected)
 })

@@ -105,6 +105,21 @@ describe('the zip writer', () => {
     expect(pack(SAMPLE.toReversed()).equals(made)).toBe(false)
   })
 
+  test('gives the same bytes with small chunks, also where a header is larger than one', () => {
+    const members = ['a', 'b'.repeat(300), 'c'].map((name) => {
+      const content = Buffer.from(name.repeat(7))
+      return { name, crc32: crc32(content), size: content.length, deflated: deflate(content) }
+    })
+    const written = (bounds: { chunk?: number }): Buffer => {
+      const chunks: Buffer[] = []
+      const zip = createZipWriter((bytes) => chunks.push(Buffer.from(bytes)), undefined, bounds)
+      for (const member of members) zip.add(member)
+      zip.finish()
+      return Buffer.concat(chunks)
+    }
+    expect(written({ chunk: 100 }).equals(written({}))).toBe(true)
+  })
+
   test('gives bytes that do not depend on time or place: dates are 1980, without extra fields', () => {
     const before = process.env['TZ']
     try {

@@ -79,7 +79,7 @@ function findRecords(stored: LookupCall, query: string, limit: number, notes: st
     ids: views.listAliasIds(query, '', limit + 1),
     packages: views.listPackagesNamed(query, limit + 1),
   }))
-  if (index === null || index.ids === null) notes.push(noIndex(stored))
+  if (index === null) notes.push(noIndex(stored))
   const own = findRecordIds(osv, query, limit + 1)
   const others = (index?.ids ?? []).filter((id) => !own.includes(id))
   return {

@@ -124,7 +124,7 @@ export function createOsvReader(db: Db) {
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string, number | null]>(
       `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified, r.body_crc32
-       FROM osv_record r LEFT JOIN osv_body b ON b.rowid = r.body`,
+       FROM osv_record r LEFT JOIN osv_body b ON b.rowid = r.body ORDER BY r.id`,
     )
     .raw()
   const digests = db
@@ -160,7 +160,7 @@ export function createOsvReader(db: Db) {
      */
     eachContent: (from = '', before: string | null = null) =>
       before === null ? contents.all.iterate(from) : contents.range.iterate(from, before),
-    /** `[id, crc32, size, sha256, body, modified, bodyCrc32]` of every record, for verification; body null when lost. */
+    /** `[id, crc32, size, sha256, body, modified, bodyCrc32]` of every record, in id order; body null when lost. */
     eachSum: () => sums.iterate(),
     /** `[id, sha256, modified]` of every record, in id order. */
     eachDigest: () => digests.iterate(),

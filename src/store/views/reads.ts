@@ -4,6 +4,7 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { folderOf, packageKey, viewsPath } from './generations.ts'
+import { NUMBER_UP_TO } from './numbers.ts'
 import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -150,14 +151,22 @@ function toPrefixes(json: string): readonly string[] {
 
 const NONE: readonly string[] = []
 
-const PLACE = `SELECT a.file, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
-  FROM member m JOIN view v ON v.id = m.view JOIN asset a ON a.path = v.name || '/all.zip'
-  JOIN record r ON r.id = m.id`
+const PLACE = `SELECT a.file, p.at + m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')`
+const MEMBER = `JOIN member m ON m.view = v.id AND m.num = r.num JOIN asset a ON a.path = v.name || '/all.zip'
+  JOIN part p ON p.view = m.view AND p.first =
+    (SELECT max(first) FROM part WHERE view = m.view AND first <= m.num)`
 
 function createMemberReader(db: Db, files: Files) {
-  const inView = db.prepare<[string, string], Place>(`${PLACE} WHERE v.name = ? AND m.id = ?`).raw()
+  const inView = db
+    .prepare<[string, string], Place>(
+      `${PLACE} FROM view v JOIN record r ${MEMBER} WHERE v.name = ? AND r.id = ?`,
+    )
+    .raw()
   const upstreams = db
-    .prepare<[string], Place>(`${PLACE} WHERE m.id = ? AND m.derived = 0 LIMIT 1`)
+    .prepare<[string], Place>(
+      `${PLACE} FROM record r JOIN json_each(r.views) e JOIN view v ON v.id = e.value ${MEMBER}
+       WHERE r.id = ? AND m.derived = 0 LIMIT 1`,
+    )
     .raw()
   const read = (place: Place | undefined): ViewRecord | null => {
     if (place === undefined) return null
@@ -188,9 +197,9 @@ function inflate(deflated: Buffer, size: number): Buffer | null {
 function createCandidateReader(db: Db) {
   const candidates = db
     .prepare<[string, string, string, number], [string, number]>(
-      `SELECT a.id, m.derived FROM view v JOIN affected a ON a.view = v.id
-       JOIN member m ON m.view = a.view AND m.id = a.id
-       WHERE v.name = ? AND a.name = ? AND a.id > ? ORDER BY a.id LIMIT ?`,
+      `SELECT r.id, m.derived FROM view v JOIN affected a ON a.view = v.id
+       JOIN member m ON m.view = a.view AND m.num = a.num JOIN record r ON r.num = a.num
+       WHERE v.name = ? AND a.name = ? AND a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
     )
     .raw()
   return {

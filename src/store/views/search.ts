@@ -1,5 +1,6 @@
 import type { Db } from '../database/open.ts'
 import { packageKey } from './generations.ts'
+import { NUMBER_UP_TO } from './numbers.ts'
 
 /** A package that records of an ecosystem name. */
 interface NamedPackage {
@@ -15,26 +16,22 @@ export function createViewSearch(db: Db) {
 }
 
 function createAliasSearch(db: Db) {
-  const hasAliases = db
-    .prepare<[], number>("SELECT count(*) FROM sqlite_master WHERE name = 'alias'")
+  const aliases = db
+    .prepare<[string, string, number], string>(
+      `SELECT r.id FROM alias a JOIN record r ON r.num = a.num
+       WHERE a.name = ? AND a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
+    )
     .pluck()
-  const aliases =
-    hasAliases.get() === 1
-      ? db
-          .prepare<[string, string, number], string>(
-            'SELECT id FROM alias WHERE name = ? AND id > ? ORDER BY id LIMIT ?',
-          )
-          .pluck()
-      : null
   const viewsOf = db
     .prepare<[string], string>(
-      'SELECT v.name FROM member m JOIN view v ON v.id = m.view WHERE m.id = ? ORDER BY v.name',
+      `SELECT v.name FROM record r, json_each(r.views) e JOIN view v ON v.id = e.value
+       WHERE r.id = ? ORDER BY v.name`,
     )
     .pluck()
   return {
-    /** Records that name another id (`aliases`, `upstream`, `related`), after `after`; null if it is not indexed. */
-    listAliasIds: (name: string, after: string, limit: number): string[] | null =>
-      aliases?.all(name.toUpperCase(), after, limit) ?? null,
+    /** Records that name another id (`aliases`, `upstream`, `related`), after `after`. */
+    listAliasIds: (name: string, after: string, limit: number): string[] =>
+      aliases.all(name.toUpperCase(), after, limit),
     /** Ecosystems whose views contain a record. */
     listViewsOf: (id: string): string[] => viewsOf.all(id),
   }

@@ -1,69 +1,114 @@
-import type { OsvReader } from '../../store/osv/reads.ts'
-import { deflatedOf } from '../../store/database/gzip.ts'
-import { type PlacedMember, type ViewsWriter, spooledAt } from '../../store/views/writes.ts'
-import { createZipWriter } from '../../zip/writer.ts'
-import { type MadeFile, createFileDraft } from '../files.ts'
 import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
 import { PRIVATE_FILE } from '../../core/files.ts'
+import type { ViewPart } from '../../store/views/member-writes.ts'
+import { combineCrc32c, crc32c } from '../../zip/crc32c.ts'
+import { type DirectoryPages, type ZipMember, createZipWriter } from '../../zip/writer.ts'
+import type { ClosedDraft, MadeFile } from '../files.ts'
 
-/** Where a view's archive is made from. */
-interface ArchiveOptions {
-  readonly folder: string
-  readonly views: ViewsWriter
-  readonly view: number
-  /** The archive of the generation before, for members that did not change; null when there is none. */
-  readonly before: { read(offset: number, length: number): Buffer } | null
-  readonly spool: Spool
-  readonly reads: Pick<OsvReader, 'readRecord'>
-  readonly pause: () => Promise<void>
+/** A member to write: its record's number and its zip member. */
+interface ArchiveMember extends ZipMember {
+  readonly num: number
 }
 
-const PAGE = 1000
+/** A view's archive in the making: members in id order, so that equal records give equal bytes on any mirror. */
+export interface ArchiveDraft {
+  /** Adds a member; returns the position of its stream in its part. */
+  add(member: ArchiveMember): number
+  /** Adds a part of the archive before, with the entries of its members in that one's directory; they are changed. */
+  adopt(part: ViewPart, entries: Buffer, bytes: Buffer): void
+  finish(): MadeFile
+}
 
-/**
- * Writes the archive of a view, members in id order: the streams of upstream's records as they are stored, so that equal
- * records give equal bytes on any mirror; of derived ones as they were made. Each member's row learns its place.
- */
-export async function writeViewArchive(options: ArchiveOptions): Promise<MadeFile> {
-  const { folder, views, view, pause } = options
-  const file = createFileDraft(folder, '.zip')
-  try {
-    const zip = createZipWriter((chunk) => file.write(chunk))
-    for (let after = ''; ;) {
-      const page = views.listMembers(view, after, PAGE)
-      const last = page.at(-1)
-      if (last === undefined) break
-      after = last.id
-      for (const member of page) {
-        const { id, crc32, size } = member
-        const deflated = streamOf(options, member)
-        const place = zip.add({ name: `${id}.json`, crc32, size, deflated })
-        if (place !== member.place) views.placeMember(view, id, place)
-      }
-      await pause()
-    }
-    zip.finish()
-    return file.finish()
-  } finally {
-    file.close()
+/** Where an archive is made. */
+interface ArchiveOptions {
+  readonly file: ClosedDraft
+  /** Takes the directory until the members are written. */
+  readonly spool: Spool
+  /** Takes each part when it is complete; the last one is the directory. */
+  readonly onPart: (part: ViewPart) => void
+}
+
+/** Bytes of a part, unless a single member has more. */
+const PART = 1 << 16
+/** Bytes of each archive that are in memory: a bucket has up to a thousand of them. */
+const CHUNK = 1 << 15
+
+const NONE = { members: 0, bytes: 0, entries: 0, crc32: 0, crc32c: 0 }
+
+/** Begins an archive. It is written in parts, each with its sums, so that the next generation reuses the unchanged ones. */
+export function createArchiveDraft(options: ArchiveOptions): ArchiveDraft {
+  const { file, onPart } = options
+  const zip = createZipWriter((chunk) => file.write(chunk), look, {
+    chunk: CHUNK,
+    pages: createSpooledPages(options.spool),
+  })
+  let part = { ...NONE }
+  let first = 0
+  let at = 0
+  let crc = 0 // of everything before the part
+
+  function look(bytes: Uint8Array): void {
+    part.bytes += bytes.length
+    part.crc32 = crc32(bytes, part.crc32)
+    part.crc32c = crc32c(bytes, part.crc32c)
+  }
+  const put = (complete: ViewPart): void => {
+    onPart(complete)
+    at += complete.bytes
+    crc = combineCrc32c(crc, complete.crc32c, complete.bytes)
+  }
+  const close = (): void => {
+    zip.show()
+    if (part.members > 0) put({ ...part, first, at })
+    part = { ...NONE }
+  }
+  let end = 0 // of the last member's stream
+  return {
+    add(member) {
+      if (end - at >= PART) close()
+      if (part.members++ === 0) first = member.num
+      const place = zip.add(member)
+      end = place + member.deflated.length
+      part.entries += ENTRY + Buffer.byteLength(member.name)
+      return place - at
+    },
+    adopt(old, entries, bytes) {
+      close()
+      zip.adopt({ count: old.members, bytes: old.bytes, from: old.at, entries })
+      file.write(bytes)
+      put({ ...old, at })
+      end = at
+    },
+    finish() {
+      close()
+      zip.finish()
+      put({ ...part, first: LAST, at })
+      return file.finish(crc)
+    },
   }
 }
 
-function streamOf({ before, spool, reads }: ArchiveOptions, member: PlacedMember): Buffer {
-  const { id, place, length } = member
-  if (place >= 0 && before !== null) return before.read(place, length)
-  const at = spooledAt(place)
-  if (at !== null) return spool.read(at, length)
-  const stored = reads.readRecord(id)
-  if (stored === null || deflatedOf(stored.body).length !== length)
-    throw new Error(`the stored bytes of record ${id} are not its own`)
-  return deflatedOf(stored.body)
+/** Bytes of an entry of the directory without its name, in an archive under 4 GiB. */
+const ENTRY = 46
+/** After the number of any record: the part that has the directory. */
+const LAST = Number.MAX_SAFE_INTEGER
+
+/** Keeps the pages of a directory in a spool. */
+function createSpooledPages(spool: Spool): DirectoryPages {
+  const pages: { readonly at: number; readonly length: number }[] = []
+  return {
+    put: (page) => void pages.push({ at: spool.put(page), length: page.length }),
+    each(use) {
+      for (const { at, length } of pages) use(spool.read(at, length))
+    },
+  }
 }
 
-/** Streams that wait to be written, on the disk. */
+/** Bytes that wait to be written, on the disk. */
 export interface Spool {
   /** Writes bytes; returns their offset in the file. */
-  put(bytes: Buffer): number
+  put(bytes: Uint8Array): number
   read(at: number, length: number): Buffer
   /** Ends it and removes its file. */
   close(): void

@@ -4,11 +4,15 @@ import { derivedDir, openViewsWriter } from '../../store/database/open.ts'
 import type { ArchiveInfo, OsvReader } from '../../store/osv/reads.ts'
 import { viewsPath } from '../../store/views/generations.ts'
 import { type ViewsWriter, createViewsWriter } from '../../store/views/writes.ts'
-import { type Spool, writeViewArchive, createSpool } from './archive.ts'
-import { createPieces, isSoundFile, linkFile } from '../files.ts'
+import { createSpool } from './archive.ts'
+import { isSoundFile, linkFile } from '../files.ts'
 import { stampLines, writeText } from './stamps.ts'
 import { MOST_FOLDERS } from './ecosystem-limit.ts'
-import { type RecordReads, chooseFolders, updateRecords } from './records.ts'
+import { CSV, type ViewsWork, ZIP } from './folders.ts'
+import { type RecordReads, chooseFolders } from './records.ts'
+import { fillAll } from './fill.ts'
+import { update } from './update.ts'
+import { WHOLE } from './whole.ts'
 import { PRIVATE_FOLDER } from '../../core/files.ts'
 
 /** What a generation of the bucket is built from, all of one snapshot of the store. */
@@ -43,7 +47,7 @@ export interface BuildReport {
 }
 
 /** Version of the rules. Increase it when equal rows give other views: then no generation updates an earlier one. */
-const RULES = 5
+const RULES = 6
 
 /** Builds a generation in `folder`; the caller names it. Equal rows give equal files, in any order of changes. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
@@ -55,7 +59,11 @@ export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   emptyFolder(folder)
   const made = await fill(options, null, null)
   if (made !== null) return made
-  const chosen = await chooseFolders({ ...options, most: mostOf(options) })
+  const chosen = await chooseFolders({
+    ...options,
+    vendors: new Set(options.vendors),
+    most: mostOf(options),
+  })
   emptyFolder(folder)
   const limited = await fill(options, null, chosen)
   if (limited === null) throw new Error('there are more ecosystems than were chosen')
@@ -72,26 +80,27 @@ function mostOf({ mostFolders = MOST_FOLDERS }: BuildOptions): number {
 }
 
 /**
- * Updates a folder to the stored records; `before` is the generation whose database is in it. Null when there are more
- * folders than the limit. A generation with chosen folders is never updated: another record may change the choice.
+ * Fills a folder from the beginning, or updates it when the database of the generation `before` is in it; null when that takes
+ * a build from the beginning, or another choice of folders. A generation with chosen folders is never updated: another
+ * record may change the choice.
  */
 async function fill(
   options: BuildOptions,
   before: string | null,
   chosen: ReadonlySet<string> | null,
 ): Promise<BuildReport | null> {
-  const { folder, snapshot } = options
+  const { dataDir, folder, snapshot, archive } = options
   const db = openViewsWriter(viewsPath(folder))
   const spool = createSpool(join(folder, 'unfinished.spool'))
   try {
     const views = createViewsWriter(db)
     views.begin()
-    const most = mostOf(options)
-    const report = await updateRecords({ ...options, views, spool, chosen, most })
+    linkFile(join(derivedDir(dataDir), archive.file), join(folder, WHOLE))
+    const work: ViewsWork = { ...options, views, spool, chosen, most: mostOf(options) }
+    const report = before === null ? await fillAll(work) : await update(work, before)
     if (report === null) return null
-    await writeViews(options, views, spool, report.touched, before)
     await writeWhole(options, views)
-    linkKept(views, folder, before)
+    if (before !== null && !linkKept(views, folder, before)) return null
     const { records, changed } = report
     const odd = views.countOdd()
     const { id, asOf } = snapshot
@@ -114,8 +123,8 @@ export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
 }
 
 /**
- * Copies the database of the previous generation, if that is complete: each of its files has the digest in its
- * name. A damaged generation is never updated.
+ * Copies the database of the previous generation, if that is complete and sound. Its files are checked as they are used: a
+ * part by its CRC-32, a whole file by the digest in its name. A damaged generation is never updated.
  */
 function takeOver(before: string, folder: string, form: string): boolean {
   try {
@@ -124,8 +133,7 @@ function takeOver(before: string, folder: string, form: string): boolean {
     const db = openViewsWriter(viewsPath(folder))
     try {
       const views = createViewsWriter(db)
-      if (views.readForm() !== form || !views.isSound()) return false
-      return views.listFiles().every((file) => file === WHOLE || isSoundFile(before, file))
+      return views.readForm() === form && views.isSound()
     } finally {
       db.close()
     }
@@ -134,47 +142,14 @@ function takeOver(before: string, folder: string, form: string): boolean {
   }
 }
 
-async function writeViews(
-  { folder, reads, pause }: BuildOptions,
-  views: ViewsWriter,
-  spool: Spool,
-  touched: ReadonlySet<number>,
-  before: string | null,
-): Promise<void> {
-  const names = new Map(views.listViewIds().map(({ id, name }) => [id, name]))
-  for (const view of touched) {
-    const previous = before === null ? null : views.readArchiveFile(view)
-    const prefixes = views.countView(view)
-    if (prefixes === null) continue
-    const name = names.get(view) ?? ''
-    const pieces =
-      previous === null || before === null ? null : createPieces(join(before, previous))
-    try {
-      const parts = { folder, views, view, before: pieces, spool, reads, pause }
-      const archive = await writeViewArchive(parts)
-      const zip = { ...archive, type: ZIP, gzip: null, prefixes }
-      views.putAsset({ ...zip, path: `${name}/all.zip`, view })
-      const list = await writeText(folder, stampLines(views.eachStamp(view)))
-      views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/modified_id.csv`, view })
-    } finally {
-      pieces?.close()
-    }
-  }
-}
-
-/** The published archive under its name in the bucket: another name for the mirror's own file. */
-export const WHOLE = 'all.zip'
-const ZIP = 'application/zip'
-const CSV = 'text/csv; charset=utf-8'
 const TEXT = 'text/plain; charset=utf-8'
 
 /** What is of all ecosystems together: the archive as it is published, the list of stamps, the names. */
 async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<void> {
-  const { folder, dataDir, archive } = options
+  const { folder, archive } = options
   const all = views.listViewIds()
   const prefixes = [...new Set(all.flatMap((view) => view.prefixes))].sort()
-  const { file, size, sha256, crc32c } = archive
-  linkFile(join(derivedDir(dataDir), file), join(folder, WHOLE))
+  const { size, sha256, crc32c } = archive
   const whole = { file: WHOLE, size, sha256, crc32c, type: ZIP, gzip: null, prefixes: [] }
   views.putAsset({ ...whole, path: WHOLE, view: null })
   const list = await writeText(folder, stampLines(views.eachStamp(null)))
@@ -186,9 +161,12 @@ async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<vo
   views.putAsset({ ...names, type: TEXT, prefixes, path: 'ecosystems.txt', view: null })
 }
 
-/** Links the unchanged files into the new generation. */
-function linkKept(views: ViewsWriter, folder: string, before: string | null): void {
-  if (before === null) return
-  for (const file of views.listFiles())
-    if (!existsSync(join(folder, file))) linkFile(join(before, file), join(folder, file))
+/** Links the unchanged files into the new generation; false when one of them is damaged. */
+function linkKept(views: ViewsWriter, folder: string, before: string): boolean {
+  for (const file of views.listFiles()) {
+    if (existsSync(join(folder, file))) continue
+    if (!isSoundFile(before, file)) return false
+    linkFile(join(before, file), join(folder, file))
+  }
+  return true
 }

@@ -1,4 +1,5 @@
-import { type Slice, elementsOf, membersOf } from '../../json/slices.ts'
+import { type Slice, elementsOf } from '../../json/slices.ts'
+import { findMembers } from '../../json/members.ts'
 import type { Config } from '../../config/schema.ts'
 
 /** What becomes of one affected package. */
@@ -44,10 +45,14 @@ interface Place {
   readonly events: readonly (Slice | null)[]
 }
 
+const [AFFECTED, PACKAGE, RANGES, ECOSYSTEM, PURL, EVENTS] = [
+  ...['affected', 'package', 'ranges', 'ecosystem', 'purl', 'events'],
+].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer]
+
 /** Positions in the text of each affected package; null for one without an ecosystem. Of repeated names the last counts. */
 function placesOf(text: Buffer): (Place | null)[] {
   try {
-    const affected = lastMember(text, 0, 'affected')
+    const [affected = null] = findMembers(text, 0, [AFFECTED])
     if (affected === null) return []
     return [...elementsOf(text, affected.start)].map((element) => placeOf(text, element))
   } catch {
@@ -56,21 +61,13 @@ function placesOf(text: Buffer): (Place | null)[] {
 }
 
 function placeOf(text: Buffer, element: Slice): Place | null {
-  const named = lastMember(text, element.start, 'package')
-  const ecosystem = named === null ? null : lastMember(text, named.start, 'ecosystem')
-  if (named === null || ecosystem === null) return null
-  const ranges = lastMember(text, element.start, 'ranges')
-  const events = ranges === null ? [] : [...elementsOf(text, ranges.start)]
-  return {
-    ...{ element, ecosystem, purl: lastMember(text, named.start, 'purl') },
-    events: events.map((range) => lastMember(text, range.start, 'events')),
-  }
-}
-
-function lastMember(text: Buffer, at: number, wanted: string): Slice | null {
-  let found: Slice | null = null
-  for (const { name, value } of membersOf(text, at)) if (name === wanted) found = value
-  return found
+  const [named = null, ranges = null] = findMembers(text, element.start, [PACKAGE, RANGES])
+  if (named === null) return null
+  const [ecosystem = null, purl = null] = findMembers(text, named.start, [ECOSYSTEM, PURL])
+  if (ecosystem === null) return null
+  const lists = ranges === null ? [] : [...elementsOf(text, ranges.start)]
+  const events = lists.map((range) => findMembers(text, range.start, [EVENTS])[0] ?? null)
+  return { element, ecosystem, purl, events }
 }
 
 interface Edit extends Slice {
@@ -175,6 +172,20 @@ export interface Stripped {
  * before the first colon is a prefix only when `vendors` has it and an ecosystem of the OSV schema follows.
  */
 export function stripPrefix(ecosystem: string, vendors: ReadonlySet<string>): Stripped | null {
+  const known = recent.get(vendors) ?? new Map<string, Stripped | null>()
+  const before = known.get(ecosystem)
+  if (before !== undefined) return before
+  const stripped = strip(ecosystem, vendors)
+  if (known.size >= MOST_RECENT) known.clear()
+  recent.set(vendors, known.set(ecosystem, stripped))
+  return stripped
+}
+
+/** Ecosystems are few, and each is named by many records. */
+const recent = new WeakMap<ReadonlySet<string>, Map<string, Stripped | null>>()
+const MOST_RECENT = 1000
+
+function strip(ecosystem: string, vendors: ReadonlySet<string>): Stripped | null {
   const colon = ecosystem.indexOf(':')
   const prefix = ecosystem.slice(0, Math.max(0, colon))
   if (!vendors.has(prefix) || BASES.has(prefix)) return null

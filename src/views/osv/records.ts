@@ -1,130 +1,159 @@
-import { crc32 } from 'node:zlib'
 import { contentOf, deflatedOf } from '../../store/database/gzip.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
-import { type ViewsWriter, STORED, spooled } from '../../store/views/writes.ts'
-import { deflate } from '../../zip/member.ts'
+import { spooled } from '../../store/views/member-writes.ts'
+import { GAP } from '../../store/views/numbers.ts'
 import type { Spool } from './archive.ts'
+import { type ReadRecord, eachBatch } from './contents.ts'
 import { createFolderChoice } from './ecosystem-limit.ts'
-import { type Folders, analyse } from './record.ts'
+import { type Placing, placeRecord } from './place.ts'
+import { analyse } from './record.ts'
 
 /** What records are read from. */
-export type RecordReads = Pick<OsvReader, 'eachDigest' | 'readEntry' | 'readRecord'>
+export type RecordReads = Pick<OsvReader, 'eachDigest' | 'eachSum' | 'readRecord'>
 
 /** What bringing a generation's rows up to date needs. */
 interface RecordsOptions {
   readonly reads: RecordReads
-  readonly views: ViewsWriter
-  /** Takes the derived streams until they are written. */
-  readonly spool: Spool
-  /** Vendors whose prefixes are taken off in derived views; none: there are no derived views. */
-  readonly vendors: readonly string[]
-  /** The folders that there may be, where a choice was made; null: all of them. */
-  readonly chosen: ReadonlySet<string> | null
+  readonly placing: Placing
   /** Folders that there may be, however they are called. */
   readonly most: number
   /** Yields to other work from time to time; throws when the build is to end. */
   readonly pause: () => Promise<void>
 }
 
-/** What was found to differ. */
-interface RecordsReport {
-  /** Views that a record came into, changed in or left. */
-  readonly touched: ReadonlySet<number>
-  readonly records: number
-  readonly changed: number
-}
-
-const PAGE = 1000
-
-/**
- * Brings the rows of records, members and names to what is stored: only what is new, changed or gone is looked at. Null
- * when that takes more folders than there may be: then nothing of it is of use, and a choice is to be made.
- */
-export async function updateRecords(options: RecordsOptions): Promise<RecordsReport | null> {
-  const { reads, views, pause } = options
-  const touched = new Set<number>()
+/** Places all records, in the order of their ids; null when that takes more folders than there may be. */
+export async function placeAll(options: RecordsOptions): Promise<{ records: number } | null> {
+  const { reads, placing, most, pause } = options
   let records = 0
-  let changed = 0
-  for (const [id, sha256, stamp] of reads.eachDigest()) {
-    if (++records % PAGE === 0) await pause()
-    const stored = views.readStored(id)
-    if (stored !== null && stored.stamp === stamp && stored.sha256.equals(sha256)) continue
-    if (stored !== null) for (const view of views.dropRecord(id)) touched.add(view)
-    for (const view of insertRecord(options, id, sha256, stamp)) touched.add(view)
-    if (views.countFolders() > options.most) return null
-    changed++
-  }
-  for (let after = ''; ;) {
-    const ids = views.listRecordIds(after, PAGE)
-    const last = ids.at(-1)
-    if (last === undefined) return { touched, records, changed }
-    after = last
-    for (const id of ids) {
-      if (reads.readEntry(id) !== null) continue
-      for (const view of views.dropRecord(id)) touched.add(view)
-      changed++
+  for (const batch of eachBatch(reads)) {
+    for (const record of batch) {
+      placeRecord(placing, toStored(record, ++records * GAP))
+      if (placing.views.countFolders() > most) return null
     }
     await pause()
   }
+  return { records }
+}
+
+function toStored({ id, sha256, stamp, body, content }: ReadRecord, num: number) {
+  const crc32 = body.readUInt32LE(body.length - 8) // was compared with the content
+  return { num, id, sha256, stamp, content, crc32, deflated: deflatedOf(body) }
+}
+
+/** What an update did. */
+interface Update {
+  readonly records: number
+  /** Records that were new, changed or gone. */
+  readonly changed: number
+  /** The numbers of the members that came into a view, changed in it or left it. */
+  readonly touched: ReadonlyMap<number, readonly number[]>
+}
+
+/**
+ * Brings the rows of records, members and names to what is stored: only what is new, changed or gone is read. Null when
+ * another build from the beginning is needed: much differs, a number is missing, or there are too many folders.
+ */
+export async function updateRecords(
+  options: RecordsOptions & { readonly spool: Spool },
+): Promise<Update | null> {
+  const { reads, placing, most, pause, spool } = options
+  const { views } = placing
+  const found = await compareRecords(options)
+  if (found === null) return null
+  const { changed, gone, records } = found
+  const touched = new Map<number, number[]>()
+  const touch = (view: number, num: number): void => {
+    const nums = touched.get(view)
+    if (nums === undefined) touched.set(view, [num])
+    else nums.push(num)
+  }
+  views.dropRecords({ gone, changed: changed.flatMap(({ num }) => num ?? []) }, touch)
+  const into: Placing = {
+    ...placing,
+    put(view, { num, deflated }) {
+      touch(view, num)
+      return spooled(spool.put(deflated))
+    },
+  }
+  for (const { id, num: before, sha256, stamp } of changed) {
+    const num = before ?? views.numberFor(id)
+    if (num === null) return null
+    const stored = reads.readRecord(id)
+    if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
+    const { body, size } = stored
+    placeRecord(into, toStored({ id, sha256, stamp, body, content: contentOf(body, size) }, num))
+    if (views.countFolders() > most) return null
+    await pause()
+  }
+  return { records, changed: changed.length + gone.length, touched }
+}
+
+interface Changed {
+  readonly id: string
+  /** Null for a new record. */
+  readonly num: number | null
+  readonly sha256: Buffer
+  readonly stamp: string
+}
+
+interface Comparison {
+  readonly changed: readonly Changed[]
+  /** Numbers of the records that are not stored any more. */
+  readonly gone: readonly number[]
+  readonly records: number
+}
+
+const PAGE = 1000
+/** Differences with which an update takes less than a build from the beginning: of so many records one. */
+const SHARE = 8
+
+/** Walks the stored records and those of the generation in the order of their ids; null when much differs. */
+async function compareRecords(options: RecordsOptions): Promise<Comparison | null> {
+  const { reads, placing, pause } = options
+  const most = Math.max(PAGE, placing.views.countRecords() / SHARE)
+  const changed: Changed[] = []
+  const gone: number[] = []
+  const known = placing.views.eachRecord()
+  try {
+    let next = known.next()
+    let records = 0
+    for (const [id, sha256, stamp] of reads.eachDigest()) {
+      if (++records % PAGE === 0) await pause()
+      while (next.done !== true && isBefore(next.value[1], id)) {
+        gone.push(next.value[0])
+        next = known.next()
+      }
+      const same = next.done !== true && next.value[1] === id ? next.value : null
+      if (same !== null) next = known.next()
+      if (same !== null && same[3] === stamp && same[2].equals(sha256)) continue
+      changed.push({ id, num: same?.[0] ?? null, sha256, stamp })
+      if (changed.length + gone.length > most) return null
+    }
+    for (; next.done !== true; next = known.next()) gone.push(next.value[0])
+    return gone.length > most ? null : { changed, gone, records }
+  } finally {
+    known.return?.()
+  }
+}
+
+/** Compares ids as the database orders them. */
+function isBefore(one: string, other: string): boolean {
+  return one !== other && Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
 }
 
 /** The folders that there may be, of all that the records name; null when all of them may. */
 export async function chooseFolders(
-  options: Pick<RecordsOptions, 'reads' | 'vendors' | 'most' | 'pause'>,
+  options: Pick<RecordsOptions, 'reads' | 'most' | 'pause'> & Pick<Placing, 'vendors'>,
 ): Promise<ReadonlySet<string> | null> {
-  const { reads, most, pause } = options
-  const vendors = new Set(options.vendors)
+  const { reads, most, pause, vendors } = options
   const choice = createFolderChoice(most)
-  let records = 0
-  for (const [id, , stamp] of reads.eachDigest()) {
-    if (++records % PAGE === 0) await pause()
-    const found = analyse(readStored(reads, id).content, stamp, vendors)
-    for (const name of found.folders.keys()) choice.add(name)
-    for (const name of found.derived?.folders.keys() ?? []) choice.add(name)
+  for (const batch of eachBatch(reads)) {
+    for (const { content, stamp } of batch) {
+      const found = analyse(content, stamp, vendors)
+      for (const name of found.folders.keys()) choice.add(name)
+      for (const name of found.derived?.folders.keys() ?? []) choice.add(name)
+    }
+    await pause()
   }
   return choice.chosen()
-}
-
-function readStored(reads: Pick<RecordReads, 'readRecord'>, id: string) {
-  const stored = reads.readRecord(id)
-  if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
-  const length = deflatedOf(stored.body).length
-  return { content: contentOf(stored.body, stored.size), length }
-}
-
-function insertRecord(
-  { reads, views, spool, vendors, chosen }: RecordsOptions,
-  id: string,
-  sha256: Buffer,
-  stamp: string,
-): Set<number> {
-  const { content, length } = readStored(reads, id)
-  const isFolder = (name: string): boolean => chosen?.has(name) ?? true
-  const { instant, folders, derived, malformed, aliases } = analyse(
-    content,
-    stamp,
-    new Set(vendors),
-    isFolder,
-  )
-  const into = new Set<number>()
-  const put = (where: Folders, member: Parameters<ViewsWriter['insertMember']>[1]): void => {
-    for (const [folder, names] of where) {
-      const view = views.viewId(folder)
-      into.add(view)
-      views.insertMember(view, member)
-      for (const name of names) views.insertName(view, name, id)
-    }
-  }
-  views.insertRecord({ id, sha256, stamp, instant, prefixes: derived?.prefixes ?? [], malformed })
-  for (const name of aliases) views.insertAlias(name, id)
-  put(folders, { ...measured(id, content, length), derived: false, place: STORED })
-  if (derived === null) return into
-  const deflated = deflate(derived.content)
-  const place = spooled(spool.put(deflated))
-  put(derived.folders, { ...measured(id, derived.content, deflated.length), derived: true, place })
-  return into
-}
-
-function measured(id: string, content: Buffer, length: number) {
-  return { id, crc32: crc32(content), size: content.length, length }
 }

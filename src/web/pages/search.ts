@@ -97,7 +97,7 @@ function indexBlocks(call: PageCall, query: string, after: string): Block[] {
     ids: views.listAliasIds(query, after, PAGE + 1),
     packages: views.listPackagesNamed(query, PAGE + 1),
   }))
-  if (found === null || found.ids === null) return [noViews(call)]
+  if (found === null) return [noViews(call)]
   const { ids, packages } = found
   const shown = ids.slice(0, PAGE)
   const next = ids.length > PAGE ? ui('search', { q: query, after: shown.at(-1) }) : null

@@ -2,9 +2,11 @@ import { IS_UNTIDY } from '../untidy-ids.ts'
 
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
- * names. It is written once, as a whole, and only read from then on; another program version makes another generation.
+ * names. It is written as a whole, or copied from the generation before and changed; once published it is only read.
+ * A generation of the first layout is built again.
  */
 export const VIEWS_TABLES: readonly string[] = [
+  'SELECT 1', // the first layout: its tables repeated the ids in each row and index
   `
   CREATE TABLE generation (
     only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -23,38 +25,49 @@ export const VIEWS_TABLES: readonly string[] = [
   ) STRICT;
   CREATE INDEX view_in_any_case ON view (name COLLATE NOCASE);
   CREATE TABLE record (
-    id TEXT PRIMARY KEY,
+    num INTEGER PRIMARY KEY,      -- numbers are in the order of the ids, with gaps for new records between
+    id TEXT NOT NULL UNIQUE,
     sha256 BLOB NOT NULL,         -- of upstream's bytes
     stamp TEXT NOT NULL,          -- as the index says it
-    instant TEXT NOT NULL,        -- when it was modified: UTC with nine decimals, so that text order is time order
+    instant TEXT NOT NULL,        -- when it was modified, in UTC, so that text order is time order
+    views TEXT NOT NULL,          -- JSON: the views that it is a member of
     prefixes TEXT NOT NULL,       -- JSON: the vendor prefixes that its derived form lacks
     odd INTEGER NOT NULL          -- 1: something that it names cannot be an ecosystem or a package, or it is no record
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
   CREATE INDEX untidy ON record (id) WHERE ${IS_UNTIDY};
+  CREATE INDEX odd ON record (odd) WHERE odd;
   CREATE TABLE member (           -- a record in a view, and where its stream lies in that view's archive
     view INTEGER NOT NULL,
-    id TEXT NOT NULL,
+    num INTEGER NOT NULL,
     derived INTEGER NOT NULL,     -- 1: vendor prefixes are taken off; 0: upstream's bytes
     crc32 INTEGER NOT NULL,       -- of the content
     size INTEGER NOT NULL,        -- of the content
     length INTEGER NOT NULL,      -- of the deflate stream
-    place INTEGER NOT NULL,       -- where the stream begins; negative only while the generation is made
-    PRIMARY KEY (view, id)
+    place INTEGER NOT NULL,       -- where the stream begins in its part; negative only while the generation is made
+    PRIMARY KEY (view, num)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX member_by_id ON member (id);
-  CREATE TABLE affected (         -- packages by the name that a query asks for (views-names.ts)
+  CREATE TABLE part (             -- a view's archive in parts of neighbouring members; its directory is the last part
+    view INTEGER NOT NULL,
+    first INTEGER NOT NULL,       -- the record of the first member
+    members INTEGER NOT NULL,
+    at INTEGER NOT NULL,          -- where it begins in the archive
+    bytes INTEGER NOT NULL,
+    entries INTEGER NOT NULL,     -- bytes of its members' entries in the directory
+    crc32 INTEGER NOT NULL,
+    crc32c INTEGER NOT NULL,
+    PRIMARY KEY (view, first)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE affected (         -- packages by the name that a query asks for (\`packageKey\`)
     view INTEGER NOT NULL,
     name TEXT NOT NULL,
-    id TEXT NOT NULL,
-    PRIMARY KEY (view, name, id)
+    num INTEGER NOT NULL,
+    PRIMARY KEY (view, name, num)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX affected_by_id ON affected (id);
-  CREATE TABLE alias (            -- other ids that a record names, for searches; earlier generations have no such table
+  CREATE TABLE alias (            -- other ids that a record names, for searches
     name TEXT NOT NULL,           -- in upper case
-    id TEXT NOT NULL,
-    PRIMARY KEY (name, id)
+    num INTEGER NOT NULL,
+    PRIMARY KEY (name, num)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX alias_by_id ON alias (id);
   CREATE TABLE asset (            -- what is served as a file, by its path under /osv/
     path TEXT PRIMARY KEY,
     view INTEGER,                 -- null: of all ecosystems

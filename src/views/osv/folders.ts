@@ -1,0 +1,48 @@
+import type { OsvReader, ArchiveInfo } from '../../store/osv/reads.ts'
+import type { ViewsWriter } from '../../store/views/writes.ts'
+import type { MadeFile } from '../files.ts'
+import type { Spool } from './archive.ts'
+import type { RecordReads } from './records.ts'
+import { stampLines, writeText } from './stamps.ts'
+
+/** What the folders of a generation are made with. */
+export interface ViewsWork {
+  readonly dataDir: string
+  readonly reads: RecordReads & OsvReader
+  /** The published archive. */
+  readonly archive: ArchiveInfo
+  readonly folder: string
+  readonly views: ViewsWriter
+  /** Takes what waits to be written. */
+  readonly spool: Spool
+  readonly vendors: readonly string[]
+  /** The folders that there may be, where a choice was made; null: all of them. */
+  readonly chosen: ReadonlySet<string> | null
+  /** Folders that there may be, however they are called. */
+  readonly most: number
+  readonly pause: () => Promise<void>
+}
+
+/** Media type of an archive. */
+export const ZIP = 'application/zip'
+/** Media type of a list of stamps. */
+export const CSV = 'text/csv; charset=utf-8'
+
+/** A view whose files are made: its archive, and the prefixes that were taken off in it. */
+interface MadeView {
+  readonly view: number
+  readonly name: string
+  readonly archive: MadeFile
+  readonly prefixes: readonly string[]
+}
+
+/** Stores a view's archive, and makes its list of stamps. */
+export async function putView(
+  { folder, views }: Pick<ViewsWork, 'folder' | 'views'>,
+  { view, name, archive, prefixes }: MadeView,
+): Promise<void> {
+  const zip = { ...archive, type: ZIP, gzip: null, prefixes }
+  views.putAsset({ ...zip, path: `${name}/all.zip`, view })
+  const list = await writeText(folder, stampLines(views.eachStamp(view)))
+  views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/modified_id.csv`, view })
+}

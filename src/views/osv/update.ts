@@ -1,0 +1,140 @@
+import { join } from 'node:path'
+import { type ViewPart, spooledAt } from '../../store/views/member-writes.ts'
+import type { MadeFile } from '../files.ts'
+import type { ArchiveDraft } from './archive.ts'
+import { beginArchive } from './fill.ts'
+import { type ViewsWork, putView } from './folders.ts'
+import { updateRecords } from './records.ts'
+import { type ArchiveSource, openOldArchive } from './source.ts'
+import { adoptWhole, createPlan, isPublished } from './whole.ts'
+
+/**
+ * Brings the database of the generation before, which is in the folder, up to date, and makes the files of the views in which
+ * something differs; null when it takes a build from the beginning, also because a file of that generation is damaged.
+ */
+export async function update(
+  work: ViewsWork,
+  before: string,
+): Promise<{ records: number; changed: number } | null> {
+  const { views, reads, most, chosen, pause, spool } = work
+  const prefixes = new Set<string>()
+  const put = (): number => 0 // the streams go into the spool
+  const placing = { views, vendors: new Set(work.vendors), chosen, prefixes, put }
+  const made = await updateRecords({ reads, placing, most, pause, spool })
+  if (made === null) return null
+  for (const { id: view, name, prefixes: old } of views.listViewIds()) {
+    const nums = made.touched.get(view)
+    if (nums === undefined) continue
+    const parts = views.listParts(view)
+    const file = views.readArchiveFile(view)
+    views.dropParts(view)
+    const shown = views.countView(view, new Set([...old, ...prefixes]))
+    if (shown === null) continue
+    const whole =
+      file !== null &&
+      shown.prefixes.length === 0 &&
+      shown.records === made.records &&
+      isPublished(before, file)
+    const path = file === null ? null : join(before, file)
+    const archive = updateArchive(work, { view, path, parts, nums, whole })
+    if (archive === null) return null
+    await putView(work, { view, name, archive, prefixes: shown.prefixes })
+    await pause()
+  }
+  return made
+}
+
+/** An archive to update. */
+interface OldArchive {
+  readonly view: number
+  /** The file of the generation before; null for a new view. */
+  readonly path: string | null
+  /** Its parts, the directory last. */
+  readonly parts: readonly ViewPart[]
+  /** Numbers of the members that differ. */
+  readonly nums: readonly number[]
+  /** It was the published archive, and has all records again. */
+  readonly whole: boolean
+}
+
+/** Largest archive that is updated, bytes: in one over 4 GiB entries of the directory have another form. */
+const MOST_BYTES = 3.5 * 2 ** 30
+
+/** Writes an archive of the unchanged parts of the one before, and of the members of the others; null when that is damaged. */
+function updateArchive(work: ViewsWork, old: OldArchive): MadeFile | null {
+  const { path, parts } = old
+  if ((parts.at(-1)?.at ?? 0) > MOST_BYTES) return null
+  const source = path === null ? null : openOldArchive(path)
+  if (source === null && path !== null) return null
+  try {
+    const made = copyParts(work, old, source)
+    if (made === null || !old.whole) return made
+    return adoptWhole(work.folder, work.views.listParts(old.view), made.crc32c)
+  } finally {
+    source?.close()
+  }
+}
+
+const NONE = Buffer.alloc(0)
+
+function copyParts(
+  work: ViewsWork,
+  old: OldArchive,
+  source: ArchiveSource | null,
+): MadeFile | null {
+  const { view, nums, whole } = old
+  const parts = old.parts.slice(0, -1)
+  const directory = old.parts.at(-1)
+  if (directory !== undefined && source?.isSound(directory) !== true) return null
+  const draft = beginArchive(work, view, whole ? createPlan() : undefined)
+  const dirty = new Set(nums.map((num) => partOf(parts, num)))
+  let entriesAt = directory?.at ?? 0
+  for (const [i, part] of parts.entries()) {
+    const [from, before] = [i === 0 ? -Infinity : part.first, parts[i + 1]?.first ?? Infinity]
+    const isCopied = !whole || dirty.has(i)
+    if (source === null || (isCopied && !source.isSound(part))) return null
+    const bytes = isCopied ? source.readPart(part) : NONE
+    const read = (place: number, length: number): Buffer => bytes.subarray(place, place + length)
+    if (dirty.has(i)) addMembers(work, draft, { view, from, before, read })
+    else draft.adopt(part, source.readEntries(entriesAt, part.entries), bytes)
+    entriesAt += part.entries
+  }
+  if (parts.length === 0) addMembers(work, draft, { view, from: -Infinity, before: Infinity })
+  return draft.finish()
+}
+
+/** Members of a view, by their numbers: `from` is the first, `before` is none of them. */
+interface Range {
+  readonly view: number
+  readonly from: number
+  readonly before: number
+  /** Reads from the part of the archive before. */
+  readonly read?: (place: number, length: number) => Buffer
+}
+
+function addMembers(
+  work: ViewsWork,
+  draft: ArchiveDraft,
+  { view, from, before, read }: Range,
+): void {
+  const { views, spool } = work
+  for (const { id, place, length, ...member } of views.listMembers(view, from, before)) {
+    const at = spooledAt(place)
+    const deflated = at === null ? read?.(place, length) : spool.read(at, length)
+    if (deflated === undefined) throw new Error(`the stream of record ${id} is lost`)
+    const { num, crc32, size } = member
+    const now = draft.add({ num, name: `${id}.json`, crc32, size, deflated })
+    if (now !== place) views.placeMember(view, num, now)
+  }
+}
+
+/** Index of the part to which a number belongs. */
+function partOf(parts: readonly ViewPart[], num: number): number {
+  let low = 0
+  for (let high = parts.length; low < high;) {
+    const middle = (low + high) >>> 1
+    if ((parts[middle]?.first ?? Infinity) <= num) low = middle + 1
+    else high = middle
+  }
+  return Math.max(0, low - 1)
+}

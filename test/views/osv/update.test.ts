@@ -1,0 +1,120 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { createRandom } from '../../../src/sandbox/feed/random.ts'
+import { GAP, numberBetween } from '../../../src/store/views/numbers.ts'
+import { FILLED_AT } from '../../support/filled-store.ts'
+import { type ViewsBench, assetsOf, closeBenches, openBench, record } from '../fixtures.ts'
+
+afterEach(closeBenches)
+
+const DAY = 86_400_000
+const random = createRandom(3, 1)
+
+/** A record that fills a third of an archive's part: its text can hardly be compressed. */
+function largeRecord(id: string, ecosystem: string): string {
+  const text = Array.from({ length: 4000 }, () => random.int(2 ** 32).toString(36)).join('')
+  const plain = record(id, '2026-05-01T00:00:00Z', [ecosystem, 'p'])
+  return plain.replace('"id"', `"details":"${text}","id"`)
+}
+
+/** Everything that is read of each record, with the records around it. */
+function recordsOf(bench: ViewsBench, ids: readonly string[]): unknown[] {
+  const views = bench.open()
+  return ids.map((id) => [
+    views.readUpstreamRecord(id)?.deflated.toString('base64'),
+    views.listViewsOf(id).map((name) => views.readViewRecord(name, id)?.crc32),
+    views.listCandidates('npm', 'p', id, 3),
+  ])
+}
+
+async function expectSameAsFull(bench: ViewsBench, records: Record<string, string>, at: number) {
+  const full = openBench()
+  full.store.publishOsv(records, at)
+  await full.make()
+  expect(assetsOf(bench.open())).toEqual(assetsOf(full.open()))
+  const ids = Object.keys(records)
+  expect(recordsOf(bench, ids)).toEqual(recordsOf(full, ids))
+}
+
+test('an update of archives of several parts gives the same files and answers as a full build', async () => {
+  const bench = openBench()
+  const held = new Map<string, string>()
+  const set = (id: string, ecosystem: string) => held.set(id, largeRecord(id, ecosystem))
+  for (let i = 10; i < 26; i++) set(`R-${i}`, ['Root:npm', 'npm', 'Root:Debian:12'][i % 3] ?? '')
+  const steps: (() => void)[] = [
+    () => undefined,
+    () => set('R-18', 'npm'), // changed within a part
+    () => held.delete('R-10'), // the first of the first part
+    () => set('A-1', 'npm'), // before all
+    () => [set('R-175', 'npm'), set('R-176', 'Root:npm'), set('Z', 'Root:npm')],
+    () => [set('R-24', 'PyPI'), held.delete('Z')], // a new folder, and the last record is gone
+    () => set('R-24', 'npm'), // the folder is gone again
+  ]
+  for (const [at, step] of steps.entries()) {
+    step()
+    const records = Object.fromEntries([...held].sort())
+    const time = FILLED_AT + at * DAY
+    bench.store.publishOsv(records, time)
+    expect(await bench.make()).toMatchObject({ incremental: at > 0, records: held.size })
+    if (at === 3 || at === 6) await expectSameAsFull(bench, records, time)
+  }
+})
+
+test('an archive that has all records as they are published is another name for the published one', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = {}
+  const isShared = (): boolean => {
+    const views = bench.open()
+    const inode = (path: string) =>
+      statSync(join(views.folder, views.readAsset(path)?.file ?? '')).ino
+    return inode('Root/all.zip') === inode('all.zip')
+  }
+  for (let at = 0; at < 3; at++) {
+    for (const i of [1, 2, 3, 4, 5])
+      if (at === 0 || i === at) records[`R-${i}`] = largeRecord(`R-${i}`, 'Root:npm')
+    bench.store.publishOsv(records, FILLED_AT + at * DAY)
+    expect(await bench.make()).toMatchObject({ incremental: at > 0 })
+    expect(isShared()).toBe(true)
+  }
+  await expectSameAsFull(bench, records, FILLED_AT + 2 * DAY)
+  records['X'] = record('X', '', ['npm', 'p'])
+  bench.store.publishOsv(records, FILLED_AT + 3 * DAY)
+  await bench.make()
+  expect(isShared()).toBe(false)
+  await expectSameAsFull(bench, records, FILLED_AT + 3 * DAY)
+})
+
+test('numbers of records stay in the order of the ids, until none is free', () => {
+  expect(numberBetween(null, null)).toBe(GAP)
+  expect(numberBetween(GAP, null)).toBe(2 * GAP)
+  expect(numberBetween(null, GAP)).toBeLessThan(GAP)
+  let [low, ascending] = [0, 0]
+  for (let next = numberBetween(low, GAP); next !== null; next = numberBetween(low, GAP)) {
+    expect(next > low && next < GAP).toBe(true)
+    low = next
+    ascending++
+  }
+  expect(ascending).toBeGreaterThan(8000)
+  let [high, descending] = [GAP, 0]
+  for (let next = numberBetween(0, high); next !== null; next = numberBetween(0, high)) {
+    high = next
+    descending++
+  }
+  expect(descending).toBeGreaterThan(10)
+})
+
+test('a build without a free number between two records is done from the beginning', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = { a: record('a', '', ['npm', 'p']), z: '{}' }
+  const built: boolean[] = []
+  for (let at = 0; at < 20; at++) {
+    bench.store.publishOsv(records, FILLED_AT + at * DAY)
+    built.push((await bench.make())?.incremental ?? false)
+    records[`b${String(50 - at)}`] = record('b', '', ['npm', 'p'])
+  }
+  expect(built.lastIndexOf(false)).toBeGreaterThan(0)
+  const ids = bench.open().listCandidates('npm', 'p', '', 100)
+  expect(ids.map(({ id }) => id)).toEqual(ids.map(({ id }) => id).sort())
+  expect(ids).toHaveLength(20)
+})
