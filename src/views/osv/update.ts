@@ -6,7 +6,7 @@ import { beginArchive } from './fill.ts'
 import { type ViewsWork, putView } from './folders.ts'
 import { updateRecords } from './records.ts'
 import { type ArchiveSource, openOldArchive } from './source.ts'
-import { adoptWhole, createPlan, isPublished } from './whole.ts'
+import { adoptWhole, createPlan, isSharedArchive } from './whole.ts'
 
 /**
  * Brings the database of the generation before, which is in the folder, up to date, and makes the files of the views in which
@@ -34,7 +34,7 @@ export async function update(
       file !== null &&
       shown.prefixes.length === 0 &&
       shown.records === made.records &&
-      isPublished(before, file)
+      isSharedArchive(before, file)
     const path = file === null ? null : join(before, file)
     const archive = updateArchive(work, { view, path, parts, nums, whole })
     if (archive === null) return null

@@ -13,7 +13,7 @@ export const WHOLE = 'all.zip'
  * Whether a view's archive of a generation is the published one: in a feed of one vendor, that vendor's folder has every
  * record as it is published.
  */
-export function isPublished(folder: string, file: string): boolean {
+export function isSharedArchive(folder: string, file: string): boolean {
   const [one, other] = [file, WHOLE].map((name) =>
     statSync(join(folder, name), { throwIfNoEntry: false }),
   )
