@@ -34,7 +34,7 @@ export interface Placing {
   /** Gets each prefix that was taken off. */
   readonly prefixes: Set<string>
   /** Takes a stream for a view; returns the member's place. */
-  put(view: number, stream: MemberStream): number
+  readonly put: (view: number, stream: MemberStream) => number
 }
 
 /** Writes the rows of a record; its streams, upstream's and the derived one, are each made once for all their views. */
