@@ -114,15 +114,24 @@ async function receive(
     await sink.begin(meta.contentType)
     const search = secrets.stream(place)
     let [arrived, size] = [0, 0]
-    const counted = counting(body, (bytes) => {
+    const count = (bytes: number): void => {
       arrived += bytes
       cost.bytes += bytes
-    })
-    for await (const chunk of isPlain(meta) ? counted : inflated(counted, place)) {
+    }
+    const take = async (chunk: Buffer): Promise<void> => {
       size += chunk.length
       if (size > maxBytes) throw tooLarge(place, size, maxBytes)
       search(chunk)
       await sink.write(chunk)
+    }
+    const whole = isPlain(meta) ? body.whole() : null
+    if (whole !== null) {
+      count(whole.length)
+      await take(whole)
+    } else {
+      const counted = counting(body, count)
+      for await (const chunk of isPlain(meta) ? counted : inflated(counted, place))
+        await take(chunk)
     }
     if (meta.length !== null && arrived !== meta.length)
       throw new MirrorError(

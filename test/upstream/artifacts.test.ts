@@ -14,6 +14,7 @@ function chain(locations: string[]): { transport: Transport; asked: string[] } {
     expect(Object.keys(headers).sort()).toEqual(['accept', 'accept-encoding', 'user-agent'])
     const location = locations[asked.length - 1]
     const body = Object.assign(Readable.from([Buffer.from('{}')]), {
+      whole: () => null,
       dump: () => Promise.resolve(null),
     }) as unknown as RawAnswer['body']
     return Promise.resolve(
@@ -75,6 +76,7 @@ describe('a document that is gzipped without request', () => {
   /** What arrives of a gzip body, up to 100,000 bytes. */
   async function receive(sent: Buffer): Promise<string> {
     const body = Object.assign(Readable.from([sent.subarray(0, 9), sent.subarray(9)]), {
+      whole: () => null,
       dump: () => Promise.resolve(null),
     }) as unknown as RawAnswer['body']
     const headers = { 'content-encoding': 'gzip', 'content-length': String(sent.length) }

@@ -91,6 +91,12 @@ export async function readAnswerBody(
     body.destroy()
     throw tooLarge(meta.length)
   }
+  const whole = body.whole()
+  if (whole !== null) {
+    count(whole.length)
+    if (whole.length > maxBytes) throw tooLarge(whole.length)
+    return whole
+  }
   const chunks: Buffer[] = []
   let total = 0
   try {

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
-import { type Dispatcher, Agent, ProxyAgent, request } from 'undici'
+import { type Dispatcher, Agent, ProxyAgent } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf, systemCode } from '../../core/errors.ts'
+import { type Body, type IncomingBody, createBody } from './body.ts'
 import { lookupPublic } from './destinations.ts'
 
 /** The raw status, headers and body of one HTTP response. */
@@ -13,17 +14,6 @@ export interface RawAnswer {
   body: Body
   /** Proxy that was used; null or missing: none. */
   proxy?: Proxy | null
-}
-
-/** Body of a response: read it to its end, or destroy it. */
-interface Body extends AsyncIterable<Buffer> {
-  /**
-   * Returns bytes that were received but not read when the connection broke; null: none. A loop over the body drops
-   * them.
-   */
-  read(): Buffer | null
-  destroy(error?: Error): unknown
-  dump(): Promise<unknown>
 }
 
 /** HTTP methods of the contract. */
@@ -69,22 +59,78 @@ export function createTransport(
   const rule = createProxyRule(config.proxy, process.env)
   const dispatchers = createDispatchers(config, { publicOnly, own })
   return {
-    async send({ url, ...rest }, signal) {
-      const proxy = direct ? null : rule(url)
+    async send(request, signal) {
+      const proxy = direct ? null : rule(request.url)
+      const fail = (error: unknown): void => markProxy(error, proxy)
       try {
-        const dispatcher = dispatchers.of(proxy)
-        const answer = await request(url, { dispatcher, ...rest, signal })
-        // The reader of the body receives its error; without a reader (a discarded body) it would end the process.
-        answer.body.on('error', (error) => markProxy(error, proxy))
-        return { status: answer.statusCode, headers: answer.headers, body: answer.body, proxy }
+        return { ...(await dispatch(dispatchers.of(proxy), request, signal, fail)), proxy }
       } catch (error) {
-        markProxy(error, proxy)
+        fail(error)
         throw error
       }
     },
     // No request is awaited: its results are committed already or will be fetched again.
     close: () => dispatchers.close(),
   }
+}
+
+/**
+ * Sends one request; resolves with the headers. `onError` sees an error of the body, which its reader gets. Without the
+ * streams of undici's own `request`: a crawl's many small bodies arrive with their headers, and are read in one piece.
+ */
+function dispatch(
+  dispatcher: Dispatcher,
+  { url, ...rest }: RawRequest,
+  signal: AbortSignal,
+  onError: (error: unknown) => void,
+): Promise<Omit<RawAnswer, 'proxy'>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Omit<RawAnswer, 'proxy'>>()
+  let controller: Dispatcher.DispatchController | null = null
+  let incoming: IncomingBody | null = null
+  const fail = (error: unknown): void => {
+    onError(error)
+    incoming?.fail(error)
+    reject(error) // of no effect after the headers
+  }
+  const abort = (): void => {
+    fail(signal.reason)
+    controller?.abort(errorOf(signal.reason))
+  }
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(own) {
+      controller = own
+      if (signal.aborted) abort()
+    },
+    onResponseStart(own, status, headers) {
+      if (status < 200) return
+      incoming = createBody({
+        pause: () => own.pause(),
+        resume: () => own.resume(),
+        abort: (error) => own.abort(error),
+      })
+      resolve({ status, headers, body: incoming.body })
+    },
+    onResponseData: (_, chunk) => incoming?.push(chunk),
+    onResponseEnd() {
+      signal.removeEventListener('abort', abort)
+      incoming?.end()
+    },
+    onResponseError(_, error) {
+      signal.removeEventListener('abort', abort)
+      fail(error)
+    },
+  }
+  if (signal.aborted) abort()
+  else {
+    signal.addEventListener('abort', abort)
+    const { origin, pathname, search } = url
+    dispatcher.dispatch({ ...rest, origin, path: pathname + search }, handler)
+  }
+  return promise
+}
+
+function errorOf(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error('the request was aborted', { cause: reason })
 }
 
 /** Returns the trusted certificate authorities in PEM; undefined: those of the system alone. */
