@@ -39,7 +39,7 @@ export function openWrites(dataDir: string) {
       }),
     /**
      * Runs one of many small writes of a crawl. Writes within some milliseconds share a transaction, but at most `most`,
-     * so that a process that dies loses no more than its requests in flight. All other writes commit it first.
+     * so that a process that dies loses no more than these. All other writes commit it first.
      */
     gathered: <T>(most: number, work: () => T): Promise<T> =>
       queue(async () => {

@@ -1,6 +1,8 @@
-import { gunzipSync, gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gunzipSync, gzip, gzipSync } from 'node:zlib'
 import type { Db } from '../database/open.ts'
 import { type Hash, createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 
 /** Content bytes of one chunk. */
 export const CHUNK_BYTES = 1_048_576
@@ -53,9 +55,14 @@ const LEVEL = 3
 
 /** A document that is being written. Only `end`, `abort` and `flush` access the database. */
 export interface DocumentSink {
-  /** Adds bytes; returns true when a chunk is full and `flush` must be called before the next write. */
+  /**
+   * Adds bytes, which must not change until `end`; returns true when a chunk is full and `pack` and `flush` must be called
+   * before the next write.
+   */
   write(bytes: Buffer): boolean
-  /** Stores the full chunks. */
+  /** Compresses the full chunks, with `all` a long rest too, in the thread pool: a large document occupies no thread. */
+  pack(all?: boolean): Promise<void>
+  /** Stores the packed chunks. */
   flush(): void
   /**
    * Stores the document unless it is stored already. Returns its digest (hex), its size and the media type stored with
@@ -135,54 +142,82 @@ function prepareChunks(db: Db) {
   }
 }
 
-/** Compresses a chunk with large output buffers: many small ones are slow. */
-function packed(bytes: Buffer): Buffer {
-  const chunkSize = Math.max(1024, bytes.length >> 2)
-  return gzipSync(bytes, { level: LEVEL, chunkSize })
+/** Returns options with large output buffers: many small ones are slow. */
+function optionsFor({ length }: Buffer): { level: number; chunkSize: number } {
+  return { level: LEVEL, chunkSize: Math.max(1024, length >> 2) }
 }
+
+function packed(bytes: Buffer): Buffer {
+  return gzipSync(bytes, optionsFor(bytes))
+}
+
+const gzipInPool = promisify<Buffer, ReturnType<typeof optionsFor>, Buffer>(gzip)
+let turn: Promise<unknown> = Promise.resolve()
+
+/** Compresses a chunk in the thread pool, one of all documents at a time: readers use the same pool. */
+function packedInPool(bytes: Buffer): Promise<Buffer> {
+  const result = turn.then(() => gzipInPool(bytes, optionsFor(bytes)))
+  turn = result.catch(() => undefined) // the caller gets the error
+  return result
+}
+
+/** Size from which compressing in the thread pool costs less than it saves, bytes. */
+const POOL_BYTES = 65_536
 
 function createSink(
   sink: number,
   chunks: ReturnType<typeof prepareChunks>,
   typeOf: (digest: string) => string | null,
 ): DocumentSink {
-  const hash: Hash = createHash('sha256')
+  let hash: Hash | null = null // null: all content is in the buffer
   const buffer = createChunkBuffer()
   let size = 0
   let number = 0
-  const keep = (bytes: Buffer): void => {
-    chunks.put(sink, number++, packed(bytes))
+  const ready: Buffer[] = []
+  const flush = (): void => {
+    for (const chunk of ready.splice(0)) chunks.put(sink, number++, chunk)
+  }
+  const abort = (): void => {
+    if (number > 0) chunks.drop(sink)
   }
   return {
     write(bytes) {
-      hash.update(bytes)
+      if (size > 0) hash ??= createHash('sha256').update(buffer.bytes())
+      hash?.update(bytes)
       size += bytes.length
       return buffer.add(bytes) >= CHUNK_BYTES
     },
-    flush() {
-      while (buffer.bytes().length >= CHUNK_BYTES) {
-        keep(buffer.bytes().subarray(0, CHUNK_BYTES))
-        buffer.drop(CHUNK_BYTES)
+    async pack(all = false) {
+      const bytes = buffer.bytes()
+      const least = all ? POOL_BYTES : CHUNK_BYTES
+      if (bytes.length < least) return
+      hash ??= createHash('sha256').update(bytes)
+      let at = 0
+      for (; bytes.length - at >= least; at += CHUNK_BYTES) {
+        const chunk = bytes.subarray(at, at + CHUNK_BYTES)
+        ready.push(await packedInPool(chunk))
       }
+      buffer.drop(Math.min(at, bytes.length))
     },
+    flush,
     end(type, changed) {
-      const digest = hash.digest('hex')
+      const digest = hash === null ? sha256Hex(buffer.bytes()) : hash.digest('hex')
       const stored = typeOf(digest)
-      const kept = { digest, size, type: stored ?? type }
-      if (number === 0) {
-        if (stored === null) chunks.insertWhole(packed(buffer.bytes()), digest, size, type, changed)
-        return kept
-      }
       if (stored === null) {
-        if (buffer.bytes().length > 0) keep(buffer.bytes())
-        chunks.adopt(sink, digest, size, type, changed)
+        const rest = buffer.bytes()
+        if (rest.length > 0 || size === 0) ready.push(packed(rest))
+        const [first] = ready
+        if (number === 0 && ready.length === 1 && first !== undefined)
+          chunks.insertWhole(first, digest, size, type, changed)
+        else {
+          flush()
+          chunks.adopt(sink, digest, size, type, changed)
+        }
       }
-      chunks.drop(sink)
-      return kept
+      abort()
+      return { digest, size, type: stored ?? type }
     },
-    abort() {
-      if (number > 0) chunks.drop(sink)
-    },
+    abort,
   }
 }
 
@@ -190,22 +225,28 @@ const FIRST_BYTES = 16_384
 /** Largest buffer: a chunk and one network read beyond it, bytes. */
 const LARGEST_BYTES = CHUNK_BYTES + 65_536
 
-/** Creates a buffer that grows as needed and is reused for each chunk, so that large documents create no garbage. */
+/**
+ * Creates a buffer that grows as needed and is reused for each chunk, so that large documents create no garbage. The
+ * bytes of a document that comes in one piece are not copied.
+ */
 function createChunkBuffer() {
-  let buffer = Buffer.alloc(0)
+  let buffer: Buffer = Buffer.alloc(0)
   let filled = 0
+  let isOwn = false
   return {
-    /**
-     * Copies the bytes, since the caller's buffer may be a view of a network buffer. Returns the number of buffered
-     * bytes.
-     */
+    /** Returns the number of buffered bytes. */
     add(bytes: Buffer): number {
+      if (filled === 0 && buffer.length === 0) {
+        buffer = bytes
+        return (filled = bytes.length)
+      }
       const needed = filled + bytes.length
       if (needed > buffer.length) {
         const doubled = Math.min(LARGEST_BYTES, Math.max(FIRST_BYTES, 2 * buffer.length))
         const larger = Buffer.allocUnsafeSlow(Math.max(needed, doubled))
         buffer.copy(larger, 0, 0, filled)
         buffer = larger
+        isOwn = true
       }
       bytes.copy(buffer, filled)
       return (filled = needed)
@@ -214,7 +255,8 @@ function createChunkBuffer() {
     bytes: (): Buffer => buffer.subarray(0, filled),
     /** Removes the first bytes. */
     drop(bytes: number): void {
-      buffer.copyWithin(0, bytes, filled)
+      if (isOwn) buffer.copyWithin(0, bytes, filled)
+      else buffer = buffer.subarray(bytes)
       filled -= bytes
     },
   }

@@ -13,6 +13,11 @@ export interface CatalogContext extends SyncContext {
   relative(resource: Pick<CatalogResource, 'surface'>, path: string): string
   /** Fetches a document behind a pre-signed URL. Throws `upstream_*`. */
   fetchDocument(url: string, sink: ArtifactSink): Promise<void>
+  /**
+   * Runs one of the crawl's many small writes. They share transactions: a process that dies loses the answers of some
+   * milliseconds, and with one request at a time none but the one in flight.
+   */
+  keep: <T>(work: () => T) => Promise<T>
   /** Adds listed items to the progress display. */
   counted(items: number): void
 }
@@ -20,9 +25,13 @@ export interface CatalogContext extends SyncContext {
 /** Version prefix that the roots of these surfaces already contain (`{base_url}`, `{identity_api_url}`). */
 const VERSION = /^\/v\d+(-[a-z]+)?(?=\/)/
 
+/** Number of writes after which their transaction is committed at the latest. */
+const MAX_WRITES = 64
+
 /** Creates the context of a catalog run from its run's context. */
 export function createCatalogContext(context: SyncContext, sessions: Sessions): CatalogContext {
-  const { source } = context
+  const { source, store, config } = context
+  const most = Math.min(MAX_WRITES, config.catalog.concurrency ** 2)
   let listed = 0
   return {
     ...context,
@@ -30,6 +39,7 @@ export function createCatalogContext(context: SyncContext, sessions: Sessions): 
     has: (surface) => sessions.has(surface),
     relative: ({ surface }, path) => (surface === 'catalog' ? path : path.replace(VERSION, '')),
     fetchDocument: (url, sink) => sessions.fetchDocument(url, sink),
+    keep: (work) => store.gathered(most, work),
     counted(items) {
       listed += items
       context.progress({ source, phase: 'lists', unit: 'items', done: listed, total: null })

@@ -17,16 +17,15 @@ export type LinkedDocument = Omit<CatalogLink, 'at'>
 
 /** Stores a document from memory; `given` is the Content-Type that it was sent with. Returns the link to it. */
 export async function storeDocument(
-  { store, config, now }: CatalogContext,
+  { store, keep, now }: CatalogContext,
   body: Buffer,
   given: string,
   content: DocumentContent,
 ): Promise<LinkedDocument> {
-  return store.gathered(config.catalog.concurrency, () => {
-    const sink = store.catalog.openDocument()
-    if (sink.write(body)) sink.flush()
-    return finishDocument(sink, given, content, Math.floor(now() / 1000))
-  })
+  const sink = store.catalog.openDocument()
+  sink.write(body)
+  await sink.pack(true)
+  return keep(() => finishDocument(sink, given, content, Math.floor(now() / 1000)))
 }
 
 /** Finishes a document; the link contains a media type only where it differs from the type stored with the document. */
@@ -50,16 +49,17 @@ export async function streamDocument(
   url: string,
   { document, path }: Task,
 ): Promise<LinkedDocument> {
-  const { store, config, now } = context
+  const { keep, now } = context
   const incoming = createIncoming(context, document ?? 'text')
   try {
     await context.fetchDocument(url, incoming)
     const { sink, check, given } = incoming.current()
     const checked = check.end()
     if ('refused' in checked) throw new MirrorError('upstream_shape', `${path}: ${checked.refused}`)
+    await sink.pack(true)
     const changed = Math.floor(now() / 1000)
     const end = (): LinkedDocument => finishDocument(sink, given, checked, changed)
-    return await store.gathered(config.catalog.concurrency, end)
+    return await keep(end)
   } catch (error) {
     await incoming.abort()
     throw error
@@ -73,6 +73,10 @@ function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
     if (sink !== undefined) await store.exclusive(() => sink.abort())
     current = null
   }
+  const packChunk = async (sink: DocumentSink): Promise<void> => {
+    await sink.pack()
+    await store.exclusive(() => sink.flush())
+  }
   return {
     async begin(given: string) {
       await abort()
@@ -82,13 +86,13 @@ function createIncoming({ store }: CatalogContext, kind: DocumentKind) {
       if (current === null) return undefined
       const { sink, check } = current
       check.write(bytes)
-      return sink.write(bytes) ? store.exclusive(() => sink.flush()) : undefined
+      return sink.write(bytes) ? packChunk(sink) : undefined
     },
     current() {
       if (current === null)
         throw new MirrorError(
           'internal',
-          'a document finishDocument before its first byte was written',
+          'a document was finished before its first byte was written',
         )
       return current
     },
@@ -147,15 +151,19 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
 
 /** Searches for a text in a stream of chunks, also across chunk boundaries. */
 function createSearch(text: string): { write(bytes: Buffer): void; found(): boolean } {
-  let last = Buffer.alloc(0)
+  let last: Buffer | null = null
   let found = false
   return {
     write(bytes) {
+      const end = bytes.subarray(1 - text.length)
+      if (last === null) {
+        found = bytes.includes(text)
+        last = end
+        return
+      }
       found ||=
         bytes.includes(text) || Buffer.concat([last, bytes.subarray(0, text.length)]).includes(text)
-      last = Buffer.from(
-        Buffer.concat([last, bytes.subarray(1 - text.length)]).subarray(1 - text.length),
-      )
+      last = Buffer.concat([last, end]).subarray(1 - text.length)
     },
     found: () => found,
   }

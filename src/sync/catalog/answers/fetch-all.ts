@@ -82,7 +82,7 @@ async function fetchOne(
   task: Task,
   failures: HostFailures,
 ): Promise<void> {
-  const { store, config } = context
+  const { store } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
     const { answer, at } = await fetchAnswer(context, task, stored)
@@ -101,8 +101,7 @@ async function fetchOne(
       crawl.confirmed.push({ ...task, ownerSha, at }) // still absent
       return
     }
-    const write = (): void => store.catalog.keepFetched({ ...answer, ownerSha })
-    await store.gathered(config.catalog.concurrency, write)
+    await context.keep(() => store.catalog.keepFetched({ ...answer, ownerSha }))
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()

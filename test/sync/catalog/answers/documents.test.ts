@@ -192,7 +192,7 @@ describe('a document of 2 GB', () => {
   })
 })
 
-test('a document that is aborted leaves no rows, not even in the temporary tables', () => {
+test('a document that is aborted leaves no rows, not even in the temporary tables', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
   const db = openWriter(dir)
   onTestFinished(() => {
@@ -202,13 +202,15 @@ test('a document that is aborted leaves no rows, not even in the temporary table
   const store = createDocumentStoreWriter(db)
   const count = db.prepare<[], number>('SELECT count(*) FROM temp.incoming_chunk').pluck()
   const sink = store.openDocument()
-  if (sink.write(Buffer.alloc(5_000_000))) sink.flush()
+  if (sink.write(Buffer.alloc(5_000_000))) await sink.pack()
+  sink.flush()
   expect(count.get()).toBe(4)
   sink.abort()
   expect(count.get()).toBe(0)
   for (const size of [0, 10, 3_000_000]) {
     const kept = store.openDocument()
-    if (kept.write(Buffer.alloc(size, 'x'))) kept.flush()
+    if (kept.write(Buffer.alloc(size, 'x'))) await kept.pack()
+    kept.flush()
     expect(kept.end('text/plain', 1).size).toBe(size)
   }
   expect(count.get()).toBe(0)
