@@ -1,9 +1,9 @@
-import { type BinaryLike, createHash, hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { readSync } from 'node:fs'
 
 /** Returns the SHA-256 of bytes, or of text in UTF-8. */
-export function sha256Of(content: BinaryLike): Buffer {
-  return createHash('sha256').update(content).digest()
+export function sha256Of(content: string | NodeJS.ArrayBufferView): Buffer {
+  return hash('sha256', content, 'buffer')
 }
 
 /** Returns the same as 64 hex digits. */

@@ -24,8 +24,12 @@ export function isAddressable(path: string): boolean {
   return path.split('/').every((part) => !/^(\.|%2e){1,2}$/i.test(part))
 }
 
+/** Paths that are canonical as they are, as most are: nothing encoded, nothing to encode, no slash at the end. */
+const PLAIN = /^[\w\-.!~*'()/]*[\w\-.!~*'()]$/
+
 /** Returns the canonical form of a path; null if it is not percent-encoded UTF-8. */
 export function canonicalPath(path: string): string | null {
+  if (PLAIN.test(path)) return path
   try {
     const segments = path.split('/').map((part) => encodeURIComponent(decodeURIComponent(part)))
     return segments.join('/').replace(/\/+$/, '')
@@ -44,9 +48,21 @@ export function pathForm(template: string): RegExp {
   return new RegExp(`^${source}$`)
 }
 
+/** Forms of templates; the contract has some dozen. */
+const FORMS = new Map<string, RegExp>()
+const MAX_FORMS = 200
+
+function knownForm(template: string): RegExp {
+  const known = FORMS.get(template)
+  if (known !== undefined) return known
+  const form = pathForm(template)
+  if (FORMS.size < MAX_FORMS) FORMS.set(template, form)
+  return form
+}
+
 /** Returns the values with which a template gives this canonical path; null if the path does not match. */
 export function matchPath(template: string, canonical: string): Record<string, string> | null {
-  const match = pathForm(template).exec(canonical)
+  const match = knownForm(template).exec(canonical)
   if (match === null) return null
   const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return Object.fromEntries(

@@ -18,16 +18,19 @@ export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
-  const publish = (row: FetchedRow, now: number): void => {
-    const before = reader.readAnswer(row.path)
+  const publish = (path: string, now: number): boolean => {
+    const fetched = sql.fetchedState.get(path)
+    if (fetched === undefined) return false
+    const before = sql.answerState.get(path)
+    if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
     const same =
-      before !== null &&
-      before.status === row.status &&
-      before.sha256.equals(row.sha256) &&
-      JSON.stringify(before.links) === row.links
+      before?.status === fetched.status &&
+      before.sha256.equals(fetched.sha256) &&
+      before.links === fetched.links
     const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
-    tracker.record(row.path, answerState(before), answerState(row))
-    sql.answer.run({ ...row, changed })
+    tracker.record(path, answerState(before ?? null), answerState(fetched))
+    sql.adopt.run(changed, path)
+    return true
   }
   return {
     ...reader,
@@ -47,11 +50,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
       let count = 0
       for (const { path, resource } of sql.fetchedPaths.all()) {
         if (!owned(resource)) continue
-        const row = wanted(path) ? sql.fetchedRow.get(path) : undefined
-        if (row !== undefined) {
-          publish(row, now)
-          count++
-        }
+        if (wanted(path) && publish(path, now)) count++
         sql.dropFetched.run(path)
       }
       return count
@@ -59,8 +58,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     /** Publishes the fetched answers of these paths only. */
     publishPaths(paths: readonly string[], now: number): void {
       for (const path of paths) {
-        const row = sql.fetchedRow.get(path)
-        if (row !== undefined) publish(row, now)
+        publish(path, now)
         sql.dropFetched.run(path)
       }
     },
@@ -88,7 +86,7 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       sql.fetched.get(path) ?? null,
     /** The fetched answer of a path with its bytes; null: none. */
     readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
-      sql.fetchedRow.get(path) ?? null,
+      sql.fetchedBody.get(path) ?? null,
     /** Paths of the fetched answers. */
     eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
     /** Deletes fetched answers, so that they are requested again. */
@@ -127,7 +125,7 @@ function createConfirmations(db: Db) {
   }
 }
 
-type FetchedRow = Omit<FetchedAnswer, 'links' | 'mentions'> & { links: string; mentions: string }
+type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string }
 
 function prepareAnswerWrites(db: Db) {
   const columns =
@@ -135,8 +133,16 @@ function prepareAnswerWrites(db: Db) {
   const named =
     '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions, @confirmedAt'
   return {
-    answer: db.prepare(
-      `INSERT OR REPLACE INTO catalog_answer (${columns}, changed) VALUES (${named}, @changed)`,
+    /** Copies a fetched answer within the database. */
+    adopt: db.prepare(
+      `INSERT OR REPLACE INTO catalog_answer (${columns}, changed)
+         SELECT ${columns}, ? FROM catalog_fetched WHERE path = ?`,
+    ),
+    answerState: db.prepare<[string], AnswerStateRow & { changed: number }>(
+      'SELECT status, sha256, links, changed FROM catalog_answer WHERE path = ?',
+    ),
+    fetchedState: db.prepare<[string], AnswerStateRow>(
+      'SELECT status, sha256, links FROM catalog_fetched WHERE path = ?',
     ),
     keep: db.prepare(`INSERT OR REPLACE INTO catalog_fetched (${columns}) VALUES (${named})`),
     fetched: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'ownerSha'>>(
@@ -146,9 +152,8 @@ function prepareAnswerWrites(db: Db) {
     fetchedPaths: db.prepare<[], { path: string; resource: string }>(
       'SELECT path, resource FROM catalog_fetched',
     ),
-    fetchedRow: db.prepare<[string], FetchedRow>(
-      `SELECT path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, etag, links,
-         mentions, confirmed_at AS confirmedAt FROM catalog_fetched WHERE path = ?`,
+    fetchedBody: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'body' | 'size'>>(
+      'SELECT status, body, size FROM catalog_fetched WHERE path = ?',
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),

@@ -51,6 +51,39 @@ async function crawlAll(
 ): Promise<SyncResult> {
   const { facts, store } = context
   await walkLists(context, walks)
+  const { crawl, tasks, inScope } = await planCrawl(context, walks)
+  const stored = new Map(
+    [...store.catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]),
+  )
+  await fetchAll(context, crawl, stored, tasks)
+  await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
+  await fetchAll(context, crawl, stored, versionTasks(context, crawl))
+  await fetchAll(context, crawl, stored, architectureTasks(context, crawl))
+  await fetchAll(context, crawl, stored, mentionTasks(context, crawl))
+  crawl.carriedOver = carriedOver(context, crawl, stored)
+  facts['listed'] = walks.walked.size
+  if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
+  const unusable = unusableFilters(crawl)
+  if (unusable.length > 0) facts['filtersUnusable'] = unusable
+  facts['inScope'] = inScope
+  facts['fetched'] = crawl.fetched
+  const refused = await guardCatalog(context, crawl, stored, approved)
+  if (refused !== null) return refused
+  const result = await publishCatalog(context, crawl, stored)
+  if (unusable.length === 0) return result
+  const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
+  return { ...result, message: `${result.message}; ${warning}` }
+}
+
+/** What a run requests first, and the number of items in scope. */
+interface Plan {
+  crawl: Crawl
+  tasks: Task[]
+  inScope: number
+}
+
+/** Computes the scope of a run and its first tasks; the listed items are free afterwards, as a crawl takes long. */
+async function planCrawl(context: CatalogContext, walks: Walks): Promise<Plan> {
   const scope = readScope(context, walks)
   await walkSublists(context, walks, scope)
   const crawl: Crawl = {
@@ -67,27 +100,9 @@ async function crawlAll(
     requested: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     carriedOver: { missing: new Map(), unrequested: 0 },
   }
-  const stored = new Map(
-    [...store.catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]),
-  )
-  await fetchAll(context, crawl, stored, itemTasks(context, walks, scope))
-  await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
-  await fetchAll(context, crawl, stored, versionTasks(context, crawl))
-  await fetchAll(context, crawl, stored, architectureTasks(context, crawl))
-  await fetchAll(context, crawl, stored, mentionTasks(context, crawl))
-  crawl.carriedOver = carriedOver(context, crawl, stored)
-  facts['listed'] = walks.walked.size
-  if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
-  const unusable = unusableFilters(crawl)
-  if (unusable.length > 0) facts['filtersUnusable'] = unusable
-  facts['inScope'] = scope.images.length + scope.tags.length + scope.packages.length
-  facts['fetched'] = crawl.fetched
-  const refused = await guardCatalog(context, crawl, stored, approved)
-  if (refused !== null) return refused
-  const result = await publishCatalog(context, crawl, stored)
-  if (unusable.length === 0) return result
-  const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
-  return { ...result, message: `${result.message}; ${warning}` }
+  const { images, tags, packages } = scope
+  const inScope = images.length + tags.length + packages.length
+  return { crawl, tasks: itemTasks(context, walks, scope), inScope }
 }
 
 /** Returns the query parameters of lists that match no item field: the mirror cannot answer them and reports this. */

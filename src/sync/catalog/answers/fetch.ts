@@ -150,11 +150,10 @@ async function artifactAnswer(
   const check = createKindCheck(task.document ?? 'text')
   check.write(body)
   const checked = check.end()
-  const json = isJson(body)
   const content = 'refused' in checked ? null : checked
-  if (content !== null && (task.document !== 'text' || !json))
+  if (content !== null && (task.document !== 'text' || !isJson(body)))
     return inlineDocument(context, task, given, content)
-  if (!json) {
+  if (content === null && !isJson(body)) {
     const why = 'refused' in checked ? checked.refused : 'it is not JSON'
     throw new MirrorError('upstream_shape', `${task.path}: ${why}`)
   }
@@ -177,8 +176,10 @@ async function inlineDocument(
   { body, type }: OkResponse,
   content: DocumentContent,
 ): Promise<FetchedAnswer> {
-  const links = [{ at: [], ...(await storeDocument(context, body, type, content)) }]
-  return { ...blank(task), status: 200, size: body.length, sha256: sha256Of(body), links }
+  const document = await storeDocument(context, body, type, content)
+  const sha256 = Buffer.from(document.digest, 'hex')
+  const links = [{ at: [], ...document }]
+  return { ...blank(task), status: 200, size: body.length, sha256, links }
 }
 
 /**

@@ -42,8 +42,20 @@ function collect(
   }
 }
 
+/** Number of field names whose kind is stored: more than upstream has. */
+const MAX_NAMES = 1000
+const KINDS = new Map<string, RefKind | null>()
+
 /** Returns the kind that a field name states; null when it states none. */
 export function kindOf(name: string): RefKind | null {
+  const known = KINDS.get(name)
+  if (known !== undefined) return known
+  const kind = readKind(name)
+  if (KINDS.size < MAX_NAMES && name.length < 100) KINDS.set(name, kind)
+  return kind
+}
+
+function readKind(name: string): RefKind | null {
   const words = wordsOf(name).flatMap((word) => word.split(/\d+/))
   if (words.includes('avr') || words.includes('avrs')) return 'avr'
   if (words.includes('tag') || words.includes('tags')) return 'tag'
