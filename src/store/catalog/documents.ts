@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { gunzipSync, gzip, gzipSync } from 'node:zlib'
 import type { Db } from '../database/open.ts'
+import { createChunkBuffer } from './chunk-buffer.ts'
 import { type Hash, createHash } from 'node:crypto'
 import { sha256Hex } from '../../core/digest.ts'
 
@@ -170,7 +171,7 @@ function createSink(
   typeOf: (digest: string) => string | null,
 ): DocumentSink {
   let hash: Hash | null = null // null: all content is in the buffer
-  const buffer = createChunkBuffer()
+  const buffer = createChunkBuffer(CHUNK_BYTES)
   let size = 0
   let number = 0
   const ready: Buffer[] = []
@@ -218,46 +219,5 @@ function createSink(
       return { digest, size, type: stored ?? type }
     },
     abort,
-  }
-}
-
-const FIRST_BYTES = 16_384
-/** Largest buffer: a chunk and one network read beyond it, bytes. */
-const LARGEST_BYTES = CHUNK_BYTES + 65_536
-
-/**
- * Creates a buffer that grows as needed and is reused for each chunk, so that large documents create no garbage. The
- * bytes of a document that comes in one piece are not copied.
- */
-function createChunkBuffer() {
-  let buffer: Buffer = Buffer.alloc(0)
-  let filled = 0
-  let isOwn = false
-  return {
-    /** Returns the number of buffered bytes. */
-    add(bytes: Buffer): number {
-      if (filled === 0 && buffer.length === 0) {
-        buffer = bytes
-        return (filled = bytes.length)
-      }
-      const needed = filled + bytes.length
-      if (needed > buffer.length) {
-        const doubled = Math.min(LARGEST_BYTES, Math.max(FIRST_BYTES, 2 * buffer.length))
-        const larger = Buffer.allocUnsafeSlow(Math.max(needed, doubled))
-        buffer.copy(larger, 0, 0, filled)
-        buffer = larger
-        isOwn = true
-      }
-      bytes.copy(buffer, filled)
-      return (filled = needed)
-    },
-    /** Returns the buffered bytes; a view. */
-    bytes: (): Buffer => buffer.subarray(0, filled),
-    /** Removes the first bytes. */
-    drop(bytes: number): void {
-      if (isOwn) buffer.copyWithin(0, bytes, filled)
-      else buffer = buffer.subarray(bytes)
-      filled -= bytes
-    },
   }
 }

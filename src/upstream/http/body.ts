@@ -13,7 +13,7 @@ export interface Body extends AsyncIterable<Buffer> {
 }
 
 /** What a body requests of the connection that it arrives on. */
-export interface Flow {
+interface Flow {
   readonly pause: () => void
   readonly resume: () => void
   readonly abort: (error: Error) => void

@@ -3,8 +3,9 @@ import { getCACertificates } from 'node:tls'
 import { type Dispatcher, Agent, ProxyAgent } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
-import { messageOf, systemCode } from '../../core/errors.ts'
+import { messageOf } from '../../core/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
+import { certificateAdvice } from './certificates.ts'
 import { lookupPublic } from './destinations.ts'
 
 /** The raw status, headers and body of one HTTP response. */
@@ -224,42 +225,4 @@ export function through(proxy: Proxy | null): string {
   if (proxy === null) return ''
   const { protocol, host } = new URL(proxy.url)
   return ` (through the proxy ${protocol}//${host} of ${proxy.setting})`
-}
-
-/** Reports whether a connection failed because of a certificate. */
-export function isCertificateError(error: unknown): boolean {
-  return certificateAdvice(error, false) !== ''
-}
-
-/** Error codes for certificates that are not signed by a known authority. */
-const UNTRUSTED = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_UNTRUSTED',
-  'CERT_CHAIN_TOO_LONG',
-  'INVALID_CA',
-])
-const CERTIFICATE = /^(CERT_|ERR_TLS_CERT)|CERT_(NOT_YET_VALID|HAS_EXPIRED)|CRL_/
-
-/** Returns advice for a rejected certificate; empty for other errors. */
-function certificateAdvice(error: unknown, proxied: boolean): string {
-  const code = codeIn(error)
-  if (code === undefined) return ''
-  if (UNTRUSTED.has(code)) {
-    const whose = proxied ? ', which may be that of the proxy,' : ''
-    return `; the certificate is not trusted here: name the file of its authority${whose} in upstream.caFile`
-  }
-  return CERTIFICATE.test(code)
-    ? '; the certificate is not valid for this host at this time, which upstream.caFile cannot change: check the address, the clock and the certificate'
-    : ''
-}
-
-/** Returns the code of an error or of its cause. */
-function codeIn(error: unknown): string | undefined {
-  const code = systemCode(error)
-  if (code !== undefined && !code.startsWith('UND_ERR')) return code
-  return error instanceof Error && error.cause !== undefined ? codeIn(error.cause) : code
 }
