@@ -9,9 +9,10 @@ import { readOrder, readWhere } from '../../../src/api/catalog/list-query.ts'
 import { RESOURCES } from '../../../src/domain/resources.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { EntryQuery } from '../../../src/store/catalog/list-query.ts'
-import { startDaemon, took } from '../daemon.ts'
-import { ROOT, ended, messageFrom, startSandbox } from '../processes.ts'
-import { type Line, megabytes, percentile, ratioLine, seconds } from '../table.ts'
+import { startDaemon, took } from '../world/daemon.ts'
+import { ROOT, type SandboxProcess, ended, messageFrom, startSandbox } from '../world/processes.ts'
+import { count, megabytes, milliseconds, percentile } from '../report/figures.ts'
+import { type Value, atMost, defineGroup, ratio } from '../report/group.ts'
 import type { Read, Reading } from './bare-child.ts'
 import { catalogSettings } from './sync.ts'
 import { localKey } from '../../support/keys.ts'
@@ -36,33 +37,61 @@ const COMBINATIONS = [
   'ecosystem=debian&severities=critical,high&ticket_statuses=open,in_progress&order=created_at:desc',
 ]
 
-/** `/v1/patches` over 200,000 tickets, pages by filter, order and cursor, against the bare statement of the same pages. */
-export async function benchPatches(): Promise<Line[]> {
-  const sandbox = await startSandbox(1, ['--tickets', String(TICKETS)])
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patches-'))
-  try {
-    const daemon = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
-    const first = await daemon.run('catalog')
-    await daemon.run('osv')
-    const asked = await askAll(daemon.url, dir)
-    const beside = await recordsBesideLists(daemon.url, dir)
-    const { peak } = await daemon.stop()
-    return [...linesOf(asked, `${seconds(took(first))}, peak ${megabytes(peak)}`), beside]
-  } finally {
-    await sandbox.stop()
-    rmSync(dir, { recursive: true, force: true })
-  }
+interface Run {
+  readonly asked: readonly Asked[]
+  readonly first: Value
+  readonly beside: Value
 }
+
+/** `/v1/patches` over many tickets, pages by filter, order and cursor, against the bare statement of the same pages. */
+export const patches = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+  name: 'patches',
+  about: 'the list of patches, by filter, order and cursor',
+  async prepare({ size }) {
+    const sandbox = await startSandbox(1, ['--tickets', String(size(TICKETS))])
+    return { sandbox, close: () => sandbox.stop() }
+  },
+  async run({ sandbox }, { seconds: length }) {
+    const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patches-'))
+    const daemon = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
+    try {
+      const first = await daemon.run('catalog')
+      const detail = `peak ${megabytes(daemon.usage()?.peak ?? 0)}`
+      await daemon.run('osv')
+      const asked = await askAll(daemon.url, dir)
+      const beside = await recordsBesideLists(daemon.url, dir, length(5))
+      return { asked, first: { value: took(first), detail }, beside }
+    } finally {
+      await daemon.stop()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  },
+  lines: ({ size }) => [
+    {
+      work: `GET /v1/patches, ${count(size(TICKETS))} tickets, ${COMBINATIONS.length} filters and orders, by cursor, p99`,
+      ...{ against: 'the bare SQL statement of the same pages', unit: '×', goal: atMost(1.5) },
+      measure: ({ asked }) => compare(asked),
+    },
+    {
+      ...{ work: `first sync of ${count(size(TICKETS))} tickets`, unit: 's' },
+      measure: ({ first }) => first,
+    },
+    {
+      work: 'GET {id}.json beside four clients that ask for the worst pages of /v1/patches, p99',
+      ...{ unit: 'ms', goal: atMost(10) },
+      measure: ({ beside }) => beside,
+    },
+  ],
+})
 
 /** The requests for lists that cost most: an order without an index, and a filter beside one. */
 const WORST = [
   'order=version:desc&limit=1000',
   'ecosystem=debian&order=patch_status:asc&limit=1000',
 ]
-const BESIDE_MS = 5000
 
 /** How long a plain GET of a record takes while four clients ask for the worst pages of a list, one after the other. */
-async function recordsBesideLists(url: string, dir: string): Promise<Line> {
+async function recordsBesideLists(url: string, dir: string, length: number): Promise<Value> {
   const dispatcher = new Agent({ connections: 5, pipelining: 1 })
   const headers = localKey(dir)
   const get = async (path: string): Promise<string> => {
@@ -73,7 +102,7 @@ async function recordsBesideLists(url: string, dir: string): Promise<Line> {
   }
   const [record] = JSON.parse(await get('/external/osv/all.json')) as { id: string }[]
   const path = `/external/osv/${encodeURIComponent(record?.id ?? '')}.json`
-  const end = performance.now() + BESIDE_MS
+  const end = performance.now() + length * 1000
   let lists = 0
   const clients = [0, 1, 2, 3].map(async (client) => {
     for (; performance.now() < end; lists++)
@@ -87,13 +116,8 @@ async function recordsBesideLists(url: string, dir: string): Promise<Line> {
   }
   await Promise.all(clients)
   await dispatcher.close()
-  const p99 = percentile(
-    times.sort((a, b) => a - b),
-    0.99,
-  )
-  const work = 'GET {id}.json beside four clients that ask for the worst pages of /v1/patches'
-  const figure = `p99 ${p99.toFixed(2)} ms (${times.length} records, ${lists} pages)`
-  return { work, against: '', figure, goal: '≤ 10 ms', met: p99 <= 10 }
+  const sorted = times.sort((a, b) => a - b)
+  return { value: percentile(sorted, 0.99), detail: `${times.length} records, ${lists} pages` }
 }
 
 /** How long a page took over HTTP, and by the statement that reads it, milliseconds. */
@@ -172,23 +196,19 @@ function statementOf(list: number, query: URLSearchParams): EntryQuery {
   return { list, where: readWhere(query, facets), order, after: place, limit: LIMIT }
 }
 
-function linesOf(asked: readonly Asked[], sync: string): Line[] {
-  const shares = (all: readonly Asked[], pick: (one: Asked) => number): [number, number] => {
-    const sorted = all.map(pick).sort((a, b) => a - b)
-    return [percentile(sorted, 0.5), percentile(sorted, 0.99)]
-  }
-  const told = (all: readonly Asked[]) => {
-    const [ours, theirs] = [shares(all, ({ ms }) => ms), shares(all, ({ bareMs }) => bareMs)]
-    const words = [1, 0].map((at) => `${ours[at]?.toFixed(2)} to ${theirs[at]?.toFixed(2)} ms`)
-    return { ratio: ours[1] / theirs[1], detail: `p99 ${words.join(', medians ')}` }
-  }
+/** Compares the slowest pages of all combinations; says on standard error what each of them takes. */
+function compare(asked: readonly Asked[]): Value {
   for (const [combination, own] of Map.groupBy(asked, (one) => one.combination))
-    process.stderr.write(`  ${combination || 'no filter'}: ${told(own).detail}\n`)
-  const work = `GET /v1/patches, ${TICKETS} tickets, ${COMBINATIONS.length} filters and orders, by cursor`
-  const { ratio, detail } = told(asked)
-  const first = `first sync of ${TICKETS} tickets`
-  return [
-    ratioLine(work, 'the bare SQL statement of the same pages', ratio, 1.5, detail),
-    { work: first, against: '', figure: sync, goal: 'figure', met: null },
-  ]
+    process.stderr.write(`  ${combination || 'no filter'}: ${shares(own).detail ?? ''}\n`)
+  return shares(asked)
+}
+
+function shares(asked: readonly Asked[]): Value {
+  const [ours, theirs] = [asked.map(({ ms }) => ms), asked.map(({ bareMs }) => bareMs)].map(
+    (times) => times.sort((a, b) => a - b),
+  )
+  const compared = (share: number): Value =>
+    ratio(percentile(ours ?? [], share), percentile(theirs ?? [], share), milliseconds)
+  const { value, detail = '' } = compared(0.99)
+  return { value, detail: `p99 ${detail}, medians ${compared(0.5).detail ?? ''}` }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { RunReport } from '../../../src/sync/runner.ts'
-import { startDaemon, took } from '../daemon.ts'
+import { startDaemon, took } from '../world/daemon.ts'
 import {
   type LoggedRequest,
   ROOT,
@@ -12,8 +12,9 @@ import {
   ended,
   messageFrom,
   startSandbox,
-} from '../processes.ts'
-import { type Line, median, megabytes, ratioLine, seconds } from '../table.ts'
+} from '../world/processes.ts'
+import { count, megabytes, seconds } from '../report/figures.ts'
+import { always, atMost, defineGroup, neverOver, ratio } from '../report/group.ts'
 import type { Replay, Replayed } from './replay-child.ts'
 
 /** Requests at the same time, of the mirror and of the bare client. */
@@ -31,35 +32,58 @@ export function catalogSettings({ catalogUrl }: SandboxProcess): Record<string, 
   }
 }
 
-/** How much there is to mirror. */
-export interface CatalogSize {
-  tags: number
-  packages: number
+const SIZE = { tags: 5000, packages: 2000 }
+
+interface Run {
+  readonly first: RunReport
+  readonly again: RunReport
+  readonly bare: Replayed
+  readonly peak: number
+  readonly cpuMs: number
+  /** List pages of a thousand items. */
+  readonly pages: number
 }
 
 /** A first and an unchanged sync of a whole catalog, against a bare client that sends the same requests. */
-export async function benchCatalogSync(size: CatalogSize, rounds: number): Promise<Line[]> {
-  const flags = { ...size, 'large-sboms': LARGE, 'keep-requests': 1_000_000 }
-  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
-  const sandbox = await startSandbox(1, args)
-  try {
-    const taken: Round[] = []
-    for (let at = 0; at < rounds; at++) taken.push(await round(sandbox))
-    return linesOf(size, taken, await pagesOf(sandbox))
-  } finally {
-    await sandbox.stop()
-  }
-}
+export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+  name: 'catalog',
+  about: 'the sync of a whole catalog',
+  async prepare({ size }) {
+    const [tags, packages] = [size(SIZE.tags), size(SIZE.packages)]
+    const flags = { tags, packages, 'large-sboms': LARGE, 'keep-requests': 1_000_000 }
+    const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
+    const sandbox = await startSandbox(1, args)
+    return { sandbox, close: () => sandbox.stop() }
+  },
+  run: ({ sandbox }) => syncTwice(sandbox),
+  lines: ({ size }) => [
+    {
+      work: `whole sync of a catalog: ${count(size(SIZE.tags))} tags, ${count(size(SIZE.packages))} packages, their artifacts`,
+      against: `a bare client, the same requests, ${CONCURRENCY} at a time`,
+      ...{ unit: '×', goal: atMost(1.25) },
+      measure: ({ first, bare, cpuMs }) => {
+        const { value, detail = '' } = ratio(took(first), bare.ms, seconds)
+        const all = `${String(first.facts['requests'])} requests, ${megabytes(bare.bytes)}`
+        return { value, detail: `${detail}, ${all}, ${seconds(cpuMs)} of processor` }
+      },
+    },
+    {
+      work: `its peak memory, the whole daemon, ${LARGE} SBOMs of 20 MB in the set`,
+      ...{ unit: 'MB', goal: neverOver(220e6) },
+      measure: ({ peak }) => peak,
+    },
+    {
+      work: 'unchanged sync of the same catalog: requests beyond list pages and two documents',
+      ...{ unit: 'count', goal: always(0) },
+      measure: ({ again, pages }) => {
+        const requests = Number(again.facts['requests'])
+        return { value: requests - pages - 2, detail: `${requests} requests, ${seconds(took(again))}` } // prettier-ignore
+      },
+    },
+  ],
+})
 
-interface Round {
-  first: RunReport
-  again: RunReport
-  bare: Replayed
-  peak: number
-  cpuMs: number
-}
-
-async function round(sandbox: SandboxProcess): Promise<Round> {
+async function syncTwice(sandbox: SandboxProcess): Promise<Run> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-catalog-'))
   try {
     await sandbox.forgetRequests()
@@ -70,13 +94,13 @@ async function round(sandbox: SandboxProcess): Promise<Round> {
     const later = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
     const again = await later.run('catalog')
     await later.stop()
-    return { first, again, bare, peak, cpuMs }
+    return { first, again, bare, peak, cpuMs, pages: await pagesOf(sandbox) }
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-/** The requests that the stand-in logged, sent anew by a client that only reads the answers. */
+/** The requests that the stand-in logged, sent again by a client that only reads the answers. */
 async function replay(
   sandbox: SandboxProcess,
   logged: readonly LoggedRequest[],
@@ -105,43 +129,4 @@ async function pagesOf(sandbox: SandboxProcess): Promise<number> {
   const lists = ['images', 'tags', 'packages', 'tickets', 'subscriptions']
   const pages = lists.map((name) => Math.max(1, Math.ceil((counts[name] ?? 0) / 1000)))
   return pages.reduce((sum, count) => sum + count, 0)
-}
-
-function linesOf(size: CatalogSize, taken: readonly Round[], pages: number): Line[] {
-  const [one] = taken
-  if (one === undefined) return []
-  const ms = median(taken.map(({ first }) => took(first)))
-  const bare = median(taken.map(({ bare: { ms: taken } }) => taken))
-  const ratio = median(taken.map((round) => took(round.first) / round.bare.ms))
-  const cpu = median(taken.map(({ cpuMs }) => cpuMs))
-  const peak = Math.max(...taken.map((round) => round.peak))
-  const again = median(taken.map((round) => took(round.again)))
-  const asked = Number(one.again.facts['requests'])
-  const work = `whole sync of a catalog: ${size.tags} tags, ${size.packages} packages, their artifacts`
-  const all = `${String(one.first.facts['requests'])} requests, ${megabytes(one.bare.bytes)}`
-  const detail = `${seconds(ms)} to ${seconds(bare)}, ${all}, ${seconds(cpu)} of processor`
-  const wanted = pages + 2 // and two documents that stand alone: the account, the organization
-  return [
-    ratioLine(
-      work,
-      `a bare client, the same requests, ${CONCURRENCY} at a time`,
-      ratio,
-      1.3,
-      detail,
-    ),
-    {
-      work: `its peak memory, the whole daemon, ${LARGE} SBOMs of 20 MB in the set`,
-      against: '',
-      figure: megabytes(peak),
-      goal: '≤ 250 MB',
-      met: peak <= 250e6,
-    },
-    {
-      work: 'unchanged sync of the same catalog',
-      against: '',
-      figure: `${asked} requests, ${seconds(again)}`,
-      goal: `${wanted} requests: list pages and two documents`,
-      met: asked === wanted,
-    },
-  ]
 }

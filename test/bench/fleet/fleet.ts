@@ -3,16 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
-import { type DaemonProcess, startDaemon } from '../daemon.ts'
-import { type SandboxProcess, startSandbox } from '../processes.ts'
-import { type Line, megabytes, seconds } from '../table.ts'
+import { type DaemonProcess, startDaemon } from '../world/daemon.ts'
+import { type SandboxProcess, startSandbox } from '../world/processes.ts'
+import { count, megabytes, milliseconds } from '../report/figures.ts'
+import {
+  type Line,
+  type Options,
+  type Value,
+  always,
+  atMost,
+  defineGroup,
+  neverOver,
+} from '../report/group.ts'
 import { type ScannerReport, runScanners } from './scanners.ts'
-
-/** How much the fleet has to carry. */
-interface Size {
-  readonly records: number
-  readonly scanners: number
-}
 
 /** A writer and its readers, over a shared folder on this machine. */
 interface Fleet {
@@ -23,7 +26,8 @@ interface Fleet {
 }
 
 const CHANGED = 100
-const ROUNDS = 3
+const RECORDS = 100_000
+const SCANNERS = 100_000
 const INDEX = '/external/osv/all.json'
 /** Longest wait for a state of the fleet, milliseconds. */
 const PATIENCE_MS = 180_000
@@ -31,25 +35,109 @@ const PATIENCE_MS = 180_000
 /** Records of the fleet that the scanners ask: their number is what counts, and each of them takes the index. */
 const SCANNED_RECORDS = 2000
 
-/** Publishes changes from one writer to two readers, asks them as many scanners would, and reports times, bytes and requests. */
-export async function benchFleet({ records, scanners }: Size): Promise<Line[]> {
-  const published = await withFleet(records, async (fleet, fill) => {
-    const filled = await fill()
-    return [filled, ...(await publishing(fleet, records)), await idleRequests(fleet)]
-  })
-  return [...published, ...(await withFleet(SCANNED_RECORDS, (fleet) => scanning(fleet, scanners)))]
+interface Run {
+  readonly fillMs: number
+  readonly published: Published
+  /** Requests per second to the store that one idle reader makes. */
+  readonly idle: number
+  readonly scans: readonly [ScannerReport, ScannerReport]
 }
 
-async function withFleet(
+/** Publishes changes from one writer to two readers, asks them as many scanners would, and reports times, bytes and requests. */
+export const fleet = defineGroup<{ close(): Promise<void> }, Run>({
+  name: 'fleet',
+  about: 'one writer, two readers and their scanners over a shared folder',
+  prepare: () => Promise.resolve({ close: () => Promise.resolve() }),
+  async run(_, { size, seconds: length }) {
+    const filled = await withFleet(size(RECORDS), async (all, dir, processes) => {
+      const fillMs = await fillReader(dir, processes)
+      return {
+        fillMs,
+        published: await publishOnce(all),
+        idle: await idleRequests(all, length(30)),
+      }
+    })
+    const scans = await withFleet(size(SCANNED_RECORDS), (all) => scanning(all, size(SCANNERS)))
+    return { ...filled, scans }
+  },
+  lines: (options) => [...publishingLines(options), ...scanningLines(options)],
+})
+
+function publishingLines({ size }: Options): Line<Run>[] {
+  const work = `${CHANGED} of ${count(size(RECORDS))} records changed`
+  return [
+    {
+      work: `an empty reader, from its start to ready with ${count(size(RECORDS))} records`,
+      unit: 's',
+      measure: ({ fillMs }) => fillMs,
+    },
+    {
+      ...{ work: `${work}: on the store after the commit`, unit: 's', goal: atMost(5000) },
+      measure: ({ published }) => published.storedMs,
+    },
+    {
+      ...{ work: `${work}: bytes written to the store`, unit: 'MB', goal: neverOver(2e6) },
+      measure: ({ published }) => published.bytes,
+    },
+    {
+      ...{ work: `${work}: objects written`, unit: 'count', goal: neverOver(5) },
+      measure: ({ published }) => published.writes,
+    },
+    {
+      ...{ work: `${work}: first to last reader that serves it`, unit: 's', goal: atMost(1000) },
+      measure: ({ published }) => published.skewMs,
+    },
+    {
+      ...{ work: `${work}: served by all readers after the commit`, unit: 's' },
+      goal: atMost(25_000),
+      measure: ({ published }) => published.visibleMs,
+    },
+    {
+      work: 'requests to the store by an idle reader, 20 of them',
+      ...{ unit: '/s', goal: atMost(2) },
+      measure: ({ idle }) => 20 * idle,
+    },
+  ]
+}
+
+function scanningLines({ size }: Options): Line<Run>[] {
+  const work = `${count(size(SCANNERS))} scanners as states, 64 connections, a publication every 5 s`
+  return [
+    {
+      ...{ work: `${work}: requests to one reader`, unit: '/s' },
+      measure: ({ scans: [one] }) => described(one),
+    },
+    {
+      ...{ work: `${work}: requests to two readers`, unit: '/s' },
+      measure: ({ scans: [, two] }) => described(two),
+    },
+    {
+      work: `${work}: answers backwards, mixed, different, repeated or failed`,
+      ...{ unit: 'count', goal: always(0) },
+      measure: ({ scans }) => faultsOf(scans),
+    },
+  ]
+}
+
+function described({ requests, seconds: time, p99, bytes }: ScannerReport): Value {
+  return { value: requests / time, detail: `p99 ${milliseconds(p99)}, ${megabytes(bytes)}` }
+}
+
+function faultsOf(scans: readonly ScannerReport[]): Value {
+  const faults = scans.flatMap((one) => Object.entries(one.faults)).filter(([, count]) => count > 0)
+  const detail = faults.map(([name, count]) => `${count} ${name}`).join(', ')
+  return { value: faults.reduce((sum, [, count]) => sum + count, 0), detail }
+}
+
+async function withFleet<T>(
   records: number,
-  work: (fleet: Fleet, fill: () => Promise<Line>) => Promise<Line[]>,
-): Promise<Line[]> {
+  work: (fleet: Fleet, dir: string, processes: DaemonProcess[]) => Promise<T>,
+): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-fleet-'))
   const sandbox = await startSandbox(records)
   const processes: DaemonProcess[] = []
   try {
-    const fleet = await startFleet(dir, sandbox, processes)
-    return await work(fleet, () => fillReader(dir, records, processes))
+    return await work(await startFleet(dir, sandbox, processes), dir, processes)
   } finally {
     for (const one of processes) await one.stop()
     await sandbox.stop()
@@ -87,8 +175,8 @@ async function startFleet(
   return { sandbox, store, writer, readers }
 }
 
-/** An empty reader, from its start to ready. */
-async function fillReader(dir: string, records: number, processes: DaemonProcess[]): Promise<Line> {
+/** An empty reader, from its start to ready: milliseconds. */
+async function fillReader(dir: string, processes: DaemonProcess[]): Promise<number> {
   const started = performance.now()
   const settings = { PATCHMIRROR_FLEET_ROLE: 'reader', PATCHMIRROR_FLEET_NAME: 'reader-3' }
   const all = { ...fleetSettings(), ...settings }
@@ -98,7 +186,7 @@ async function fillReader(dir: string, records: number, processes: DaemonProcess
   const ms = performance.now() - started
   await daemon.stop()
   processes.splice(processes.indexOf(daemon), 1)
-  return figure(`an empty reader, from its start to ready with ${records} records`, seconds(ms))
+  return ms
 }
 
 function fleetSettings(): Record<string, string> {
@@ -113,25 +201,6 @@ interface Published {
   readonly writes: number
   readonly visibleMs: number
   readonly skewMs: number
-}
-
-async function publishing(fleet: Fleet, records: number): Promise<Line[]> {
-  const rounds: Published[] = []
-  for (let round = 0; round < ROUNDS; round++) rounds.push(await publishOnce(fleet))
-  const worst = (name: keyof Published): number => Math.max(...rounds.map((one) => one[name]))
-  const work = `${CHANGED} of ${records} records changed, worst of ${ROUNDS}`
-  const [stored, bytes, writes] = [worst('storedMs'), worst('bytes'), worst('writes')]
-  const skew = worst('skewMs')
-  const line = (what: string, figure: string, goal: string, met: boolean): Line => {
-    return { work: `${work}: ${what}`, against: '', figure, goal, met }
-  }
-  return [
-    line('on the store after the commit', seconds(stored), '≤ 5 s', stored <= 5000),
-    line('bytes written to the store', megabytes2(bytes), '≤ 2 MB', bytes <= 2e6),
-    line('objects written', String(writes), '≤ 5', writes <= 5),
-    line('first to last reader that serves it', seconds(skew), '≤ 1 s', skew <= 1000),
-    line('served by all readers after the commit', seconds(worst('visibleMs')), '≤ 25 s', worst('visibleMs') <= 25_000), // prettier-ignore
-  ]
 }
 
 async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<Published> {
@@ -153,17 +222,13 @@ async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<
   return { storedMs, bytes, writes: own.length, visibleMs: lastServed - committed, skewMs: lastServed - first } // prettier-ignore
 }
 
-/** Requests to the store that one idle reader makes, by its own counters. */
-async function idleRequests({ readers }: Fleet): Promise<Line> {
+/** Requests per second to the store that one idle reader makes, by its own counters. */
+async function idleRequests({ readers }: Fleet, span: number): Promise<number> {
   const [reader] = readers
   if (reader === undefined) throw new Error('there is no reader')
   const before = await requestsOf(reader.url)
-  const span = 30
   await delay(span * 1000)
-  const rate = ((await requestsOf(reader.url)) - before) / span
-  const work = 'requests to the store by an idle reader, 20 of them'
-  const figureText = `${(20 * rate).toFixed(1)}/s`
-  return { work, against: '', figure: figureText, goal: '≤ 2/s', met: 20 * rate <= 2 }
+  return ((await requestsOf(reader.url)) - before) / span
 }
 
 async function requestsOf(url: string): Promise<number> {
@@ -173,21 +238,12 @@ async function requestsOf(url: string): Promise<number> {
 }
 
 /** Many scanners, with a publication every few seconds: on one reader, then on two. */
-async function scanning(fleet: Fleet, scanners: number): Promise<Line[]> {
-  const one = await scan(fleet, fleet.readers.slice(0, 1), scanners)
-  const two = await scan(fleet, fleet.readers, scanners)
-  const wrong = [one, two].flatMap(({ faults }) => Object.entries(faults))
-  const faults = wrong.filter(([, count]) => count > 0)
-  const named = faults.map(([name, count]) => `${count} ${name}`).join(', ')
-  const work = `${scanners} scanners as states, 64 connections, a publication every 5 s`
-  return [
-    figure(`${work}: one reader`, described(one)),
-    figure(`${work}: two readers`, described(two)),
-    {
-      work: `${work}: answers backwards, mixed, different, repeated or failed`,
-      ...{ against: '', figure: named === '' ? '0' : named, goal: '0', met: faults.length === 0 },
-    },
-  ]
+async function scanning(
+  all: Fleet,
+  scanners: number,
+): Promise<readonly [ScannerReport, ScannerReport]> {
+  const one = await scan(all, all.readers.slice(0, 1), scanners)
+  return [one, await scan(all, all.readers, scanners)]
 }
 
 async function scan(
@@ -211,18 +267,6 @@ async function scan(
   state.ended = true
   await changing
   return report
-}
-
-function described({ requests, seconds: time, p99, bytes }: ScannerReport): string {
-  return `${Math.round(requests / time)} requests/s, p99 ${p99.toFixed(0)} ms, ${megabytes(bytes)}`
-}
-
-function figure(work: string, text: string): Line {
-  return { work, against: '', figure: text, goal: 'figure', met: null }
-}
-
-function megabytes2(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(2)} MB`
 }
 
 async function isReady(url: string): Promise<boolean> {

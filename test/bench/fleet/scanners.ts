@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { Agent, request } from 'undici'
-import { percentile } from '../table.ts'
+import { percentile } from '../report/figures.ts'
 
 /** What the scanners do, in compressed time. */
 export interface ScannerPlan {

@@ -1,116 +1,129 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { count } from '../report/figures.ts'
+import { type Line, type Options, type Value, atLeast, defineGroup } from '../report/group.ts'
 import { type ServerChild, startChild } from './child.ts'
 import { type Filled, fillStore } from './fill.ts'
 import { type Measured, measure } from './load.ts'
 import { startNginx } from './nginx.ts'
 
-export interface ServingOptions {
-  /** Different records asked for. */
-  records: number
-  /** Length of one measurement. */
-  seconds: number
-  /** Measurements of each server, taken in turns so that a slow moment of the machine hits all; default 3. */
-  rounds?: number
-  connections?: number
-  /** The mirror's server.cacheBytes; default 64 MB. */
-  cacheBytes?: number
-  /** Whether to measure nginx with the same files, where it is installed; default true. */
-  nginx?: boolean
+type Name = 'bare' | 'nginx' | 'mirror'
+type Coding = 'gzip' | 'identity'
+const CODINGS = ['gzip', 'identity'] as const
+const CONNECTIONS = 32
+const SECONDS = 4
+
+/** A store under load: how many ids are asked for, and the mirror's `server.cacheBytes`. */
+interface Load {
+  readonly name: 'warm' | 'small'
+  readonly ids: number
+  readonly cacheBytes: number
+  readonly note: string
 }
 
-/** One line of the report. `ratio` is to the bare Fastify route of the same run. */
-export interface Row {
-  server: 'bare fastify' | 'nginx' | 'mirror'
-  coding: 'gzip' | 'identity'
-  records: number
-  requestsPerSecond: number
-  ratio: number
-  /** The server's processor time per answer; null where it is not ours to ask. */
-  cpuMicroseconds: number | null
-  failures: number
+const LOADS: readonly Load[] = [
+  { name: 'warm', ids: 20_000, cacheBytes: 64_000_000, note: 'warm' },
+  { name: 'small', ids: 100_000, cacheBytes: 8_000_000, note: 'cache too small' },
+]
+
+/** What is to be reached against each server. */
+const GOALS: Readonly<Record<Load['name'], Partial<Record<`${Coding} ${Name}`, number>>>> = {
+  warm: { 'gzip bare': 0.8, 'gzip nginx': 1.2, 'identity bare': 0.8, 'identity nginx': 1.2 },
+  small: { 'gzip bare': 0.55, 'identity bare': 0.7 },
+}
+const AGAINST = {
+  bare: 'bare Fastify sending one buffer',
+  nginx: 'nginx serving the same files',
+} as const
+
+interface Store {
+  readonly dir: string
+  readonly filled: Filled
 }
 
-/**
- * `GET {id}.json` over `records` different ids in random order, warm, in both codings: the mirror, a bare Fastify route
- * that sends one buffer of the average size, and nginx with the same files. Loopback only; stops by itself.
- */
-export async function benchServing(options: ServingOptions): Promise<Row[]> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-serving-'))
-  try {
-    const files = options.nginx === false ? null : join(dir, 'files')
-    const filled = fillStore(join(dir, 'data'), options.records, files)
-    const rows: Row[] = []
-    for (const coding of ['gzip', 'identity'] as const)
-      rows.push(...(await benchCoding(dir, filled, coding, options)))
-    return rows
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
-  }
+interface World {
+  readonly stores: Readonly<Record<Load['name'], Store>>
+  close(): Promise<void>
 }
 
-type Servers = Partial<Record<Row['server'], ServerChild>>
+/** Requests per second of each server; nginx is missing where it is not installed. */
+type Rates = Readonly<Partial<Record<Name, Measured>>>
+type Run = Readonly<Record<`${Load['name']} ${Coding}`, Rates>>
 
-async function benchCoding(
-  dir: string,
-  filled: Filled,
-  coding: Row['coding'],
-  options: ServingOptions,
-): Promise<Row[]> {
-  const servers = await startServers(dir, filled, coding, options)
-  try {
-    const { seconds, rounds = 3, connections = 32 } = options
-    const load = { ids: filled.ids, gzip: coding === 'gzip', connections }
-    const entries = Object.entries(servers) as [Row['server'], ServerChild][]
-    for (const [, server] of entries)
-      await measure(server, { ...load, seconds: Math.max(2, seconds / 2) })
-    const taken = new Map(entries.map(([name]) => [name, [] as Measured[]]))
-    for (let round = 0; round < rounds; round++)
-      for (const [name, server] of entries)
-        taken.get(name)?.push(await measure(server, { ...load, seconds }))
-    return rowsOf(taken, coding, filled.ids.length)
-  } finally {
-    for (const server of Object.values(servers)) await server.stop()
-  }
-}
-
-async function startServers(
-  dir: string,
-  filled: Filled,
-  coding: Row['coding'],
-  { cacheBytes = 64_000_000, nginx }: ServingOptions,
-): Promise<Servers> {
-  const size = Math.round(coding === 'gzip' ? filled.member : filled.content)
-  const servers: Servers = {
-    'bare fastify': await startChild('bare-child.ts', [String(size)]),
-    mirror: await startChild('mirror-child.ts', [join(dir, 'data'), String(cacheBytes)]),
-  }
-  const other = nginx === false ? null : await startNginx(join(dir, 'nginx'), join(dir, 'files'))
-  return other === null ? servers : { ...servers, nginx: other }
-}
-
-function rowsOf(
-  taken: ReadonlyMap<Row['server'], readonly Measured[]>,
-  coding: Row['coding'],
-  records: number,
-): Row[] {
-  const yardstick = median(taken.get('bare fastify') ?? []).rate
-  return [...taken].map(([server, measured]) => {
-    const { rate, cpu } = median(measured)
-    return {
-      server,
-      coding,
-      records,
-      requestsPerSecond: Math.round(rate),
-      ratio: Number((rate / yardstick).toFixed(3)),
-      cpuMicroseconds: cpu === null ? null : Number(cpu.toFixed(1)),
-      failures: measured.reduce((sum, { failures }) => sum + failures, 0),
+/** `GET {id}.json` in random order: the mirror, a bare Fastify route that sends one buffer, and nginx with the same files. */
+export const serving = defineGroup<World, Run>({
+  name: 'serving',
+  about: `GET {id}.json in random order over ${CONNECTIONS} connections`,
+  prepare({ size }) {
+    const root = mkdtempSync(join(tmpdir(), 'patchmirror-serving-'))
+    const close = (): Promise<void> => Promise.resolve(rmSync(root, { recursive: true }))
+    const store = ({ name, ids }: Load): Store => {
+      const dir = join(root, name)
+      return { dir, filled: fillStore(join(dir, 'data'), size(ids), join(dir, 'files')) }
     }
-  })
+    const stores = Object.fromEntries(LOADS.map((load) => [load.name, store(load)]))
+    return Promise.resolve({ stores: stores as World['stores'], close })
+  },
+  async run({ stores }, options) {
+    const taken: [string, Rates][] = []
+    for (const load of LOADS)
+      for (const coding of CODINGS)
+        taken.push([`${load.name} ${coding}`, await inTurn(stores[load.name], load, coding, options)]) // prettier-ignore
+    return Object.fromEntries(taken) as Run
+  },
+  lines: ({ size }) =>
+    LOADS.flatMap((load) =>
+      CODINGS.flatMap((coding) => [
+        lineOf(load, coding, 'bare', size(load.ids)),
+        lineOf(load, coding, 'nginx', size(load.ids)),
+      ]),
+    ),
+})
+
+function lineOf(load: Load, coding: Coding, server: keyof typeof AGAINST, ids: number): Line<Run> {
+  const work = `GET {id}.json, ${count(ids)} ids, ${CONNECTIONS} connections, ${coding}, ${load.note}`
+  const limit = GOALS[load.name][`${coding} ${server}`]
+  return {
+    ...{ work, against: AGAINST[server], unit: '×' },
+    ...(limit === undefined ? {} : { goal: atLeast(limit) }),
+    measure: (run) => compared(run[`${load.name} ${coding}`], server),
+  }
 }
 
-function median(measured: readonly Measured[]): Measured {
-  const sorted = [...measured].sort((one, other) => one.rate - other.rate)
-  return sorted[Math.floor(sorted.length / 2)] ?? { rate: Number.NaN, cpu: null, failures: 0 }
+function compared({ mirror, ...others }: Rates, server: keyof typeof AGAINST): Value | null {
+  const other = others[server]
+  if (mirror === undefined || other === undefined) return null
+  const failures = mirror.failures + other.failures
+  const wrong = failures === 0 ? '' : `, ${failures} failures`
+  const rates = `${Math.round(mirror.rate)} to ${Math.round(other.rate)} requests/s`
+  return { value: mirror.rate / other.rate, detail: rates + wrong }
+}
+
+/** Warms all servers of a store, then puts one after the other under the same load. */
+async function inTurn(
+  { dir, filled }: Store,
+  { cacheBytes }: Load,
+  coding: Coding,
+  options: Options,
+): Promise<Rates> {
+  const size = Math.round(coding === 'gzip' ? filled.member : filled.content)
+  const servers: [Name, ServerChild][] = [
+    ['bare', await startChild('bare-child.ts', [String(size)])],
+    ['mirror', await startChild('mirror-child.ts', [join(dir, 'data'), String(cacheBytes)])],
+  ]
+  const nginx = await startNginx(join(dir, 'nginx'), join(dir, 'files'))
+  if (nginx !== null) servers.push(['nginx', nginx])
+  try {
+    const load = { ids: filled.ids, gzip: coding === 'gzip', connections: CONNECTIONS }
+    const seconds = options.seconds(SECONDS)
+    for (const [, server] of servers)
+      await measure(server, { ...load, seconds: Math.max(2, seconds / 2) })
+    const taken: [Name, Measured][] = []
+    for (const [name, server] of servers)
+      taken.push([name, await measure(server, { ...load, seconds })])
+    return Object.fromEntries(taken)
+  } finally {
+    for (const [, server] of servers) await server.stop()
+  }
 }

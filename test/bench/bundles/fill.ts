@@ -1,10 +1,10 @@
-import { createChangeWriter } from '../../src/store/changes/log-writes.ts'
+import { createChangeWriter } from '../../../src/store/changes/log-writes.ts'
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { openWriter } from '../../src/store/database/open.ts'
-import { createChangeTracker } from '../../src/store/changes/tracker.ts'
-import { createRunWriter } from '../../src/store/runs/runs.ts'
-import { createSnapshotWriter } from '../../src/store/runs/snapshots.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
+import { createChangeTracker } from '../../../src/store/changes/tracker.ts'
+import { createRunWriter } from '../../../src/store/runs/runs.ts'
+import { createSnapshotWriter } from '../../../src/store/runs/snapshots.ts'
 
 const CHUNK = 1_048_576
 const CHUNKS = 20

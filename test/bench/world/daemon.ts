@@ -2,19 +2,33 @@ import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { RunReport } from '../../../src/sync/runner.ts'
 import { ROOT, ended, messageFrom } from './processes.ts'
+import { type Usage, readUsage, settled } from './usage.ts'
 
 export interface Ended {
   peak: number
   cpuMs: number
 }
 
+interface Started {
+  url: string
+  ms: number
+  loadedMs: number
+}
+
 export interface DaemonProcess {
   url: string
   dir: string
+  pid: number
   /** Milliseconds from its first line to answering requests. */
   startMs: number
+  /** The same from the start of the process: loading the program as well. */
+  loadedMs: number
+  /** What it uses now; null where the system cannot say. */
+  usage(): Usage | null
+  /** Waits until it has nothing to do, and `thenSeconds` more; null where the system cannot say. */
+  idle(thenSeconds?: number): Promise<Usage | null>
   run(source: 'osv' | 'feeds' | 'catalog', kind?: 'sync' | 'reconcile'): Promise<RunReport>
   /** Ends it; peak memory in bytes, processor time in milliseconds. The folder stays when it was given. */
   stop(): Promise<Ended>
@@ -27,7 +41,7 @@ export async function startDaemon(
   settings: Record<string, string> = {},
 ): Promise<DaemonProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
-  const child = fork(`${ROOT}test/bench/daemon-child.ts`, [], {
+  const child = fork(`${ROOT}test/bench/world/daemon-child.ts`, [], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
@@ -43,14 +57,13 @@ export async function startDaemon(
       ...settings,
     },
   })
-  const { url, ms } = await messageFrom<{ url: string; ms: number }>(
-    child,
-    (message) => 'url' in message,
-  )
+  const { url, ms, loadedMs } = await messageFrom<Started>(child, (message) => 'url' in message)
+  const { pid = 0 } = child
   return {
-    url,
-    dir,
+    ...{ url, dir, pid, loadedMs },
     startMs: ms,
+    usage: () => readUsage(pid),
+    idle: (thenSeconds = 0) => settled(pid, thenSeconds),
     async run(source, kind = 'sync') {
       const done = messageFrom<{ report: RunReport }>(child, (message) => 'report' in message)
       child.send({ run: source, kind })

@@ -1,6 +1,6 @@
 /** A command on bundles, as it is built, in a process of its own: says how long it took and what memory it had. */
-import { built } from './built.ts'
-import { peakMemory } from './peak.ts'
+import { built } from '../world/built.ts'
+import { peakMemory } from '../world/peak.ts'
 
 const [verb = '', file = '', ...rest] = process.argv.slice(2)
 type Verb = (first: unknown, options: object) => Promise<number>

@@ -1,6 +1,6 @@
-import type * as Agent from '../../src/daemon/agent.ts'
-import type * as Load from '../../src/config/load.ts'
-import type * as Log from '../../src/core/log.ts'
+import type * as Agent from '../../../src/daemon/agent.ts'
+import type * as Load from '../../../src/config/load.ts'
+import type * as Log from '../../../src/core/log.ts'
 import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
 
@@ -20,7 +20,7 @@ const agent = createAgent({
   onEnded: (report) => process.send?.({ report }),
 })
 const { url } = await agent.start()
-process.send?.({ url, ms: performance.now() - started })
+process.send?.({ url, ms: performance.now() - started, loadedMs: performance.now() })
 
 process.on(
   'message',

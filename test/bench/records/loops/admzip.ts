@@ -1,7 +1,7 @@
 /** The same by the obvious libraries: adm-zip reads, better-sqlite3 stores. `admzip.ts ARCHIVE DATABASE` */
 import AdmZip from 'adm-zip'
 import Database from 'better-sqlite3'
-import { peakMemory } from '../peak.ts'
+import { peakMemory } from '../../world/peak.ts'
 
 const [archive = '', database = ''] = process.argv.slice(2)
 const started = performance.now()

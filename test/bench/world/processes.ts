@@ -1,8 +1,11 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 
 /** The repository's root. */
-export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+export const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** Resolves with the first message of a child that `accept` takes; rejects when the child ends before. */
 export function messageFrom<T>(child: ChildProcess, accept: (message: T) => boolean): Promise<T> {
@@ -38,6 +41,7 @@ export interface SandboxProcess {
   url: string
   catalogUrl: string
   artifactUrl: string
+  identityUrl: string
   command(name: string, n: number): Promise<void>
   /** The newest requests, oldest first; as many as `--keep-requests` says. */
   requests(): Promise<LoggedRequest[]>
@@ -52,17 +56,16 @@ export async function startSandbox(records: number, extra: string[] = []): Promi
   const args = ['--port', '0', '--records', String(records), ...extra]
   const options = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] as const }
   const child = fork(`${ROOT}src/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
-  const addresses = await messageFrom<Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl'>>(
-    child,
-    (message) => 'url' in message,
-  )
+  const addresses = await messageFrom<
+    Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl' | 'identityUrl'>
+  >(child, (message) => 'url' in message)
   const { url } = addresses
   const control = (path: string, method: string): Promise<Response> =>
     fetch(`${url}/-/sandbox/${path}`, { method })
   const warm = async (): Promise<void> => {
     for (const path of ['/external/osv/all.json', '/external/osv/all.zip']) {
       const answer = await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })
-      await answer.arrayBuffer()
+      for await (const _ of bytesOf(answer)); // read to its end
     }
     await control('requests', 'DELETE')
   }
@@ -93,6 +96,16 @@ export async function startSandbox(records: number, extra: string[] = []): Promi
   }
 }
 
+/** Writes what an address answers into a file, without holding it in memory. */
+export async function download(url: string, file: string): Promise<void> {
+  await pipeline(bytesOf(await fetch(url)), createWriteStream(file))
+}
+
+function bytesOf({ ok, status, url, body }: Response): Readable {
+  if (!ok || body === null) throw new Error(`${url}: ${status}`)
+  return Readable.fromWeb(body)
+}
+
 /** Runs a program to its end: wall time in milliseconds, peak memory in bytes as the system counted it. */
 export async function timed(
   command: string,
@@ -108,6 +121,6 @@ export async function timed(
   await ended(child)
   if (child.exitCode !== 0)
     throw new Error(`${command} ${args.join(' ')} ended with ${child.exitCode}`)
-  const told = JSON.parse(out.trim().split('\n').at(-1) ?? '{}') as { ms?: number; peak?: number }
+  const told = JSON.parse(out.trim().split('\n').at(-1) || '{}') as { ms?: number; peak?: number }
   return { ms: told.ms ?? performance.now() - started, peak: told.peak ?? 0, out }
 }

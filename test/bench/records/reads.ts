@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startDaemon } from './daemon.ts'
-import type { SandboxProcess } from './processes.ts'
-import { type Line, percentile, ratioLine } from './table.ts'
+import { startDaemon } from '../world/daemon.ts'
+import type { SandboxProcess } from '../world/processes.ts'
+import { percentile } from '../report/figures.ts'
 
 const CONNECTIONS = 8
 const PAUSE_MS = 2
@@ -38,24 +38,26 @@ function get(url: string, agent: Agent): Promise<void> {
   })
 }
 
-/** Reads of a feed that is there already, while the first sync of the 100,000 records runs, against the same reads idle. */
-export async function benchReads(sandbox: SandboxProcess): Promise<Line> {
+/** Latencies of the same reads, milliseconds. */
+export interface Reads {
+  readonly idle: { readonly p50: number; readonly p99: number }
+  readonly busy: { readonly p50: number; readonly p99: number }
+}
+
+/** Reads of a feed that is there already, idle, and while the first sync of the records runs. */
+export async function readBesideIngest(
+  sandbox: SandboxProcess,
+  idleSeconds: number,
+): Promise<Reads> {
   const daemon = await startDaemon(sandbox.url)
+  const shares = (sorted: readonly number[]) => {
+    return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+  }
   try {
     await daemon.run('feeds')
-    await latencies(daemon.url, delay(1_000))
-    const idle = await latencies(daemon.url, delay(5_000))
-    const busy = await latencies(daemon.url, daemon.run('osv'))
-    const [quiet, loaded] = [percentile(idle, 0.99), percentile(busy, 0.99)]
-    const medians = `medians ${percentile(idle, 0.5).toFixed(2)} and ${percentile(busy, 0.5).toFixed(2)} ms`
-    const detail = `p99 ${loaded.toFixed(2)} to ${quiet.toFixed(2)} ms, ${medians}`
-    return ratioLine(
-      'reads while a cold ingest runs, p99',
-      'the same reads idle',
-      loaded / quiet,
-      2,
-      detail,
-    )
+    await latencies(daemon.url, delay(1000))
+    const idle = shares(await latencies(daemon.url, delay(idleSeconds * 1000)))
+    return { idle, busy: shares(await latencies(daemon.url, daemon.run('osv'))) }
   } finally {
     await daemon.stop()
   }

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { localKey } from '../support/keys.ts'
-import { catalogSettings } from './catalog/sync.ts'
-import { startDaemon } from './daemon.ts'
-import { startSandbox } from './processes.ts'
-import { type Line, median, percentile, ratioLine } from './table.ts'
+import { localKey } from '../../support/keys.ts'
+import { catalogSettings } from '../catalog/sync.ts'
+import { count, median, milliseconds, percentile } from '../report/figures.ts'
+import { type Value, atMost, defineGroup, ratio } from '../report/group.ts'
+import { startDaemon } from '../world/daemon.ts'
+import { startSandbox } from '../world/processes.ts'
 
 const CHANGED = 100
 /** Requests for each kind of page, after some that start the thread and fill its caches. */
@@ -16,36 +17,72 @@ const WARMING = 10
 const GOAL_MS = 50
 /** Record GETs without and beside pages in turn, so that a slow phase of the machine meets both. */
 const TURNS = 10
-const TURN_MS = 1000
 
 interface Asker {
   readonly get: (path: string) => Promise<string>
   readonly close: () => Promise<void>
 }
 
+interface World {
+  readonly asker: Asker
+  /** Addresses of pages by their kind. */
+  readonly paths: Readonly<Record<Kind, string[]>>
+  close(): Promise<void>
+}
+
+type Kind = (typeof KINDS)[number]
+const KINDS = ['overview', 'search', 'packages', 'patches', 'changes'] as const
+const SIZE = { records: 100_000, tickets: 200_000 }
+
+interface Run {
+  readonly pages: Readonly<Record<Kind, Value>>
+  readonly beside: Value
+}
+
 /** Pages for people over a whole mirror: how long each takes, and plain GETs of records beside them. */
-export async function benchPages(records: number, tickets: number): Promise<Line[]> {
+export const pages = defineGroup<World, Run>({
+  name: 'pages',
+  about: 'pages for people, and records beside them',
+  prepare: ({ size }) => startWorld(size(SIZE.records), size(SIZE.tickets)),
+  async run({ asker, paths }, { seconds: length }) {
+    const taken: [Kind, Value][] = []
+    for (const kind of KINDS) taken.push([kind, await timePages(asker, paths[kind])])
+    const beside = await recordsBeside(asker, Object.values(paths).flat(), length(1))
+    return { pages: Object.fromEntries(taken) as Run['pages'], beside }
+  },
+  lines: ({ size }) => [
+    ...KINDS.map((kind) => ({
+      work: `page: ${kind}, ${count(size(SIZE.records))} records, ${count(size(SIZE.tickets))} tickets, p99`,
+      ...{ unit: 'ms' as const, goal: atMost(GOAL_MS) },
+      measure: (run: Run) => run.pages[kind],
+    })),
+    {
+      work: 'GET {id}.json beside a client that asks for pages, one after the other, median',
+      ...{ against: 'the same without pages', unit: '×', goal: atMost(1.2) },
+      measure: (run) => run.beside,
+    },
+  ],
+})
+
+async function startWorld(records: number, tickets: number): Promise<World> {
   const sandbox = await startSandbox(records, ['--tickets', String(tickets)])
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-pages-'))
-  try {
-    const daemon = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
-    await daemon.run('feeds')
-    await daemon.run('osv')
-    await daemon.run('catalog')
-    await sandbox.command('change', CHANGED)
-    await daemon.run('osv')
-    const asker = createAsker(daemon.url, localKey(dir))
-    const paths = await pathsOf(asker)
-    const lines: Line[] = []
-    for (const [name, own] of Object.entries(paths))
-      lines.push(await pageLine(asker, `${name}, ${records} records, ${tickets} tickets`, own))
-    lines.push(await besideLine(asker, Object.values(paths).flat()))
+  const daemon = await startDaemon(sandbox.url, dir, catalogSettings(sandbox))
+  const asker = createAsker(daemon.url, localKey(dir))
+  const close = async (): Promise<void> => {
     await asker.close()
     await daemon.stop()
-    return lines
-  } finally {
     await sandbox.stop()
     rmSync(dir, { recursive: true, force: true })
+  }
+  try {
+    for (const source of ['feeds', 'osv', 'catalog'] as const) await daemon.run(source)
+    await sandbox.command('change', Math.min(CHANGED, records))
+    await daemon.run('osv')
+    return { asker, paths: await pathsOf(asker), close }
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 
@@ -64,7 +101,7 @@ function createAsker(url: string, key: Record<string, string>): Asker {
 }
 
 /** Waits until the index of the views is there and finds what the pages are asked for. */
-async function pathsOf({ get }: Asker): Promise<Record<string, string[]>> {
+async function pathsOf({ get }: Asker): Promise<World['paths']> {
   const linksOf = async (page: string, to: string): Promise<string[]> =>
     [...(await get(page)).matchAll(new RegExp(`href="(/-/ui/${to}\\?[^"]*)"`, 'g'))].map(
       ([, href = '']) => href.replaceAll('&amp;', '&'),
@@ -88,7 +125,7 @@ async function pathsOf({ get }: Asker): Promise<Record<string, string[]>> {
   }
 }
 
-async function pageLine({ get }: Asker, name: string, paths: readonly string[]): Promise<Line> {
+async function timePages({ get }: Asker, paths: readonly string[]): Promise<Value> {
   const times: number[] = []
   for (let at = -WARMING; at < REQUESTS; at++) {
     const started = performance.now()
@@ -96,27 +133,23 @@ async function pageLine({ get }: Asker, name: string, paths: readonly string[]):
     if (at >= 0) times.push(performance.now() - started)
   }
   const sorted = times.sort((a, b) => a - b)
-  const p99 = percentile(sorted, 0.99)
-  const figure = `p99 ${p99.toFixed(2)} ms, median ${median(sorted).toFixed(2)} ms`
-  return {
-    work: `page: ${name}`,
-    against: '',
-    figure,
-    goal: `≤ ${GOAL_MS} ms`,
-    met: p99 <= GOAL_MS,
-  }
+  return { value: percentile(sorted, 0.99), detail: `median ${milliseconds(median(sorted))}` }
 }
 
 /** One client asks for records, alone and beside another that asks for pages, one after the other. */
-async function besideLine(asker: Asker, pages: readonly string[]): Promise<Line> {
+async function recordsBeside(
+  asker: Asker,
+  all: readonly string[],
+  turnSeconds: number,
+): Promise<Value> {
   const [record] = JSON.parse(await asker.get('/external/osv/all.json')) as { id: string }[]
   const path = `/external/osv/${encodeURIComponent(record?.id ?? '')}.json`
   const taken = { alone: [] as number[], beside: [] as number[] }
   let made = 0
   const turn = async (times: number[], isBeside: boolean): Promise<void> => {
-    const end = performance.now() + TURN_MS
+    const end = performance.now() + turnSeconds * 1000
     const people = async (): Promise<void> => {
-      for (; performance.now() < end; made++) await asker.get(pages[made % pages.length] ?? '')
+      for (; performance.now() < end; made++) await asker.get(all[made % all.length] ?? '')
     }
     const other = isBeside ? people() : Promise.resolve()
     while (performance.now() < end) {
@@ -133,7 +166,7 @@ async function besideLine(asker: Asker, pages: readonly string[]): Promise<Line>
   const [alone, beside] = [taken.alone, taken.beside].map((times) => times.sort((a, b) => a - b))
   const of = (times: readonly number[] = []) => [median(times), percentile(times, 0.99)] as const
   const [[idle, idle99], [busy, busy99]] = [of(alone), of(beside)]
-  const detail = `medians ${busy.toFixed(2)} to ${idle.toFixed(2)} ms, p99 ${busy99.toFixed(2)} to ${idle99.toFixed(2)} ms, ${made} pages`
-  const work = 'GET {id}.json beside a client that asks for pages, one after the other, median'
-  return ratioLine(work, 'the same without pages', busy / idle, 1.2, detail)
+  const { value, detail = '' } = ratio(busy, idle, milliseconds)
+  const tails = `p99 ${milliseconds(busy99)} to ${milliseconds(idle99)}`
+  return { value, detail: `medians ${detail}, ${tails}, ${made} pages` }
 }

@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
+import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import { catalogSettings } from '../catalog/sync.ts'
+import { count } from '../report/figures.ts'
+import { type Options, atMost, defineGroup, neverOver } from '../report/group.ts'
+import { startDaemon } from '../world/daemon.ts'
+import { type SandboxProcess, startSandbox } from '../world/processes.ts'
+import type { Usage } from '../world/usage.ts'
+
+const RECORDS = 15_000
+/** Length of the measurement, seconds. */
+const SPAN = 60
+const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='
+
+/** What the daemon uses in the end, and the share of a processor that it used until then. */
+interface Run {
+  readonly usage: Usage | null
+  readonly share: number
+}
+
+/** A daemon that has synced everything and waits, with every feature in use. */
+export const idle = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+  name: 'idle',
+  about: 'an idle daemon with all features on',
+  async prepare({ size }) {
+    const sandbox = await startSandbox(size(RECORDS))
+    return { sandbox, close: () => sandbox.stop() }
+  },
+  run: ({ sandbox }, { seconds }) => rest(sandbox, seconds),
+  lines: ({ size }) => {
+    const work = `idle daemon, all features on, ${count(size(RECORDS))} records`
+    return [
+      {
+        ...{ work: `${work}: memory`, unit: 'MB', goal: neverOver(120e6) },
+        measure: ({ usage }) => usage && usage.resident,
+      },
+      {
+        ...{ work: `${work}: threads`, unit: 'count' },
+        measure: ({ usage }) => usage && usage.threads,
+      },
+      {
+        ...{ work: `${work}: share of a processor`, unit: '%', goal: atMost(0.002) },
+        measure: ({ usage, share }) => usage && share,
+      },
+    ]
+  },
+})
+
+/** Syncs every source, restarts the daemon as an operator would find it on any day, and watches it do nothing. */
+async function rest(sandbox: SandboxProcess, seconds: Options['seconds']): Promise<Run> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-idle-'))
+  try {
+    const settings = everything(sandbox, dir)
+    const data = join(dir, 'data')
+    const first = await startDaemon(sandbox.url, data, settings)
+    for (const source of ['feeds', 'osv', 'catalog'] as const) await first.run(source)
+    await first.idle()
+    await first.stop()
+    const daemon = await startDaemon(sandbox.url, data, settings)
+    try {
+      const before = await daemon.idle(seconds(10))
+      const started = performance.now()
+      await delay(seconds(SPAN) * 1000)
+      const usage = daemon.usage()
+      const used = (usage?.cpuMs ?? 0) - (before?.cpuMs ?? 0)
+      return { usage, share: used / (performance.now() - started) }
+    } finally {
+      await daemon.stop()
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** Settings that use every feature of one mirror; a fleet has lines of its own. */
+function everything(sandbox: SandboxProcess, dir: string): Record<string, string> {
+  const { line } = createKeyFiles(join(dir, 'key'))
+  return {
+    ...catalogSettings(sandbox),
+    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+    PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
+    PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.readonly,
+    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_IDENTITY_SCHEDULE: '0 0 1 1 *',
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+    PATCHMIRROR_RELAY_TARGETS: `${sandbox.url}/-/nothing`,
+    PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(dir, 'key'),
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
+    PATCHMIRROR_BUNDLE_OUTBOX: join(dir, 'outbox'),
+    PATCHMIRROR_BUNDLE_INBOX: join(dir, 'inbox'),
+  }
+}

@@ -1,0 +1,129 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { buildArchive } from '../../../src/archive/build.ts'
+import { derivedDir } from '../../../src/store/database/open.ts'
+import { openWrites } from '../../../src/store/writer.ts'
+import { median } from '../report/figures.ts'
+import { type DaemonProcess, startDaemon, took } from '../world/daemon.ts'
+import type { SandboxProcess } from '../world/processes.ts'
+
+/** Records that change, of those that are mirrored. */
+export const CHANGED = 100
+
+/** What runs cost when nothing, little, or something silent has changed. Milliseconds and bytes. */
+export interface Changes {
+  readonly unchanged: { readonly ms: number; readonly requests: number; readonly isSame: boolean }
+  readonly changed: { readonly ms: number; readonly requests: number }
+  readonly reconcile: { readonly fetched: number; readonly whole: number; readonly found: number }
+}
+
+/** Measures such runs on a daemon that has everything; it is idle before each. */
+export async function runChanges(sandbox: SandboxProcess, daemon: DaemonProcess): Promise<Changes> {
+  return {
+    unchanged: await unchanged(daemon),
+    changed: await changed(sandbox, daemon),
+    reconcile: await reconcile(sandbox, daemon),
+  }
+}
+
+async function unchanged(daemon: DaemonProcess): Promise<Changes['unchanged']> {
+  const before = digest(daemon.dir)
+  const osv = await daemon.run('osv')
+  const feeds = await daemon.run('feeds')
+  const requests = Number(osv.facts['requests']) + Number(feeds.facts['requests'])
+  return { ms: took(osv), requests, isSame: digest(daemon.dir) === before }
+}
+
+/** Sums up every row of every table but the run log, as SQLite has them. */
+function digest(dir: string): string {
+  const db = new Database(join(dir, 'mirror.db'), { readonly: true })
+  const tables = [
+    ...['snapshot', 'document', 'upstream_state'],
+    ...['osv_archive', 'osv_tombstone', 'quarantine'],
+  ]
+  try {
+    const parts = tables.map((table) => db.prepare(`SELECT * FROM ${table}`).raw().all())
+    const records = 'SELECT count(*), sum(changed), max(body) FROM osv_record'
+    return JSON.stringify([parts, db.prepare(records).raw().get()])
+  } finally {
+    db.close()
+  }
+}
+
+async function changed(
+  sandbox: SandboxProcess,
+  daemon: DaemonProcess,
+): Promise<Changes['changed']> {
+  const times: number[] = []
+  let requests = 0
+  for (let round = 0; round < 3; round++) {
+    await sandbox.command('change', CHANGED)
+    await daemon.idle()
+    const run = await daemon.run('osv')
+    times.push(took(run))
+    requests = Math.max(requests, Number(run.facts['requests']))
+  }
+  return { ms: median(times), requests }
+}
+
+async function reconcile(
+  sandbox: SandboxProcess,
+  daemon: DaemonProcess,
+): Promise<Changes['reconcile']> {
+  await sandbox.command('change-silently', CHANGED)
+  await daemon.idle()
+  const { facts } = await daemon.run('osv', 'reconcile')
+  const whole = Number(facts['archiveBytes'])
+  const fetched = whole - Number(facts['savedBytes'])
+  return { fetched, whole, found: Number(facts['silentChanges']) }
+}
+
+/** A start over a full folder, milliseconds to ready: of the daemon, and with loading the program. */
+export interface Start {
+  readonly ms: number
+  readonly loadedMs: number
+}
+
+/** Starts a daemon over a folder that a stopped one left. */
+export async function restart(upstream: string, dir: string): Promise<Start> {
+  const daemon = await startDaemon(upstream, dir)
+  const answered = performance.now()
+  try {
+    while (!(await fetch(`${daemon.url}/-/ready`)).ok);
+    const more = performance.now() - answered
+    return { ms: daemon.startMs + more, loadedMs: daemon.loadedMs + more }
+  } finally {
+    await daemon.stop()
+  }
+}
+
+/** Writing `all.zip` again from the store, milliseconds, beside only reading the same rows. */
+export interface Rebuilt {
+  readonly ms: number
+  readonly readMs: number
+  readonly bytes: number
+}
+
+/** Rebuilds the archive of a stopped daemon's folder in this process, as the sync thread does it. */
+export async function rebuild(dir: string): Promise<Rebuilt> {
+  const store = openWrites(dir)
+  try {
+    const reading: number[] = []
+    const building: number[] = []
+    for (let round = 0; round < 5; round++) {
+      let started = performance.now()
+      let bytes = 0
+      for (const [, , , body] of store.osv.eachContent()) bytes += body.length
+      reading.push(performance.now() - started)
+      if (bytes === 0) throw new Error('nothing was read')
+      started = performance.now()
+      await Promise.resolve(buildArchive(store.osv, derivedDir(dir), () => true))
+      building.push(performance.now() - started)
+    }
+    const { size } = statSync(join(derivedDir(dir), store.osv.readArchive()?.file ?? ''))
+    return { ms: median(building), readMs: median(reading), bytes: size }
+  } finally {
+    store.close()
+  }
+}

@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Section } from './group.ts'
+import { markdown } from './table.ts'
+
+/** When and where a group was measured. */
+export interface Taken {
+  /** `2026-11-22`. */
+  readonly date: string
+  readonly commit: string
+  readonly runs: number
+  readonly machine: string
+}
+
+/** The page as it is in the file: a row and a section for each group that was ever measured, and what people wrote below. */
+interface Page {
+  readonly rows: Map<string, string>
+  readonly sections: Map<string, string>
+  /** From the first heading of the second level to the end. */
+  readonly below: string
+}
+
+const HEAD = `# Benchmarks
+
+Written by \`npm run bench\`; \`npm run bench -- --only NAME\` measures one group and replaces only its lines here. Each
+comparison is taken in turn within a run, and the runs are repeated: a line has the minimum, the median and the maximum of
+its runs, or one value where there was one run. A machine's speed drifts, so read the ratios. Client, stand-in service and
+mirror share the machine. Goals of times and ratios are judged by the median, goals of memory and counts by the worst run.
+
+| group | what | measured | commit | runs | machine |
+|---|---|---|---|---|---|`
+
+/** Replaces what the page in `file` has of a group, and writes the files beside it; keeps everything else. `names`: all groups, in order. */
+export function writePage(
+  file: string,
+  section: Section,
+  { date, commit, runs, machine }: Taken,
+  names: readonly string[],
+): void {
+  const page = parsePage(existsSync(file) ? readFileSync(file, 'utf8') : '')
+  const cells = [section.name, section.about, date, commit, runs, machine]
+  page.rows.set(section.name, `| ${cells.join(' | ')} |`)
+  page.sections.set(section.name, sectionText(section))
+  for (const [name, content] of Object.entries(section.more.files))
+    writeFileSync(join(dirname(file), name), content)
+  const rows = names.flatMap((name) => page.rows.get(name) ?? [])
+  const texts = names.flatMap((name) => page.sections.get(name) ?? [])
+  writeFileSync(file, [[HEAD, ...rows].join('\n'), ...texts, page.below].join('\n\n').trim() + '\n')
+}
+
+/** Writes the section of a group: heading, table, and what is below it. */
+export function sectionText({ name, lines, more }: Section): string {
+  return [`### ${name}`, markdown(lines), more.text].filter((part) => part !== '').join('\n\n')
+}
+
+function parsePage(text: string): Page {
+  const at = text.search(/^## /m)
+  const above = at < 0 ? text : text.slice(0, at)
+  const [head = '', ...parts] = above.split(/^(?=### )/m)
+  const rows = head.matchAll(/^\| ([a-z]+) \|.*\|$/gm)
+  const sections = parts.map((part): [string, string] => {
+    return [/^### (.*)$/m.exec(part)?.[1] ?? '', part.trim()]
+  })
+  return {
+    rows: new Map([...rows].map(([row, name = '']) => [name, row])),
+    sections: new Map(sections),
+    below: at < 0 ? '' : text.slice(at).trim(),
+  }
+}
+
+/** Returns today's date, the commit and the machine. */
+export function takenNow(runs: number): Taken {
+  const [cpu] = cpus()
+  const memory = Math.round(totalmem() / 2 ** 30)
+  const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${memory} GiB, Node ${process.version}`
+  return { date: new Date().toISOString().slice(0, 10), commit: commitOf(), runs, machine }
+}
+
+/** The commit that was measured; with `+` when the code differs from it. */
+function commitOf(): string {
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', 'src') && '+')
+  } catch {
+    return 'unknown' // not a clone
+  }
+}

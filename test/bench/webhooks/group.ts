@@ -1,0 +1,56 @@
+import { count, milliseconds } from '../report/figures.ts'
+import { type Value, atMost, defineGroup } from '../report/group.ts'
+import { type SandboxProcess, startSandbox } from '../world/processes.ts'
+import { EVENTS, SIZE, type Visible, announce } from './visible.ts'
+import { type Acknowledged, PER_SECOND, acknowledge } from './webhooks.ts'
+
+const RECORDS = 100_000
+/** An acknowledgement waits for the disk: it may take this long, or so many times what a bare fdatasync takes beside it. */
+const GOAL_MS = 10
+const SYNCS = 1.5
+
+interface Run {
+  readonly acknowledged: Acknowledged
+  readonly visible: Visible
+}
+
+/** Deliveries of events: how fast they are acknowledged, and when what they announce can be read. */
+export const webhooks = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+  name: 'webhooks',
+  about: 'events: their acknowledgement, and when what they announce is visible',
+  async prepare({ size }) {
+    const sandbox = await startSandbox(size(RECORDS))
+    return { sandbox, close: () => sandbox.stop() }
+  },
+  async run({ sandbox }, options) {
+    const acknowledged = await acknowledge(sandbox, options.seconds(5))
+    return { acknowledged, visible: await announce(options) }
+  },
+  lines: ({ size }) => [
+    {
+      work: `webhooks acknowledged at ${PER_SECOND} a second while a cold ingest runs, p99`,
+      unit: 'ms',
+      goal: atMost(GOAL_MS, `≤ ${GOAL_MS} ms or ${SYNCS}× a bare fdatasync`),
+      measure: ({ acknowledged }) => describe(acknowledged),
+    },
+    {
+      work: `an announced tag, the first after quiet, from received to visible, in a catalog of ${count(size(SIZE.tags))} tags`,
+      ...{ unit: 's', goal: atMost(1000) },
+      measure: ({ visible }) => visible.first,
+    },
+    {
+      ...{ work: `the same, median of ${EVENTS} one after the other`, unit: 's' },
+      measure: ({ visible }) => visible.median,
+    },
+  ],
+})
+
+function describe({ busy, idle, floor, events }: Acknowledged): Value {
+  const parts = [
+    `idle ${milliseconds(idle.p99)}`,
+    `a bare fdatasync beside it ${milliseconds(floor)}`,
+    `medians ${milliseconds(busy.p50)} and ${milliseconds(idle.p50)}`,
+    `${events} events`,
+  ]
+  return { value: busy.p99, detail: parts.join(', '), limit: Math.max(GOAL_MS, SYNCS * floor) }
+}
