@@ -1,7 +1,7 @@
 import { count, milliseconds } from '../report/figures.ts'
 import { type Value, atMost, defineGroup } from '../report/group.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
-import { EVENTS, SIZE, type Visible, announce } from './visible.ts'
+import { EVENTS, type Visible, announce, tagsOf } from './visible.ts'
 import { type Acknowledged, PER_SECOND, acknowledge } from './webhooks.ts'
 
 const RECORDS = 100_000
@@ -26,7 +26,7 @@ export const webhooks = defineGroup<{ sandbox: SandboxProcess; close(): Promise<
     const acknowledged = await acknowledge(sandbox, options.seconds(5))
     return { acknowledged, visible: await announce(options) }
   },
-  lines: ({ size }) => [
+  lines: (options) => [
     {
       work: `webhooks acknowledged at ${PER_SECOND} a second while a cold ingest runs, p99`,
       unit: 'ms',
@@ -34,7 +34,7 @@ export const webhooks = defineGroup<{ sandbox: SandboxProcess; close(): Promise<
       measure: ({ acknowledged }) => describe(acknowledged),
     },
     {
-      work: `an announced tag, the first after quiet, from received to visible, in a catalog of ${count(size(SIZE.tags))} tags`,
+      work: `an announced tag, the first after quiet, from received to visible, in a catalog of ${count(tagsOf(options))} tags`,
       ...{ unit: 's', goal: atMost(1000) },
       measure: ({ visible }) => visible.first,
     },

@@ -10,8 +10,14 @@ const PATIENCE_MS = 60_000
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='
 /** Tags that are announced, one after the other. */
 export const EVENTS = 10
-/** What the catalog has before. */
-export const SIZE = { tags: 5000, packages: 2000 }
+/** What the catalog has before; the stand-in cannot add ten tags to a much smaller one. */
+const SIZE = { tags: 5000, packages: 2000 }
+const LEAST = 500
+
+/** Returns the number of tags that the catalog has before. */
+export function tagsOf({ size }: Pick<Options, 'size'>): number {
+  return Math.max(LEAST, size(SIZE.tags))
+}
 
 /** An announced tag, from its receipt to visible, milliseconds. */
 export interface Visible {
@@ -24,8 +30,9 @@ export interface Visible {
  * New tags that the stand-in service announces one after the other: from the receipt of the event to the time at which
  * the tag and its documents can be read, at the default settings, debounce included.
  */
-export async function announce({ size }: Options): Promise<Visible> {
-  const args = Object.entries(SIZE).flatMap(([name, full]) => [`--${name}`, String(size(full))])
+export async function announce(options: Options): Promise<Visible> {
+  const sizes = { tags: tagsOf(options), packages: options.size(SIZE.packages) }
+  const args = Object.entries(sizes).flatMap(([name, value]) => [`--${name}`, String(value)])
   const sandbox = await startSandbox(1000, [...args, '--webhook-secret', SECRET])
   const settings = { ...catalogSettings(sandbox), PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
   const daemon = await startDaemon(sandbox.url, undefined, settings)
