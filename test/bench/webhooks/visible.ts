@@ -6,6 +6,8 @@ import type { Options } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
 
+/** More than `webhooks.debounceMs`. */
+const QUIET_MS = 2500
 const PATIENCE_MS = 60_000
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='
 /** Tags that are announced, one after the other. */
@@ -19,18 +21,11 @@ export function tagsOf({ size }: Pick<Options, 'size'>): number {
   return Math.max(LEAST, size(SIZE.tags))
 }
 
-/** An announced tag, from its receipt to visible, milliseconds. */
-export interface Visible {
-  /** The first event after quiet, and the median of all. */
-  readonly first: number
-  readonly median: number
-}
-
 /**
  * New tags that the stand-in service announces one after the other: from the receipt of the event to the time at which
- * the tag and its documents can be read, at the default settings, debounce included.
+ * the tag and its documents can be read, milliseconds, the median at the default settings. Each is the first after quiet.
  */
-export async function announce(options: Options): Promise<Visible> {
+export async function announce(options: Options): Promise<number> {
   const sizes = { tags: tagsOf(options), packages: options.size(SIZE.packages) }
   const args = Object.entries(sizes).flatMap(([name, value]) => [`--${name}`, String(value)])
   const sandbox = await startSandbox(1000, [...args, '--webhook-secret', SECRET])
@@ -40,13 +35,12 @@ export async function announce(options: Options): Promise<Visible> {
     for (const source of ['osv', 'feeds', 'catalog'] as const) await daemon.run(source)
     await subscribe(sandbox, `${daemon.url}/-/webhooks`)
     await daemon.idle()
-    let first = Number.NaN
     for (let at = 1; at <= EVENTS; at++) {
       await sandbox.command('add-tag', 1)
       await until(async () => (await webhooksOf(daemon.url)).counts?.done === at)
-      if (at === 1) first = await visible(daemon.url, at)
+      await delay(QUIET_MS)
     }
-    return { first, median: await visible(daemon.url, EVENTS) }
+    return await visible(daemon.url, EVENTS)
   } finally {
     await daemon.stop()
     await sandbox.stop()
