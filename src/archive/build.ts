@@ -17,7 +17,7 @@ import { PRIVATE_FILE } from '../core/files.ts'
 import { deflatedOf } from '../store/database/gzip.ts'
 import { derivedDir } from '../store/database/open.ts'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
-import type { ArchiveInfo, OsvReader } from '../store/osv/reads.ts'
+import type { ArchiveInfo, OsvReader, RecordToStore } from '../store/osv/reads.ts'
 import { type Adopted, createZipWriter } from '../zip/writer.ts'
 import { faultOfArchive, readRange } from './check.ts'
 import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
@@ -39,13 +39,22 @@ export interface Draft {
    * `expected`.
    */
   write(from: string, before: string | null): void
+  /** Begins to add records one by one, in id order: with all the parts up to `end`, and without reading the store. */
+  begin(from: string): void
+  add(record: DraftRecord): void
+  end(): void
   /** Copies parts unchanged from another archive, which is open for reading. */
   adopt(parts: readonly ArchivePart[], members: Adopted, source: number): void
   /** Completes the file and renames it to its final name. */
   finish(): Promise<BuiltArchive>
-  /** Closes the file; an unfinished one is removed. */
+  /** False after `close`. */
+  isOpen(): boolean
+  /** Closes the file, if it is open; an unfinished one is removed. */
   close(): void
 }
+
+/** A record to add: its content's CRC-32 and size, and its gzip member. */
+type DraftRecord = Pick<RecordToStore, 'id' | 'crc32' | 'size' | 'body'>
 
 /** Bytes copied per read. */
 const PIECE = 1 << 18
@@ -67,30 +76,20 @@ export function createDraft(
     (bytes) => summer.update(bytes),
   )
   const piece = Buffer.allocUnsafe(PIECE) // the system maps its pages at the first use only
-  const parts: ArchivePart[] = []
-  const written: ArchivePart[] = []
-  const endPart = (first: string, members: number): void => {
-    zip.show()
-    const part = { first, members, ...summer.take() }
-    parts.push(part)
-    written.push(part)
-  }
+  const { parts, written, begin, add, end } = createParts(zip, summer)
+  let isOpen = true
   return {
+    begin,
+    add,
+    end,
     write(from, before) {
-      let first = from
-      let members = 0
+      begin(from)
       for (const [id, crc32, size, body] of store.eachContent(from, before)) {
         if (!expected(id)) throw unlisted(id)
         checkTrailer(id, body, crc32, size)
-        if (id !== first && startsPart(id)) {
-          endPart(first, members)
-          first = id
-          members = 0
-        }
-        zip.add({ name: `${id}.json`, crc32, size, deflated: deflatedOf(body) })
-        members++
+        add({ id, crc32, size, body })
       }
-      endPart(first, members)
+      end()
     },
     adopt(adopted, members, source) {
       zip.adopt(members)
@@ -107,11 +106,44 @@ export function createDraft(
       const patched = written.length < parts.length
       return { file, size, crc32c: crcOfParts(parts, tail), sha256, members, written, patched }
     },
+    isOpen: () => isOpen,
     close() {
+      if (!isOpen) return
+      isOpen = false
       closeSync(fd)
       rmSync(temporary, { force: true })
     },
   }
+}
+
+/** Adds records to an archive, part by part. */
+function createParts(
+  zip: ReturnType<typeof createZipWriter>,
+  summer: ReturnType<typeof createSummer>,
+) {
+  const parts: ArchivePart[] = []
+  const written: ArchivePart[] = []
+  let first = ''
+  let members = 0
+  const begin = (from: string): void => {
+    first = from
+    members = 0
+  }
+  const end = (): void => {
+    zip.show()
+    const part = { first, members, ...summer.take() }
+    parts.push(part)
+    written.push(part)
+  }
+  const add = ({ id, crc32, size, body }: DraftRecord): void => {
+    if (id !== first && startsPart(id)) {
+      end()
+      begin(id)
+    }
+    zip.add({ name: `${id}.json`, crc32, size, deflated: deflatedOf(body) })
+    members++
+  }
+  return { parts, written, begin, add, end }
 }
 
 function writeAll(fd: number, chunk: Uint8Array): void {

@@ -1,5 +1,5 @@
 /** Which OSV records are mirrored (`osv.include`, `osv.exclude`): texts that name ecosystems or beginnings of ids. */
-interface ScopeSettings {
+export interface ScopeSettings {
   readonly include: readonly string[]
   readonly exclude: readonly string[]
   /** Vendor prefixes of ecosystems (`views.vendors`): `npm` also names `Root:npm`. */

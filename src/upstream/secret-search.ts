@@ -6,6 +6,8 @@ export interface SecretSearch {
   readonly check: (bytes: Buffer | string, place: string) => void
   /** Does the same for chunked bytes, also across chunk boundaries. */
   readonly stream: (place: string) => (chunk: Buffer) => void
+  /** The credentials that are searched for now, to search for them in another thread. */
+  readonly list: () => readonly string[]
   /** Replaces each credential in a text with stars. */
   readonly scrub: (text: string) => string
 }
@@ -45,6 +47,7 @@ export function createSecretSearch(secretsOf: () => readonly string[]): SecretSe
     return pattern === null ? text : text.replace(new RegExp(pattern.found, 'g'), '********')
   }
   return {
+    list: secretsOf,
     scrub,
     check(bytes, place) {
       const pattern = current()

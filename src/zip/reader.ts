@@ -1,3 +1,4 @@
+import { readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { MirrorError } from '../core/errors.ts'
 import {
@@ -40,16 +41,28 @@ export interface ArchiveReader {
     want: (entry: ZipEntry) => boolean,
     visit: (entry: ZipEntry, member: Content | ZipFault) => void,
   ): Promise<void>
+  /**
+   * Does the same with the members of these numbers in the directory, in this order, and waits for what `visit` returns.
+   * Members that are neighbours in both orders share a read.
+   */
+  readNumbered(
+    numbers: Iterable<number>,
+    visit: (entry: ZipEntry, member: Content | ZipFault) => Promise<void> | undefined,
+  ): Promise<void>
 }
 
 const WINDOW = 1 << 20
+/** Largest read that is done at once, bytes, except for each one in `YIELD_READS`, which yields to the event loop. */
+const SMALL = 1 << 16
+const YIELD_READS = 256
+let smallReads = 0
 /** Bytes of a local header with the longest possible name and extra field. */
 const MAX_HEADER = 30 + 2 * 0xffff
 
 /** An open archive on disk. */
 export interface ArchiveFile extends ArchiveReader {
   /** Closes the file and frees the directory, which can be large; afterwards the archive cannot be read. */
-  close(): Promise<void>
+  close: () => Promise<void>
 }
 
 /** Opens an archive on disk by its central directory. Throws `archive` if its structure is invalid. */
@@ -77,7 +90,8 @@ function closable(reader: ArchiveReader, file: FileHandle): ArchiveFile {
       return current().directory
     },
     readMembers: (want, visit) => current().readMembers(want, visit),
-    close() {
+    readNumbered: (numbers, visit) => current().readNumbered(numbers, visit),
+    close: () => {
       opened = null
       return file.close()
     },
@@ -139,21 +153,36 @@ export function createArchiveReader(
 ): ArchiveReader {
   const largest = limits.maxMemberBytes + WINDOW // no allowed member is larger when compressed
   const buffer = Buffer.allocUnsafe(Math.min(WINDOW, source.size))
+  const readNumbered: ArchiveReader['readNumbered'] = async (numbers, visit) => {
+    for (const run of plan(directory, numbers, gap)) {
+      const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
+      for (const { entry, end } of run.members) {
+        const region = window?.subarray(entry.offset - run.from, end - run.from)
+        const waiting =
+          region === undefined
+            ? visit(entry, { refused: `its ${run.bytes} bytes are over the cap` })
+            : visit(entry, readMember(entry, region, limits.maxMemberBytes))
+        if (waiting !== undefined) await waiting
+      }
+    }
+  }
   return {
     size: source.size,
     directory,
-    async readMembers(want, visit) {
-      for (const run of plan(directory, want, gap)) {
-        const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
-        for (const { entry, end } of run.members) {
-          const region = window?.subarray(entry.offset - run.from, end - run.from)
-          if (region === undefined)
-            visit(entry, { refused: `its ${run.bytes} bytes are over the cap` })
-          else visit(entry, readMember(entry, region, limits.maxMemberBytes))
-        }
-      }
-    },
+    readNumbered,
+    readMembers: (want, visit) =>
+      readNumbered(wantedNumbers(directory, want), (entry, member) => {
+        visit(entry, member)
+        return undefined
+      }),
   }
+}
+
+function* wantedNumbers(
+  directory: Directory,
+  want: (entry: ZipEntry) => boolean,
+): Generator<number> {
+  for (let i = 0; i < directory.count; i++) if (want(directory.entry(i))) yield i
 }
 
 interface Run {
@@ -163,27 +192,33 @@ interface Run {
   members: { entry: ZipEntry; end: number }[]
 }
 
-/** Groups wanted members into reads of at most a window; a member larger than that gets a read of its own. */
-function* plan(
-  directory: Directory,
-  want: (entry: ZipEntry) => boolean,
-  gap: number,
-): Generator<Run> {
+/** Groups consecutive members into reads of at most a window; a member larger than that gets a read of its own. */
+function* plan(directory: Directory, numbers: Iterable<number>, gap: number): Generator<Run> {
   let run: Run | null = null
-  for (let i = 0; i < directory.count; i++) {
+  for (const i of numbers) {
     const entry = directory.entry(i)
-    if (!want(entry)) continue
     // The space between two members may exceed what the first one needs: do not read it.
     const end = Math.min(directory.regionEnd(i), entry.offset + MAX_HEADER + entry.compressedSize)
-    if (run !== null && (entry.offset - run.from - run.bytes > gap || end - run.from > WINDOW)) {
+    if (run !== null && !isNear(run, entry.offset, end, gap)) {
       yield run
       run = null
     }
     run ??= { from: entry.offset, bytes: 0, members: [] }
-    run.bytes = end - run.from
+    const last = Math.max(run.from + run.bytes, end)
+    run.from = Math.min(run.from, entry.offset)
+    run.bytes = last - run.from
     run.members.push({ entry, end })
   }
   if (run !== null) yield run
+}
+
+/** Returns whether a read with this region has at most a window, and no gap that is too large. */
+function isNear({ from, bytes }: Run, start: number, end: number, gap: number): boolean {
+  const before = start - from - bytes
+  const after = from - end
+  return (
+    before <= gap && after <= gap && Math.max(from + bytes, end) - Math.min(from, start) <= WINDOW
+  )
 }
 
 async function readAt(
@@ -195,7 +230,12 @@ async function readAt(
   const target = into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length)
   let read = 0
   while (read < length) {
-    const { bytesRead } = await file.read(target, read, length - read, position + read)
+    // A read of few bytes takes less time than handing it to another thread.
+    const left = length - read
+    const isSmall = left <= SMALL && ++smallReads % YIELD_READS > 0
+    const bytesRead = isSmall
+      ? readSync(file.fd, target, read, left, position + read)
+      : (await file.read(target, read, left, position + read)).bytesRead
     if (bytesRead === 0) throw new MirrorError('archive', 'the archive ended while it was read')
     read += bytesRead
   }

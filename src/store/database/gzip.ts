@@ -2,7 +2,8 @@ import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
 
 const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
-const FRAME = HEADER.length + 8
+/** Bytes of a member besides its raw deflate stream. */
+export const FRAME = HEADER.length + 8
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
 export function gzipMember(
@@ -11,11 +12,22 @@ export function gzipMember(
   contentSize: number,
 ): Buffer {
   const member = Buffer.allocUnsafe(deflated.length + FRAME)
-  HEADER.copy(member)
-  member.set(deflated, HEADER.length)
-  member.writeUInt32LE(contentCrc32, member.length - 8)
-  member.writeUInt32LE(contentSize >>> 0, member.length - 4)
+  writeGzipMember(member, 0, deflated, contentCrc32, contentSize)
   return member
+}
+
+/** Writes the same at a position of a buffer, which must have room for `FRAME` bytes more than the stream. Returns its end. */
+export function writeGzipMember(
+  to: Buffer,
+  at: number,
+  deflated: Uint8Array,
+  contentCrc32: number,
+  contentSize: number,
+): number {
+  to.set(HEADER, at)
+  to.set(deflated, at + HEADER.length)
+  const end = to.writeUInt32LE(contentCrc32, at + HEADER.length + deflated.length)
+  return to.writeUInt32LE(contentSize >>> 0, end)
 }
 
 /** Returns the raw deflate stream inside a member built by `gzipMember`; a view. */

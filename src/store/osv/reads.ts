@@ -46,15 +46,12 @@ interface PairText {
   records: number
 }
 
-/** A record to store; `asOf` as above. */
-export interface RecordToStore {
-  id: string
-  modified: string
-  crc32: number
+/** A record to store. */
+export interface RecordToStore extends RecordEntry {
   sha256: Buffer
-  size: number
   body: Buffer
-  asOf: number | null
+  /** CRC-32 of `body`, where it is known. */
+  bodyCrc32?: number
 }
 
 /** A record that was removed. */

@@ -12,7 +12,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   const insert = (record: RecordToStore, changed: number): void => {
     const rowid = sql.body.run(record.body).lastInsertRowid
     const { id, modified, crc32, size, sha256, asOf } = record
-    const member = crc32Of(record.body)
+    const member = record.bodyCrc32 ?? crc32Of(record.body)
     sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member)
   }
   return {

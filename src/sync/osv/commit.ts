@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { sweepArchives } from '../../archive/build.ts'
+import { type Draft, createDraft, sweepArchives } from '../../archive/build.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import type { SyncContext } from '../context.ts'
@@ -7,7 +7,7 @@ import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchResult } from './fetch-records.ts'
-import { ingestArchive } from './ingest.ts'
+import { type IngestTarget, ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
 import { recordChanged } from './record.ts'
@@ -29,10 +29,16 @@ export async function commitChanges(
   const before = readdirSync(dir)
   try {
     const published = await store.transaction(async () => {
-      const missing = await writeChanges(context, listed, plan, fetched)
-      const kept = withoutLeftOut(listed) // what the records themselves put out of scope
-      const records = await publishOsv(context, kept, missing)
-      return { commit: true, missing, records }
+      const draft =
+        fetched.place === 'archive' && plan.stored === 0 ? draftOf(context, listed) : null
+      try {
+        const missing = await writeChanges(context, listed, plan, fetched, draft)
+        const kept = withoutLeftOut(listed) // what the records themselves put out of scope
+        const records = await publishOsv(context, kept, missing, draft)
+        return { commit: true, missing, records }
+      } finally {
+        draft?.close()
+      }
     })
     sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])
     facts['records'] = published.records
@@ -45,6 +51,14 @@ export async function commitChanges(
   }
 }
 
+/** Creates the derived archive that is written along with the records of an empty store. */
+function draftOf({ store, config }: SyncContext, { index }: ListedIndex): Draft {
+  const dir = derivedDir(config.data.dir)
+  const draft = createDraft(store.osv, dir, (id) => index.ids.get(id) !== undefined)
+  draft.begin('')
+  return draft
+}
+
 /**
  * Writes the fetched records and the removals in the open transaction. Returns the listed ids that are missing, with
  * the reason.
@@ -52,11 +66,13 @@ export async function commitChanges(
 async function writeChanges(
   context: SyncContext,
   { index }: ListedIndex,
-  { stored, removed, dropped }: OsvPlan,
+  { removed, dropped }: OsvPlan,
   fetched: FetchedRecords,
+  draft: Draft | null,
 ): Promise<FetchResult['missing']> {
   const { store, runId, now } = context
-  const target = stored === 0 ? 'empty store' : 'store'
+  const { staging } = store.osv
+  const target: IngestTarget = draft === null ? { kind: 'store' } : { kind: 'empty store', draft }
   const { result } =
     fetched.place === 'archive'
       ? await ingestArchive(context, index, fetched.archive, target)
@@ -65,10 +81,12 @@ async function writeChanges(
   // While a record of the archive is missing, the next reconcile must read the archive again.
   if (fetched.compared !== null && missing.size === 0)
     store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...fetched.compared, body: null })
-  store.osv.staging.eachStaged((record) =>
+  if (staging.isEmpty()) draft?.end()
+  else draft?.close() // it lacks the records that were fetched one by one
+  staging.eachStaged((record) =>
     store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified])),
   )
-  store.osv.staging.clear()
+  staging.clear()
   for (const id of removed) store.osv.removeRecord(id, runId, now())
   writeScope(context, index, dropped)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])

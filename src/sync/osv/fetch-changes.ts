@@ -91,7 +91,7 @@ async function fetchByRanges(
     }
     if (archive === 'unavailable')
       throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
-    const { agrees, result } = await ingestArchive(context, index, archive, 'staging')
+    const { agrees, result } = await ingestArchive(context, index, archive, { kind: 'staging' })
     const place = plan.isEmpty && agrees ? 'store' : 'staging'
     return { place, result, compared: archive.validators }
   } catch (error) {

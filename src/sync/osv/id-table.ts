@@ -28,6 +28,8 @@ export interface Ids {
   stamp(id: string): string
   /** Returns whether the id's stamp equals these UTF-8 bytes. */
   isModifiedAt(ordinal: number, bytes: Buffer, from: number, to: number): boolean
+  /** Compares two ids as SQLite does: by their UTF-8 bytes. */
+  compare: (ordinal: number, other: number) => number
   /** Iterates over the ids in insertion order. */
   ids(): Generator<string>
 }
@@ -79,7 +81,6 @@ export function createIdTable(textBytes: number): IdTable {
   }
   const stampAt = (ordinal: number | undefined): string =>
     ordinal === undefined ? '' : stamps.at(stampOf[ordinal] ?? 0)
-
   return {
     get size() {
       return ids.count()
@@ -88,7 +89,7 @@ export function createIdTable(textBytes: number): IdTable {
     setBytes,
     get,
     find,
-    idAt: (ordinal) => ids.at(ordinal),
+    ...{ idAt: ids.at, compare: ids.compare },
     modifiedAt: stampAt,
     stamp: (id) => stampAt(get(id)),
     isModifiedAt: (ordinal, bytes, from, to) =>
@@ -112,6 +113,7 @@ export function createLateIds(size: number, known: Ids, complete: () => Ids): Id
     modifiedAt: (ordinal) => all().modifiedAt(ordinal),
     stamp: (id) => (known.get(id) === undefined ? all() : known).stamp(id),
     isModifiedAt: (ordinal, bytes, from, to) => all().isModifiedAt(ordinal, bytes, from, to),
+    compare: (ordinal, other) => all().compare(ordinal, other),
     ids: () => all().ids(),
   }
 }
@@ -158,8 +160,9 @@ interface Texts {
   add(text: TextSlice): number
   /** Does the same as `add`; a text equal to the previous one shares its number. */
   append(text: TextSlice): number
-  at(number: number): string
+  at: (number: number) => string
   equals(number: number, bytes: Buffer, from: number, to: number): boolean
+  compare: (number: number, other: number) => number
   count(): number
 }
 
@@ -198,6 +201,15 @@ function createTexts(bytes: number): Texts {
     },
     at: (number) => text.toString('utf8', startOf(number), ends[number]),
     equals,
+    compare(number, other) {
+      const [start, otherStart] = [startOf(number), startOf(other)]
+      const [length, otherLength] = [(ends[number] ?? 0) - start, (ends[other] ?? 0) - otherStart]
+      for (let i = 0; i < length && i < otherLength; i++) {
+        const by = (text[start + i] ?? 0) - (text[otherStart + i] ?? 0)
+        if (by !== 0) return by
+      }
+      return length - otherLength
+    },
     count: () => count,
   }
 }

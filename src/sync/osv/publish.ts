@@ -11,7 +11,7 @@ import { deflate } from '../../zip/member.ts'
 import { countMembers } from '../../zip/reader.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
-import { type BuiltArchive, buildArchive } from '../../archive/build.ts'
+import { type BuiltArchive, type Draft, buildArchive } from '../../archive/build.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { narrowIndex } from './index-parser.ts'
@@ -29,6 +29,7 @@ export async function publishOsv(
   context: SyncContext,
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
+  draft: Draft | null,
 ): Promise<number> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
@@ -43,7 +44,10 @@ export async function publishOsv(
   const patched = isPatchable
     ? await patchArchive(store.osv, dir, expectedMembers(listed.index, isListed))
     : null
-  const built = patched ?? (await buildArchive(store.osv, dir, isListed))
+  const built =
+    patched ??
+    (draft?.isOpen() === true ? await draft.finish() : null) ??
+    (await buildArchive(store.osv, dir, isListed))
   const stored = store.osv.countRecords()
   const listedIds = whole ? ids.size : stored
   const members = await countMembers(join(dir, built.file)) // of the directory, read back from the disk

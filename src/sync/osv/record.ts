@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib'
+import { crc32 as crc32Of } from 'node:zlib'
 import { sha256Of } from '../../core/digest.ts'
 import { messageOf } from '../../core/errors.ts'
 import { jsonTextOf } from '../../json/objects.ts'
@@ -45,25 +45,6 @@ export function compareStamps(own: string | null, listed: string): 'older' | 'sa
   return a < b ? 'older' : 'newer'
 }
 
-/** Returns a record from an archive member, with its deflate stream. */
-export function fromArchive(
-  id: string,
-  modified: string,
-  member: { content: Buffer; deflated: Buffer; crc32: number },
-  asOf: number | null,
-): RecordToStore {
-  const { content, deflated } = member
-  return {
-    id,
-    modified,
-    crc32: member.crc32,
-    size: content.length,
-    sha256: sha256Of(content),
-    body: gzipMember(deflated, member.crc32, content.length),
-    asOf,
-  }
-}
-
 /** Returns a record that was fetched by itself. */
 export function fromAnswer(
   id: string,
@@ -71,12 +52,9 @@ export function fromAnswer(
   content: Buffer,
   asOf: number,
 ): RecordToStore {
-  return fromArchive(
-    id,
-    modified,
-    { content, deflated: deflate(content), crc32: crc32(content) },
-    asOf,
-  )
+  const crc32 = crc32Of(content)
+  const body = gzipMember(deflate(content), crc32, content.length)
+  return { id, modified, crc32, size: content.length, sha256: sha256Of(content), body, asOf }
 }
 
 /**
@@ -90,4 +68,26 @@ export function recordChanged(
 ): number {
   const seconds = stamps.map((stamp) => pastSeconds(stamp, now) ?? 0)
   return Math.max(Math.floor(Math.min(date, now) / 1000), ...seconds)
+}
+
+/** Distinct stamps that are remembered: many records share the day of their stamp. */
+const KNOWN_STAMPS = 4096
+
+/** Creates a function that does the same for many records of one date, and parses an equal stamp once. */
+export function createChangedOf(
+  date: number,
+  now: number,
+): (stamps: readonly (string | null)[]) => number {
+  const known = new Map<string | null, number>()
+  const least = recordChanged(date, now, [])
+  const changedBy = (stamp: string | null): number => {
+    let changed = known.get(stamp)
+    if (changed === undefined) {
+      if (known.size >= KNOWN_STAMPS) known.clear()
+      changed = recordChanged(date, now, [stamp])
+      known.set(stamp, changed)
+    }
+    return changed
+  }
+  return (stamps) => stamps.reduce((changed, stamp) => Math.max(changed, changedBy(stamp)), least)
 }

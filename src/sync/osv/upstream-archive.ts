@@ -17,9 +17,13 @@ export type ArchiveValidators = Pick<Meta, 'etag' | 'lastModified'>
 /** An archive ready to be read, downloaded or remote. */
 export interface UpstreamArchive {
   reader: ArchiveReader
+  /** The file of a downloaded archive; null: it is remote. */
+  path: string | null
   /** Upstream's date of the archive (Last-Modified), unix milliseconds; null: unknown. */
   asOf: number | null
   validators: ArchiveValidators
+  /** Closes a downloaded archive, whose directory takes memory; it cannot be read with `reader` any more. */
+  close: () => Promise<void>
   /** Releases the archive after reading: a downloaded file is removed; a remote one reports the bytes that it saved. */
   dispose: () => Promise<void>
 }
@@ -53,7 +57,7 @@ export async function downloadArchive(
       await reader.close()
       await dropDownloaded(config.data.dir)
     }
-    return { reader, ...described, dispose }
+    return { reader, path: target, ...described, close: reader.close, dispose }
   } catch (error) {
     await dropDownloaded(config.data.dir)
     if (again || !(error instanceof MirrorError) || error.code !== 'archive') throw error
@@ -124,7 +128,7 @@ export async function openRemoteArchive(
     facts['savedBytes'] = total - (session.cost.bytes - before)
     return Promise.resolve()
   }
-  return { reader, ...describe(meta), dispose }
+  return { reader, path: null, ...describe(meta), close: () => Promise.resolve(), dispose }
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */

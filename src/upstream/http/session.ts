@@ -3,6 +3,7 @@ import { type Meta, decodeBody, discardBody, readAnswerBody } from './response.t
 import { type Deadline, type Retrying, withDeadline, createRetrying } from './retry.ts'
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { redirected } from './destinations.ts'
+import type { SecretSearch } from '../secret-search.ts'
 import { isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
@@ -74,8 +75,8 @@ export interface Session {
   retrying: Retrying
   /** Adds body bytes that the caller read itself. */
   countBytes(bytes: number): void
-  /** Throws `upstream_secret`, naming `place`, when decoded bytes contain a credential. */
-  checkSecrets(bytes: Buffer, place: string): void
+  /** The search for credentials in what is received: decoded bytes that contain one must not be stored. */
+  readonly secrets: Pick<SecretSearch, 'check' | 'list'>
   readonly cost: Readonly<Cost>
   readonly signal: AbortSignal
 }
@@ -122,7 +123,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     request,
     retrying,
     countBytes: count,
-    checkSecrets: wire.secrets.check,
+    secrets: wire.secrets,
     fetchDocument: (path, options) =>
       retrying(() =>
         withDeadline(limits.deadlineMs, signal, (due) =>

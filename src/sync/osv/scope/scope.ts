@@ -1,4 +1,4 @@
-import { type OsvScope, createOsvScope } from '../../../domain/osv-scope.ts'
+import { type OsvScope, type ScopeSettings, createOsvScope } from '../../../domain/osv-scope.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { SyncContext } from '../../context.ts'
@@ -9,8 +9,12 @@ type ScopeContext = Pick<SyncContext, 'config' | 'store' | 'full'>
 
 /** Returns the scope of the settings; null when everything is in scope. */
 function scopeOf({ config }: Pick<SyncContext, 'config'>): OsvScope | null {
-  const { include, exclude } = config.osv
-  return createOsvScope({ include, exclude, vendors: config.views.vendors })
+  return createOsvScope(scopeSettings(config))
+}
+
+/** Returns the settings of the scope. */
+export function scopeSettings({ osv, views }: SyncContext['config']): ScopeSettings {
+  return { include: osv.include, exclude: osv.exclude, vendors: views.vendors }
 }
 
 /** Returns whether the published snapshot was made with another scope than the settings have. */
@@ -75,8 +79,13 @@ function includesBytes(scope: OsvScope, id: string, body: Buffer): boolean {
 /** Returns whether a fetched record is out of scope, and remembers it under the listed stamp if it is. */
 export function isLeftOut(index: OsvIndex, id: string, record: object): boolean {
   if (index.scope === null || index.scope.scope.includes(id, record)) return false
-  index.scope.outside.set(id, index.ids.stamp(id))
+  leaveOut(index, id)
   return true
+}
+
+/** Remembers under the listed stamp that a fetched record is out of scope. */
+export function leaveOut({ scope, ids }: OsvIndex, id: string): void {
+  scope?.outside.set(id, ids.stamp(id))
 }
 
 /** Returns the index without the records that this run found to be out of scope. */
