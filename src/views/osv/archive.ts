@@ -30,7 +30,7 @@ interface ArchiveOptions {
 }
 
 /** Bytes of a part, unless a single member has more. */
-const PART = 1 << 16
+const PART = 1 << 15
 /** Bytes of each archive that are in memory: a bucket has up to a thousand of them. */
 const CHUNK = 1 << 15
 

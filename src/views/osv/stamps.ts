@@ -42,7 +42,13 @@ export async function writeText(folder: string, lines: Iterable<string>): Promis
 
 /** The rows of a `modified_id.csv` (RFC 4180): when, and which record. */
 export function* stampLines(stamps: Iterable<[string, string]>): Generator<string> {
-  for (const [instant, name] of stamps) yield `${stampOf(instant)},${quoted(name)}\n`
+  let last: string | null = null
+  let stamp = ''
+  for (const [instant, name] of stamps) {
+    if (instant !== last) stamp = stampOf(instant) // many records have the same, and they are neighbours
+    last = instant
+    yield `${stamp},${quoted(name)}\n`
+  }
 }
 
 /** Quotes a field where a CSV parser needs it: an id may contain any character. */

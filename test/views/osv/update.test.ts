@@ -11,7 +11,7 @@ afterEach(closeBenches)
 const DAY = 86_400_000
 const random = createRandom(3, 1)
 
-/** A record that fills a third of an archive's part: its text can hardly be compressed. */
+/** A record that fills half of a part of an archive: its text can hardly be compressed. */
 function largeRecord(id: string, ecosystem: string): string {
   const text = Array.from({ length: 4000 }, () => random.int(2 ** 32).toString(36)).join('')
   const plain = record(id, '2026-05-01T00:00:00Z', [ecosystem, 'p'])
