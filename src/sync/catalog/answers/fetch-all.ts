@@ -22,22 +22,19 @@ export async function fetchAll(
 ): Promise<void> {
   const { source, store, config, facts } = context
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
-  const due = tasks.filter((task) =>
-    isDue(
-      context,
-      crawl.refreshScope,
-      task,
-      store.catalog.readFetched(task.canonical),
-      stored.get(task.canonical),
-    ),
-  )
+  const stale: string[] = []
+  const due = tasks.filter((task) => {
+    const { canonical } = task
+    const fetched = store.catalog.readFetched(canonical)
+    if (!isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))) return false
+    if (fetched !== null) stale.push(canonical)
+    return true
+  })
   for (const { canonical } of due) crawl.requested.add(canonical)
   if (context.dryRun) {
     facts['due'] = Number(facts['due'] ?? 0) + due.length
     return
   }
-  const paths = due.map(({ canonical }) => canonical)
-  const stale = paths.filter((path) => store.catalog.readFetched(path) !== null)
   if (stale.length > 0) await store.exclusive(() => store.catalog.dropFetched(stale))
   const failures = createHostFailures()
   const total = due.length

@@ -151,13 +151,15 @@ async function artifactAnswer(
   check.write(body)
   const checked = check.end()
   const content = 'refused' in checked ? null : checked
-  if (content !== null && (task.document !== 'text' || !isJson(body)))
+  if (content !== null && task.document !== 'text')
     return inlineDocument(context, task, given, content)
-  if (content === null && !isJson(body)) {
+  const json = readJson(body)
+  if (json === null && content !== null) return inlineDocument(context, task, given, content)
+  if (json === null) {
     const why = 'refused' in checked ? checked.refused : 'it is not JSON'
     throw new MirrorError('upstream_shape', `${task.path}: ${why}`)
   }
-  const urls = urlsOf(parse(task.path, body), [])
+  const urls = urlsOf(json.value, [])
   // JSON without URLs is served as application/json; with another media type it is stored as a document, which has
   // its own type.
   if (urls.length === 0 && content !== null && servedType(type, content) !== content.type)
@@ -218,13 +220,13 @@ function urlsOf(value: unknown, at: JsonPath): { at: JsonPath; url: string }[] {
   return inner
 }
 
-function isJson(body: Buffer): boolean {
-  if (refuseCostly(body) !== null) return false
+/** Returns the value of a JSON text; null: it is none, or must not be parsed. */
+function readJson(body: Buffer): { value: unknown } | null {
+  if (refuseCostly(body) !== null) return null
   try {
-    JSON.parse(jsonTextOf(body))
-    return true
+    return { value: JSON.parse(jsonTextOf(body)) }
   } catch {
-    return false
+    return null
   }
 }
 
