@@ -13,7 +13,9 @@ FROM build AS dependencies
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:24-slim
+# Two arenas: threads that end leave less memory behind in the allocator.
 ENV NODE_ENV=production \
+    MALLOC_ARENA_MAX=2 \
     PATCHMIRROR_DATA_DIR=/data \
     PATCHMIRROR_SERVER_HOST=0.0.0.0
 WORKDIR /app
