@@ -1,5 +1,5 @@
 import { isObject } from './objects.ts'
-import { plainName, resolveField } from './field-names.ts'
+import { plainName, remember, resolveField } from './field-names.ts'
 
 /*
  * Reads the package catalog's answers in any form (service API, payload gaps): the versions of a package, and the
@@ -82,12 +82,11 @@ export function archsIn(answer: unknown): string[] {
   return [...found]
 }
 
-function isArch(name: string): boolean {
-  return (
-    resolveField('arch', [name]).length + resolveField('archs', [name]).length > 0 ||
-    resolveField('architecture', [name]).length + resolveField('architectures', [name]).length > 0
-  )
-}
+const ARCH_NAMES = ['arch', 'archs', 'architecture', 'architectures']
+
+const isArch = remember((name) =>
+  ARCH_NAMES.some((field) => resolveField(field, [name]).length > 0),
+)
 
 /**
  * Returns the members that can contain versions: objects and lists of objects, and of lists of texts the one named

@@ -24,6 +24,7 @@ export async function fetchAll(
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
   const due = tasks.filter((task) => {
+    if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
     if (!isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))) return false
@@ -49,7 +50,7 @@ export async function fetchAll(
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
- * Returns whether an answer is due: its owner changed, no digest shows whether it changed, a missing one was last
+ * Returns whether an answer that the run covers is due: its owner changed, no digest shows whether it changed, a missing one was last
  * requested on an earlier day, or a missing one's owner is named by an event.
  */
 function isDue(
@@ -59,7 +60,6 @@ function isDue(
   fetched: Known,
   stored: Known,
 ): boolean {
-  if (!scope.covers(task)) return false
   const known = fetched ?? (full ? null : (stored ?? null))
   if (known === null || isAlwaysDue(task)) return true
   // Upstream may have restored an answer whose removal the guard refused.

@@ -21,16 +21,20 @@ export function releaseTasks(
   listed: Iterable<Pick<ListedItem, 'sha' | 'value'>>,
 ): Task[] {
   const tasks = new Map<string, Task>()
+  const pathsBySha = new Map<string, Path[]>() // the packages in scope are listed as well
   for (const item of packages) {
-    for (const { path, document } of listedPaths(item)) {
+    const paths = listedPaths(item)
+    pathsBySha.set(item.sha.toString('hex'), paths)
+    for (const { path, document } of paths) {
       const task = taskOf(RELEASE, path, `packages/${item.id}`, NO_OWNER_DIGEST, document)
       if (!tasks.has(task.canonical)) tasks.set(task.canonical, task)
     }
   }
   const digests = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
   for (const item of listed) {
-    for (const { path } of listedPaths(item))
-      digests.get(canonicalPath(path) ?? path)?.push(item.sha.toString('hex'))
+    const sha = item.sha.toString('hex')
+    for (const { path } of pathsBySha.get(sha) ?? listedPaths(item))
+      digests.get(canonicalPath(path) ?? path)?.push(sha)
   }
   return [...tasks.values()].map((task) => ({
     ...task,
