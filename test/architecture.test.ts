@@ -1,7 +1,14 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Import, type Source, findCycle, importsOf, readSources } from './support/sources.ts'
+import {
+  type Import,
+  type Source,
+  findCycle,
+  importsOf,
+  loadedWith,
+  readSources,
+} from './support/sources.ts'
 
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
@@ -293,6 +300,19 @@ describe('a source file', () => {
     )
     const twice = [...Map.groupBy(names, ({ name }) => name)].filter(([, ones]) => ones.length > 1)
     expect(twice.map(([name, ones]) => [name, ...ones.map(({ path }) => path)])).toEqual([])
+  })
+
+  test('loads at the start of a thread no library that only some of its work needs', () => {
+    const all = SOURCES.flatMap(({ imports }) => imports)
+    const main = loadedWith('cli/mirror/serve.ts', all)
+    for (const late of ['undici', 'pino-pretty', '@aws-sdk/client-s3', 'sync/runner.ts'])
+      expect(main, `cli/mirror/serve.ts loads ${late}`).not.toContain(late)
+    const libraries = (file: string): string[] =>
+      [...loadedWith(file, all)].filter((path) => !path.endsWith('.ts'))
+    expect(libraries('sync/sync.worker.ts')).toEqual(['better-sqlite3'])
+    expect(libraries('webhooks/inbox/inbox.worker.ts')).toEqual(['better-sqlite3'])
+    const relay = libraries('relay/relay.worker.ts')
+    expect(relay.sort()).toEqual(['better-sqlite3', 'standardwebhooks'])
   })
 
   test('is in a folder of at most 16 files', () => {

@@ -1,15 +1,8 @@
-import { withReads } from './store-access.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import { VERSION } from '../core/version.ts'
-import {
-  SOURCES,
-  SWITCHES,
-  type SourceName,
-  activeSources,
-  unsyncedSources,
-} from '../domain/sources.ts'
+import { SOURCES, SWITCHES, type SourceName, activeSources } from '../domain/sources.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
@@ -48,14 +41,6 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   if (off === undefined) return named
   const why = off === 'catalog' || off === 'identity' ? `: ${SWITCHES[off]}` : ''
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
-}
-
-/** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */
-export function unsyncedHere(config: Config): string[] {
-  const here = withReads(config.data.dir, ({ snapshots }) =>
-    unsyncedSources(config, (source) => snapshots.readSnapshot(source) !== null),
-  )
-  return here ?? []
 }
 
 /**

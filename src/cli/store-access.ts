@@ -1,3 +1,5 @@
+import type { Config } from '../config/schema.ts'
+import { unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
@@ -40,4 +42,12 @@ export function withStoredReads<T>(
 export function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
   const store = openWrites(dataDir)
   return closing(store, () => store.exclusive(() => work(store)))
+}
+
+/** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */
+export function unsyncedHere(config: Config): string[] {
+  const here = withReads(config.data.dir, ({ snapshots }) =>
+    unsyncedSources(config, (source) => snapshots.readSnapshot(source) !== null),
+  )
+  return here ?? []
 }

@@ -1,11 +1,14 @@
 import { closeSync, constants, fchmodSync, openSync, writeSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { type Logger, pino, stdTimeFunctions } from 'pino'
-import pretty from 'pino-pretty'
+import type * as Pretty from 'pino-pretty'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from './errors.ts'
 import { hasColor } from './terminal.ts'
 
 export type { Logger }
+
+const load = createRequire(import.meta.url)
 
 /** Paths redacted from every logged object. */
 const REDACT = ['*.authorization', '*.proxy', '*.headers.authorization', 'config.upstream.proxy']
@@ -28,7 +31,8 @@ export function createLog(
   }
   const readable = config.format === 'pretty' || (config.format === 'auto' && isTerminal)
   if (!readable) return pino(options, { write: out })
-  const format = pretty.prettyFactory({
+  const { prettyFactory } = load('pino-pretty') as typeof Pretty // for terminals alone
+  const format = prettyFactory({
     colorize: hasColor(process.stderr),
     ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss',

@@ -73,14 +73,16 @@ export function createAgent(given: AgentOptions): Agent {
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
     migrateFolder(config.data.dir, (text) => log.info({}, text))
-    const thread = (on.thread = await startSyncThread(threadDeps(options, on)))
+    const starting = startInbox({ config, log }).then((inbox) => (on.inbox = inbox)) // never rejects
+    const thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
+    on.thread = thread
     const opened = openPinnedReads(config.data.dir)
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
     if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
-    const inbox = (on.inbox = await startInbox({ config, log }))
-    const relay = (on.relay = await startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
+    const inbox = await starting
+    const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))

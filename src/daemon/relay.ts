@@ -31,13 +31,12 @@ export interface RunningRelay {
  * Forwards what is received and published, on a thread of its own. Without any receiver yet, the thread starts
  * with the first delivery: the secret of a first subscription may be created while the daemon runs.
  */
-export async function startRelay(options: RelayStartOptions): Promise<RunningRelay> {
+export function startRelay(options: RelayStartOptions): RunningRelay {
   const { config, log } = options
   const attempt = createAttempt(log, config.data.dir)
   const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
   let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
   let served = 0
-  await thread
   const opened = attempt<ReturnType<typeof open>>(
     () => open(config.data.dir),
     () => null,

@@ -13,6 +13,8 @@ export interface Import {
   kind: 'own' | 'library' | 'node'
   /** The statement is erased when the program runs. */
   typeOnly: boolean
+  /** Loaded when it is called, or in another thread. */
+  later: boolean
 }
 
 /** A file of src/, with its text and its imports. */
@@ -43,28 +45,28 @@ export function importsOf(from: string, text: string): Import[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
   const found: Import[] = []
   for (const [, type, named, bare] of code.matchAll(STATEMENT)) {
-    found.push(resolve(from, named ?? bare ?? '', type !== undefined))
+    found.push(resolve(from, named ?? bare ?? '', type !== undefined, false))
   }
   for (const [, dynamic, file] of code.matchAll(ELSEWHERE)) {
     const specifier = dynamic ?? file ?? ''
     if (dynamic !== undefined || specifier.endsWith('.ts')) {
-      found.push(resolve(from, specifier, false))
+      found.push(resolve(from, specifier, false, true))
     }
   }
   return found
 }
 
-function resolve(from: string, specifier: string, typeOnly: boolean): Import {
-  if (specifier.startsWith('node:')) return { from, to: specifier, kind: 'node', typeOnly }
+function resolve(from: string, specifier: string, typeOnly: boolean, later: boolean): Import {
+  if (specifier.startsWith('node:')) return { from, to: specifier, kind: 'node', typeOnly, later }
   if (specifier.startsWith('.')) {
     const to = normalize(join(dirname(from), specifier))
       .split(sep)
       .join('/')
-    return { from, to, kind: 'own', typeOnly }
+    return { from, to, kind: 'own', typeOnly, later }
   }
   const parts = specifier.split('/')
   const to = parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')
-  return { from, to, kind: 'library', typeOnly }
+  return { from, to, kind: 'library', typeOnly, later }
 }
 
 /** The files of the first cycle there is, in order; null when there is none. */
@@ -87,4 +89,19 @@ export function findCycle(imports: readonly Import[]): string[] | null {
     if (cycle !== null) return cycle
   }
   return null
+}
+
+/** What is loaded with a file before anything of it runs: own files and libraries, without what is imported later. */
+export function loadedWith(file: string, imports: readonly Import[]): Set<string> {
+  const next = Map.groupBy(imports, ({ from }) => from)
+  const loaded = new Set<string>()
+  const walk = (from: string): void => {
+    for (const { to, kind, typeOnly, later } of next.get(from) ?? []) {
+      if (typeOnly || later || kind === 'node' || loaded.has(to)) continue
+      loaded.add(to)
+      if (kind === 'own') walk(to)
+    }
+  }
+  walk(file)
+  return loaded
 }

@@ -9,7 +9,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { goOffline } from '../../core/offline.ts'
 import { serviceManager } from '../../core/service-manager.ts'
 import { hasImported } from '../../store/database/older-folder.ts'
-import { unsyncedHere } from '../runner.ts'
+import { unsyncedHere } from '../store-access.ts'
 import { type GlobalOptions, settings } from '../context.ts'
 
 /** Options of `patchmirror serve`. */

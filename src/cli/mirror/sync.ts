@@ -11,10 +11,10 @@ import {
   printJson,
   settings,
   sourceFiles,
-  unsyncedHere,
   warn,
   withRunner,
 } from '../runner.ts'
+import { unsyncedHere } from '../store-access.ts'
 import { untilServed } from './follow.ts'
 
 /** Options of `patchmirror sync`. */

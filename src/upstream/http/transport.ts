@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
-import { type Dispatcher, Agent, ProxyAgent } from 'undici'
+import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../core/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
 import { certificateAdvice } from './certificates.ts'
 import { lookupPublic } from './destinations.ts'
+
+/** Loads undici with the first request: a thread is ready without its hundred modules, and many threads never send any. */
+const loadUndici = () => import('undici')
+
+type Undici = Awaited<ReturnType<typeof loadUndici>>
 
 /** The raw status, headers and body of one HTTP response. */
 export interface RawAnswer {
@@ -64,7 +69,8 @@ export function createTransport(
       const proxy = direct ? null : rule(request.url)
       const fail = (error: unknown): void => markProxy(error, proxy)
       try {
-        return { ...(await dispatch(dispatchers.of(proxy), request, signal, fail)), proxy }
+        const dispatcher = dispatchers.of(await loadUndici(), proxy)
+        return { ...(await dispatch(dispatcher, request, signal, fail)), proxy }
       } catch (error) {
         fail(error)
         throw error
@@ -166,7 +172,7 @@ function createDispatchers(
   }
   const made = new Map<string, Dispatcher>()
   return {
-    of(proxy: Proxy | null): Dispatcher {
+    of({ Agent, ProxyAgent }: Undici, proxy: Proxy | null): Dispatcher {
       const name = proxy?.url ?? ''
       const stored = made.get(name)
       if (stored !== undefined) return stored
