@@ -73,15 +73,12 @@ export function createAgent(given: AgentOptions): Agent {
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
     migrateFolder(config.data.dir, (text) => log.info({}, text))
-    const starting = startInbox({ config, log }).then((inbox) => (on.inbox = inbox)) // never rejects
-    const thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
-    on.thread = thread
+    const { thread, inbox } = await startWriters(options, on)
     const opened = openPinnedReads(config.data.dir)
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
     if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
-    const inbox = await starting
     const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
@@ -163,6 +160,14 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
+/** Starts beside each other the threads that write: each loads its modules for as long as the other. */
+async function startWriters(options: AgentOptions, on: Running) {
+  const starting = startInbox(options).then((inbox) => (on.inbox = inbox)) // never rejects
+  on.thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
+  return { thread: on.thread, inbox: await starting }
+}
+}
+
 function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
   return start().catch(async (error: unknown) => {
     await close()
@@ -196,11 +201,8 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
-      if (
-        report.state === 'failed' &&
-        report.snapshot === null &&
-        config.upstream.apiRoot !== null
-      ) {
+      const isEmpty = report.state === 'failed' && report.snapshot === null
+      if (isEmpty && config.upstream.apiRoot !== null) {
         setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
       }
       if (report.code === 'storage') retryWithRoom(report.source)
