@@ -166,7 +166,6 @@ async function startWriters(options: AgentOptions, on: Running) {
   on.thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
   return { thread: on.thread, inbox: await starting }
 }
-}
 
 function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
   return start().catch(async (error: unknown) => {
