@@ -24,12 +24,9 @@ const DEFLATED = 8
  * size over `maxSize` without reading it.
  */
 export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Content | ZipFault {
-  const fault = faultOf(entry, region, maxSize)
-  if (fault !== null) return { refused: fault }
-  const start = LOCAL + region.readUInt16LE(26) + region.readUInt16LE(28)
-  const packed = region.subarray(start, start + entry.compressedSize)
-  if (packed.length < entry.compressedSize) return { refused: 'its data run over the next member' }
-  if (entry.method === STORED) {
+  const packed = packedBytes(entry, region, maxSize)
+  if ('refused' in packed) return packed
+  if (isStored(entry)) {
     if (crc32(packed) !== entry.crc32) return { refused: 'CRC-32 differs' }
     return { content: packed, deflated: deflate(packed) }
   }
@@ -43,6 +40,22 @@ export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Co
 export function deflate(content: Uint8Array): Buffer {
   // One output buffer that mostly takes all of it: the default of 16 KB per record is slow.
   return deflateRawSync(content, { level: 6, chunkSize: Math.max(64, content.length + 64) })
+}
+
+/** Returns a member's bytes as they are in `region`, a view. Checks the local header as `readMember` does, not the content. */
+export function packedBytes(entry: ZipEntry, region: Buffer, maxSize: number): Buffer | ZipFault {
+  const fault = faultOf(entry, region, maxSize)
+  if (fault !== null) return { refused: fault }
+  const start = LOCAL + region.readUInt16LE(26) + region.readUInt16LE(28)
+  const packed = region.subarray(start, start + entry.compressedSize)
+  return packed.length < entry.compressedSize
+    ? { refused: 'its data run over the next member' }
+    : packed
+}
+
+/** Reports whether a member is not compressed. */
+export function isStored({ method }: ZipEntry): boolean {
+  return method === STORED
 }
 
 function faultOf(entry: ZipEntry, region: Buffer, maxSize: number): string | null {

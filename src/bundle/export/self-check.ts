@@ -9,7 +9,7 @@ import type { Directory } from '../../zip/directory.ts'
 import { openSource } from '../../zip/reader.ts'
 import type { SigningKey } from '../format/keys.ts'
 import { manifestSources } from '../import/admission.ts'
-import { ARCHIVE_LIMITS, archiveName } from '../import/apply-source.ts'
+import { ARCHIVE_LIMITS, archiveName } from '../import/records/members.ts'
 import { type Bundle, openFiles } from '../import/open.ts'
 import {
   type PutLine,

@@ -84,10 +84,10 @@ export function listField<T>(check: Check<T>, max: number): Check<T[]> {
   }
 }
 
-function entriesOf(value: unknown, place: string): [string, unknown][] {
+function objectOf(value: unknown, place: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     refuse(place, 'is not an object')
-  return Object.entries(value)
+  return value as Readonly<Record<string, unknown>>
 }
 
 /** Accepts an object with up to `max` keys that match a pattern. The result has no prototype. */
@@ -97,7 +97,7 @@ export function recordOf<T>(
   max: number,
 ): Check<Partial<Record<string, T>>> {
   return (value, place) => {
-    const entries = entriesOf(value, place)
+    const entries = Object.entries(objectOf(value, place))
     if (entries.length > max) refuse(place, `has ${entries.length} keys, over the cap of ${max}`)
     const outcome = Object.create(null) as Partial<Record<string, T>>
     for (const [name, one] of entries) {
@@ -121,8 +121,8 @@ const OPTIONAL = new WeakSet<object>()
 export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
   const names = Object.keys(checks) as (keyof T & string)[]
   return (value, place) => {
-    const given = new Map(entriesOf(value, place))
-    const foreign = [...given.keys()].find((name) => !Object.hasOwn(checks, name))
+    const given = objectOf(value, place)
+    const foreign = Object.keys(given).find((name) => !Object.hasOwn(checks, name))
     if (foreign !== undefined)
       refuse(
         place,
@@ -130,9 +130,9 @@ export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> 
       )
     const outcome: Partial<T> = {}
     for (const name of names) {
-      if (!given.has(name) && OPTIONAL.has(checks[name])) continue
-      if (!given.has(name)) refuse(place, `has no ${name}`)
-      outcome[name] = checks[name](given.get(name), `${place}.${name}`)
+      if (Object.hasOwn(given, name)) {
+        outcome[name] = checks[name](given[name], `${place}.${name}`)
+      } else if (!OPTIONAL.has(checks[name])) refuse(place, `has no ${name}`)
     }
     return outcome as T
   }

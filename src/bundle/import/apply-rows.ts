@@ -2,6 +2,7 @@ import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import { gzipMember } from '../../store/database/gzip.ts'
 import {
   type CarriedRow,
   ROW_KINDS,
@@ -11,6 +12,7 @@ import {
 } from '../../store/replication/rows.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Bundle } from './open.ts'
+import { createRecordMembers, readRecord } from './records/members.ts'
 import {
   type Line,
   type PutLine,
@@ -31,6 +33,8 @@ interface RowContext {
   runId: number
   /** Also write rows that equal the stored ones. */
   again: boolean
+  /** Number of records that were stored already, all of the bundle; null: they are stored with their rows. */
+  filled: number | null
   progress: OnProgress
 }
 
@@ -53,19 +57,19 @@ type Writer<K extends RowKind> = {
 /** Writers by kind; documents of the catalog are staged before, and swept after. The source's own row is written last. */
 type Writers = { [K in Exclude<RowKind, 'source' | 'catalog-document'>]: Writer<K> }
 
-/**
- * Writes the rows of a source that differ from the stored ones, within the open transaction. The bytes of records follow
- * later: their rows are staged in `store.incoming`.
- */
+/** Writes the rows of a source that differ from the stored ones, within the open transaction. */
 export async function applyRows(context: RowContext): Promise<AppliedRows> {
   const { store, source } = context
   const { row, scope, isNew } = await readSourceRow(context)
   const counts: AppliedRows['counts'] = isNew ? { source: { put: 1, removed: 0 } } : {}
   const writers = createWriters(context)
-  store.carried.incoming.clear()
   for (const kind of ROW_KINDS[source]) {
     if (kind === 'source' || kind === 'catalog-document') continue
-    const applied = await applyKind(context, kind, writers[kind] as Writer<RowKind>)
+    const { filled } = context
+    const applied =
+      kind === 'osv-record' && filled !== null
+        ? { put: filled, removed: 0 }
+        : await applyKind(context, kind, writers[kind] as Writer<RowKind>)
     if (applied.put + applied.removed > 0) counts[kind] = applied
     if (kind === 'catalog-entry') store.carried.settleEntries()
   }
@@ -164,6 +168,7 @@ async function* withStored<K extends RowKind>(
 }
 
 function createWriters({ bundle, store, source, runId }: RowContext): Writers {
+  const archive = createRecordMembers(bundle)
   return {
     document: {
       async put({ value }) {
@@ -175,7 +180,13 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
       remove: store.feeds.removeDocument,
     },
     'osv-record': {
-      put: ({ value }) => store.carried.incoming.put(value),
+      async put({ value }) {
+        const { deflated } = readRecord(bundle.manifest, value, await archive.find(value.key))
+        const { key: id, modified, crc32, size, changed, asOf } = value
+        const body = gzipMember(deflated, crc32, size)
+        const sha256 = Buffer.from(value.sha256, 'hex')
+        store.osv.putRecord({ id, modified, crc32, size, sha256, body, asOf }, changed)
+      },
       remove: (id) => store.osv.dropRecord(id),
     },
     'osv-tombstone': {

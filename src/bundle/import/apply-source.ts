@@ -1,99 +1,45 @@
 import { join } from 'node:path'
 import { DAY_MS } from '../../core/time.ts'
-import { sha256Hex } from '../../core/digest.ts'
 import { type BuiltArchive, buildArchive } from '../../archive/build.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { patchArchive } from '../../archive/patch.ts'
 import { MirrorError } from '../../core/errors.ts'
-import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
-import { gzipMember } from '../../store/database/gzip.ts'
 import { derivedDir } from '../../store/database/open.ts'
-import type { RecordValue, SourceValue } from '../../store/replication/rows.ts'
+import type { SourceValue } from '../../store/replication/rows.ts'
 import type { Writes } from '../../store/writer.ts'
-import { openSource } from '../../zip/reader.ts'
-import type { Manifest } from '../format/manifest.ts'
 import { applyRows } from './apply-rows.ts'
 import { eachMissing, writeDocument } from './documents/staging.ts'
-import type { Bundle } from './open.ts'
+import { canFill, fillRecords } from './records/fill.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
-
-/** Limits for an archive in a bundle: a record is a few kilobytes. */
-export const ARCHIVE_LIMITS = { maxMemberBytes: 2 ** 29 }
-const ENDING = '.json'
-
-/** Returns the name of the member with the bundle's records. */
-export function archiveName({ kind }: Pick<Manifest, 'kind'>): string {
-  return kind === 'full' ? 'osv/all.zip' : 'osv/changed.zip'
-}
-
-/** Stores the staged records of `store.incoming` with their bytes from the bundle. Throws `bundle` if one is missing. */
-async function applyRecords(bundle: Bundle, store: Writes, progress: OnProgress): Promise<void> {
-  const { incoming } = store.carried
-  const total = incoming.count()
-  if (total === 0) return
-  const name = archiveName(bundle.manifest)
-  const archive = await openSource(bundle.source(name), ARCHIVE_LIMITS)
-  let wanted: RecordValue | null = null
-  let done = 0
-  await archive.readMembers(
-    (entry) => {
-      if (!entry.name.endsWith(ENDING)) return false
-      wanted = incoming.read(entry.name.slice(0, -ENDING.length))
-      return wanted !== null
-    },
-    (entry, member) => {
-      const id = entry.name.slice(0, -ENDING.length)
-      const value = wanted?.key === id ? wanted : incoming.read(id)
-      if (value === null) return
-      if ('refused' in member)
-        throw new MirrorError('bundle', `record ${id} in ${name}: ${member.refused}`)
-      putRecord(store, value, member)
-      incoming.drop(id)
-      if (++done % 1000 === 0 || done === total)
-        progress({ phase: 'records', unit: 'records', done, total })
-    },
-  )
-  const first = incoming.first()
-  if (first !== null)
-    throw new MirrorError('bundle', `${name} does not contain the record ${first}`)
-}
-
-function putRecord(
-  store: Writes,
-  { key, modified, crc32, size, sha256, changed, asOf }: RecordValue,
-  { content, deflated }: { content: Buffer; deflated: Buffer },
-): void {
-  if (content.length !== size || sha256Hex(content) !== sha256)
-    throw new MirrorError('bundle', `record ${key} does not have the bytes that its row names`)
-  const body = gzipMember(deflated, crc32, size)
-  const digest = Buffer.from(sha256, 'hex')
-  store.osv.putRecord({ id: key, modified, crc32, size, sha256: digest, body, asOf }, changed)
-}
 
 type Carried = NonNullable<SourceValue['archive']>
 
 const EVERY = { get: () => true, find: null }
 
+/** How the records of the open transaction differ from the published archive. */
+type Archived = 'same' | 'changed' | BuiltArchive
+
 /**
- * Builds the archive from the records in the open transaction and publishes it with the bundle's date. Throws `bundle`
- * unless it equals the source mirror's archive to the byte: then the records differ too.
+ * Builds the archive from the records in the open transaction, unless it was built as they were stored, and publishes it
+ * with the bundle's date. Throws `bundle` unless it equals the source mirror's archive to the byte: then the records
+ * differ too.
  */
 async function applyArchive(
   store: Writes,
   dir: string,
   carried: Carried,
-  touched: boolean,
+  archived: Archived,
 ): Promise<void> {
   const stored = store.osv.readArchive()
-  if (!touched && stored?.sha256 === carried.sha256) {
+  if (archived === 'same' && stored?.sha256 === carried.sha256) {
     store.osv.replaceArchive({ ...stored, changed: carried.changed })
     return
   }
-  const patched = await patchArchive(store.osv, dir, EVERY)
+  const draft = typeof archived === 'object' ? archived : await patchArchive(store.osv, dir, EVERY)
   // The published file may be damaged: the stored records are authoritative.
-  const usable = patched !== null && (await isCarried(dir, patched, carried))
-  const built = usable ? patched : await buildArchive(store.osv, dir, EVERY.get)
+  const usable = draft !== null && (await isCarried(dir, draft, carried))
+  const built = usable ? draft : await buildArchive(store.osv, dir, EVERY.get)
   if (!usable && !(await isCarried(dir, built, carried)))
     throw new MirrorError(
       'bundle',
@@ -126,16 +72,18 @@ export async function applySource(
   const { bundle, store, config, now, dryRun = false, progress = () => undefined } = options
   const before = store.snapshots.readSnapshot(source)?.id ?? null
   const { again = false } = options
-  const { row, scope, counts } = await applyRows({ bundle, store, source, runId, again, progress })
-  const touched = store.carried.incoming.count() + (counts['osv-record']?.removed ?? 0) > 0
-  if (source === 'osv') await applyRecords(bundle, store, progress)
+  const fills = source === 'osv' && canFill(bundle, store)
+  const filled = fills ? await fillRecords(options, progress) : null
+  const context = { bundle, store, source, runId, again, progress }
+  const { row, scope, counts } = await applyRows({ ...context, filled: filled?.records ?? null })
   const documents = await applyDocuments(options, source, dryRun)
   const put = staged ?? documents.put
   if (put + documents.removed > 0) counts['catalog-document'] = { ...documents, put }
   progress({ phase: 'archive', unit: 'records', done: 0, total: null })
   if (source === 'osv') {
     if (row.archive === null) throw new MirrorError('bundle', 'it does not describe the archive')
-    await applyArchive(store, derivedDir(config.data.dir), row.archive, touched)
+    const archived = filled?.built ?? (counts['osv-record'] === undefined ? 'same' : 'changed')
+    await applyArchive(store, derivedDir(config.data.dir), row.archive, archived)
   }
   store.carried.forgetUpstream(source, now())
   const { snapshot: id, asOf, records, whole } = row

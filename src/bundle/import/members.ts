@@ -35,8 +35,8 @@ interface Found<M extends BundleMember> {
 /** Creates access to the members of a bundle whose layout was verified. */
 export function createContents(
   source: ByteSource,
-  manifest: Manifest,
-  { placed }: Layout,
+  manifest: Pick<Manifest, 'members'>,
+  { placed }: Pick<Layout, 'placed'>,
 ): Contents {
   const byName = new Map(manifest.members.map(({ name }, i) => [name, i]))
   const find = (name: string): Found<BundleMember> => {

@@ -3,6 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import {
+  type Layout,
   layOut,
   MANIFEST_NAME,
   signatureName,
@@ -23,7 +24,16 @@ export interface Bundle extends Contents {
   /** The id of the trusted signing key; null: unsigned, which was allowed. */
   readonly key: string | null
   readonly bytes: number
+  /** Describes some of its members for another thread. */
+  excerpt(isWanted: (name: string) => boolean): BundleExcerpt
   close(): Promise<void>
+}
+
+/** Members of an open bundle, in a form that survives a structured clone. */
+export interface BundleExcerpt {
+  readonly paths: readonly string[]
+  readonly manifest: Pick<Manifest, 'kind' | 'members'>
+  readonly placed: Layout['placed']
 }
 
 /**
@@ -66,8 +76,13 @@ async function open(
     )
     const contents = createContents(source, manifest, layout)
     const { verify, read, stream } = contents
+    const excerpt: Bundle['excerpt'] = (isWanted) => {
+      const members = manifest.members.filter(({ name }) => isWanted(name))
+      const placed = layout.placed.filter(({ fields }) => isWanted(fields.name))
+      return { paths: found, manifest: { kind: manifest.kind, members }, placed }
+    }
     return {
-      ...{ manifest, key, claims, bytes: parts.size, source: contents.source },
+      ...{ manifest, key, claims, excerpt, bytes: parts.size, source: contents.source },
       verify: (progress) => namingParts(() => verify(progress)),
       read: (name) => namingParts(() => read(name)),
       stream,
@@ -77,6 +92,13 @@ async function open(
     await parts.close()
     throw error
   }
+}
+
+/** Opens the members that an open bundle described. They are verified as they are read. */
+export async function openExcerpt({ paths, manifest, placed }: BundleExcerpt) {
+  const parts = await openParts(paths)
+  const contents = createContents(readAhead(parts), manifest, { placed })
+  return { ...contents, manifest, close: (): Promise<void> => parts.close() }
 }
 
 /** Works as `openBundle` for bytes from any source; with null, no signature is verified. */

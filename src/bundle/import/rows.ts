@@ -14,7 +14,8 @@ import {
 import type { Manifest } from '../format/manifest.ts'
 import { ROW_VALUES, isKindOf, refuseForeign, rowKey } from '../format/row-schema.ts'
 import { integerField, listField, orNull, shape } from '../format/validators.ts'
-import type { Bundle } from './open.ts'
+import type { Contents } from './members.ts'
+import type { BundleExcerpt } from './open.ts'
 
 /** A line that adds or replaces a row. */
 export interface PutLine<K extends RowKind> {
@@ -50,7 +51,7 @@ export function refuseOtherRows({ members }: Manifest): void {
 
 /** Yields the lines of a kind in order, pack by pack: one pack is in memory. Throws `bundle` for an invalid line. */
 export async function* eachLine<K extends RowKind>(
-  { manifest, read }: Pick<Bundle, 'manifest' | 'read'>,
+  { manifest, read }: Pick<Contents, 'read'> & Pick<BundleExcerpt, 'manifest'>,
   source: SourceName,
   kind: K,
 ): AsyncGenerator<Line<K>> {
@@ -100,7 +101,15 @@ function parseLine<K extends RowKind>(
   const extra = Object.fromEntries(given?.filter(isExtra) ?? []) as RowExtras[K]
   const value = ROW_VALUES[kind](rest, place)
   refuseForeign(source, kind, value, place)
-  return { key: value.key, put: { key: value.key, value, hash: hashRow(kind, value), extra } }
+  const { key } = value
+  const put = {
+    ...{ key, value, extra },
+    /** Computed where it is needed: in an empty folder, and in an export's own check, it is not. */
+    get hash() {
+      return hashRow(kind, value)
+    },
+  }
+  return { key, put }
 }
 
 const removal = shape({ removed: rowKey })

@@ -80,6 +80,12 @@ function createExactWrites(
   insert: (record: RecordToStore, changed: number) => void,
 ) {
   return {
+    /** Stores a record in a store without records and archive parts. `changed` in Unix seconds. */
+    addRecord(record: RecordToStore, changed: number): void {
+      if (tracker.isComplete())
+        tracker.record(record.id, null, stateOf(record.modified, record.sha256))
+      insert(record, changed)
+    },
     /** Stores or replaces a record; `changed` is its Last-Modified, Unix seconds, even if that is earlier than before. */
     putRecord(record: RecordToStore, changed: number): void {
       parts.touchPart(record.id)

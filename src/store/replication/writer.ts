@@ -7,14 +7,7 @@ import { createCatalogListReader } from '../catalog/lists.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { splitEntryKey } from './catalog-pages.ts'
-import type {
-  AnswerValue,
-  EntryValue,
-  ListValue,
-  MissingValue,
-  RecordValue,
-  TombstoneValue,
-} from './rows.ts'
+import type { AnswerValue, EntryValue, ListValue, MissingValue, TombstoneValue } from './rows.ts'
 
 /**
  * Creates writes of replicated rows, with the row's own values and dates; only the bytes of records are not part of
@@ -28,7 +21,6 @@ export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
     ...createEntries(db),
     ...createAnswers(db, tracker),
     ...createCarriedDates(db),
-    ...createIncoming(db),
     ...createUpstreamReset(db),
   }
 }
@@ -164,45 +156,6 @@ function createCarriedDates(db: Db) {
 /** Returns the later of two dates; null if both are unknown. */
 function later(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.max(one, other)
-}
-
-/**
- * Creates a staging table for record rows until their bytes arrive in the archive: memory does not grow with their
- * number.
- */
-function createIncoming(db: Db) {
-  db.exec(
-    `CREATE TEMP TABLE IF NOT EXISTS incoming_record (
-       key TEXT PRIMARY KEY, modified TEXT, crc32 INTEGER, size INTEGER, sha256 TEXT, changed INTEGER, asOf INTEGER
-     ) WITHOUT ROWID`,
-  )
-  const put = db.prepare(
-    'INSERT OR REPLACE INTO incoming_record VALUES (@key, @modified, @crc32, @size, @sha256, @changed, @asOf)',
-  )
-  const get = db.prepare<[string], RecordValue>('SELECT * FROM incoming_record WHERE key = ?')
-  const drop = db.prepare('DELETE FROM incoming_record WHERE key = ?')
-  const first = db
-    .prepare<[], string>('SELECT key FROM incoming_record ORDER BY key LIMIT 1')
-    .pluck()
-  const clear = db.prepare('DELETE FROM incoming_record')
-  const count = db.prepare<[], number>('SELECT count(*) FROM incoming_record').pluck()
-  return {
-    incoming: {
-      put: (value: RecordValue): void => {
-        put.run(value)
-      },
-      read: (id: string): RecordValue | null => get.get(id) ?? null,
-      drop: (id: string): void => {
-        drop.run(id)
-      },
-      /** A record whose bytes have not arrived; null if all have. */
-      first: (): string | null => first.get() ?? null,
-      count: (): number => count.get() ?? 0,
-      clear: (): void => {
-        clear.run()
-      },
-    },
-  }
 }
 
 /**

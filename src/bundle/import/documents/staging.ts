@@ -1,16 +1,12 @@
-import { createHash } from 'node:crypto'
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
-import { MirrorError } from '../../../core/errors.ts'
+import { freeBytes } from '../free-bytes.ts'
 import type { OnProgress } from '../../../domain/progress.ts'
 import type { SourceName } from '../../../domain/sources.ts'
-import { CHUNK_BYTES } from '../../../store/catalog/documents.ts'
-import { sizeOf } from '../../../store/database/gzip.ts'
 import type { CatalogDocumentValue } from '../../../store/replication/rows.ts'
 import type { Writes } from '../../../store/writer.ts'
 import { type Checkpointer, createCheckpointer } from './checkpoints.ts'
 import type { Bundle } from '../open.ts'
 import { chunksOf, eachLine } from '../rows.ts'
+import { createContentProof } from './content-proof.ts'
 
 /** A document of a bundle that must be stored. */
 interface IncomingDocument {
@@ -79,6 +75,8 @@ type DocumentWrite =
       readonly key: string
       readonly number: number
       readonly bytes: Buffer
+      /** Resolves when its content was inflated, or could not be. */
+      readonly inflated: Promise<void>
     }
   | { readonly kind: 'row'; readonly value: CatalogDocumentValue; readonly proven: Promise<void> }
 
@@ -94,8 +92,8 @@ async function* documentWrites(
   yield { kind: 'clear', key }
   for await (const piece of stream(`blobs/${blob}.gz`))
     for (const bytes of cutter.cut(piece)) {
-      await proof.add(bytes)
-      yield { kind: 'chunk', key, number: number++, bytes }
+      const { inflated } = await proof.add(bytes)
+      yield { kind: 'chunk', key, number: number++, bytes, inflated }
     }
   yield { kind: 'row', value, proven: proof.end() }
 }
@@ -125,6 +123,15 @@ interface Batch {
   flush(): Promise<void>
 }
 
+/** Frees the chunks of writes that are stored, when their contents were inflated. */
+async function free(writes: readonly DocumentWrite[]): Promise<void> {
+  for (const one of writes)
+    if (one.kind === 'chunk') {
+      await one.inflated
+      freeBytes(one.bytes)
+    }
+}
+
 function createBatch(store: Writes, checkpointer: Checkpointer): Batch {
   let waiting: DocumentWrite[] = []
   let bytes = 0
@@ -138,6 +145,7 @@ function createBatch(store: Writes, checkpointer: Checkpointer): Batch {
       for (const one of writes) write(store, one)
       return Promise.resolve({ commit: true })
     })
+    await free(writes)
     await checkpointer.written(size)
   }
   return {
@@ -168,80 +176,4 @@ function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generat
       }
     },
   }
-}
-
-/** Proves that the inflated chunks of a document have its digest. */
-interface ContentProof {
-  /** Adds the next chunk; waits while too many are being inflated. */
-  add(chunk: Buffer): Promise<void>
-  /** Resolves if all chunks are correct; rejects with `bundle`. */
-  end(): Promise<void>
-}
-
-/** Chunks inflated concurrently in the thread pool, a mebibyte of memory each. */
-const MOST = 4
-
-const inflate: (chunk: Buffer, options: object) => Promise<Buffer> = promisify(gunzip)
-
-let active = 0
-let free: (() => void)[] = []
-
-/**
- * Proves a document of a bundle while its chunks are written: each except the last has `CHUNK_BYTES`, all together the
- * key's content.
- */
-function createContentProof(
-  { key, size }: { key: string; size: number },
-  chunks: number,
-): ContentProof {
-  const hash = createHash('sha256')
-  let done: Promise<void> = Promise.resolve()
-  let number = 0
-  let content = 0
-  const take = async (chunk: Buffer, isLast: boolean, before: Promise<void>): Promise<void> => {
-    const bytes = await inflated(key, chunk)
-    await before
-    if (!isLast && bytes.length !== CHUNK_BYTES) throw unlike(key, size)
-    content += bytes.length
-    hash.update(bytes)
-  }
-  return {
-    async add(chunk) {
-      while (active >= MOST) await new Promise<void>((resolve) => free.push(resolve))
-      active++
-      done = take(chunk, ++number === chunks, done).finally(() => {
-        active--
-        const waiting = free
-        free = []
-        for (const one of waiting) one()
-      })
-      done.catch(() => undefined) // reported by `end`
-    },
-    end: () => {
-      const end = done.then(() => {
-        if (number !== chunks || content !== size || hash.digest('hex') !== key)
-          throw unlike(key, size)
-      })
-      end.catch(() => undefined) // reported to the caller
-      return end
-    },
-  }
-}
-
-async function inflated(key: string, chunk: Buffer): Promise<Buffer> {
-  const size = sizeOf(chunk)
-  const fault = `document ${key} is not in chunks of gzip`
-  if (chunk.readUInt16BE(0) !== 0x1f8b || size > CHUNK_BYTES) throw new MirrorError('bundle', fault)
-  try {
-    const limits = { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
-    const content = await inflate(chunk, limits)
-    if (content.length === size) return content
-  } catch (error) {
-    throw new MirrorError('bundle', fault, { cause: error })
-  }
-  throw new MirrorError('bundle', fault)
-}
-
-function unlike(key: string, size: number): MirrorError {
-  return new MirrorError('bundle', `document ${key} does not have the ${size} bytes of its digest`)
 }
