@@ -169,11 +169,7 @@ describe('a forged bundle with a trusted signature', () => {
     const name = 'rows/osv/osv-tombstone-00001.jsonl'
     const members = [{ name }] as Manifest['members']
     const read = (): Promise<Buffer> => Promise.resolve(Buffer.alloc(2_000_000, '\n'))
-    const lines = eachLine(
-      { manifest: { kind: 'full', members } as Manifest, read },
-      'osv',
-      'osv-tombstone',
-    )
+    const lines = eachLine({ manifest: { kind: 'full', members }, read }, 'osv', 'osv-tombstone')
     await expect(lines.next()).rejects.toThrow(`${name} has an empty line`)
   })
 })
