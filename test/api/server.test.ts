@@ -17,7 +17,7 @@ import {
   servedToAll,
 } from './served.ts'
 import { BUCKET_PATHS, QUERY_PATHS } from '../../src/api/http/paths.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -201,7 +201,7 @@ test('the index is served as upstream’s bytes', async () => {
   expect(reply.headers['last-modified']).toBe('Wed, 01 Jul 2026 00:00:00 GMT')
 })
 
-test('hundreds of connections at once are all answered', async () => {
+longTest('hundreds of connections at once are all answered', async () => {
   const { port } = await serveAll()
   const count = LONG ? 1000 : 300
   const agent = new Agent({ keepAlive: true, maxSockets: count })

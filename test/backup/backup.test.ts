@@ -23,6 +23,7 @@ import { FEEDS } from '../api/served.ts'
 import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
+import { longTest } from '../support/tables.ts'
 
 const SMALL = { images: 1, tags: 2, packages: 2, tickets: 3 }
 
@@ -93,7 +94,7 @@ test('a backup does not replace a file without force, and a failed one leaves no
   expect(readdirSync(join(empty.path, '..'))).toEqual([])
 })
 
-test('a backup beside a writing process has the state of one snapshot', async () => {
+longTest('a backup beside a writing process has the state of one snapshot', async () => {
   const dir = folder()
   cpSync(made, dir, { recursive: true })
   const store = openFilledStore(dir)

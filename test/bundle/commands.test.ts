@@ -119,7 +119,7 @@ longTest('an import of some sources prints the digest that the mirror has with t
   expect(there.store.ledger.readLastImport()?.file).toMatch(/^\d+\.zip$/)
 })
 
-test('verify without an upstream advises an import that repairs the damage', async () => {
+longTest('verify without an upstream advises an import that repairs the damage', async () => {
   const made = await above()
   const there = below()
   await there.take((await carry(made.dir, folder())).files)
@@ -170,7 +170,7 @@ test('a file that cannot be written or read is a usage error, and nothing is ove
   expect(existsSync(out)).toBe(false)
 })
 
-test('inspect on the source mirror knows the key that signs there', async () => {
+longTest('inspect on the source mirror knows the key that signs there', async () => {
   const to = scratch()
   mkdirSync(join(to, 'media'))
   const key = keyPair(to, 'key')

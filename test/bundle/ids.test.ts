@@ -6,7 +6,7 @@ import { createBench } from '../support/mirror.ts'
 import { tamper } from '../sync/fixtures.ts'
 import { ANY_CHARACTER } from '../support/texts.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 
 /** Ids as a feed may have them: usual ones, and such as are special somewhere on the way. */
 const PIECES = [
@@ -25,65 +25,68 @@ const id = fc
 const recordOf = (one: string): string =>
   JSON.stringify({ id: one, modified: '2026-01-01T00:00:00Z' })
 
-test('records with any ids that a sync stores are exported, imported and served on both sides', async () => {
-  const bench = await createBench({
-    sandbox: { records: 1, large: 0 },
-    env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
-  })
-  const { feed } = bench.sandbox
-  const media = folder()
-  const there = below()
-  const cross = async (): Promise<void> => {
-    const { files, manifest } = await carry(bench.dir, media)
-    await there.take(files)
-    expect(there.digest()).toBe(manifest.digest)
-  }
-  feed.put('ROOT-1', recordOf('ROOT-1'))
-  await bench.run('osv')
-  await cross()
-  const sides = [
-    await serveFolder(bench.dir, bench.config),
-    await serveFolder(there.dir, there.config),
-  ]
-  const seen = { stored: 0, skipped: 0 }
-  try {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.uniqueArray(id, { minLength: 1, maxLength: 12 }),
-        fc.boolean(),
-        async (ids, full) => {
-          for (const old of feed.ids()) if (old !== 'ROOT-1') feed.delete(old)
-          const listed = ['ROOT-1', ...ids.filter((one) => one !== '' && one.isWellFormed())]
-          for (const one of listed) feed.put(one, recordOf(one))
-          const usable = new Set(listed.filter((one) => faultOfRecordId(one) === null))
-          const isWhole = usable.size === listed.length
-          const report = await bench.run('osv', { full })
-          expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
-          expect(new Set([...bench.store.osv.eachPair()].map(([one]) => one))).toEqual(usable)
-          await cross()
-          for (const ask of sides) {
-            ask.look()
-            for (const one of usable) {
-              const answer = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
-              expect([one, answer.status, answer.body.toString()]).toEqual([
-                one,
-                200,
-                recordOf(one),
-              ])
+longTest(
+  'records with any ids that a sync stores are exported, imported and served on both sides',
+  async () => {
+    const bench = await createBench({
+      sandbox: { records: 1, large: 0 },
+      env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+    })
+    const { feed } = bench.sandbox
+    const media = folder()
+    const there = below()
+    const cross = async (): Promise<void> => {
+      const { files, manifest } = await carry(bench.dir, media)
+      await there.take(files)
+      expect(there.digest()).toBe(manifest.digest)
+    }
+    feed.put('ROOT-1', recordOf('ROOT-1'))
+    await bench.run('osv')
+    await cross()
+    const sides = [
+      await serveFolder(bench.dir, bench.config),
+      await serveFolder(there.dir, there.config),
+    ]
+    const seen = { stored: 0, skipped: 0 }
+    try {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(id, { minLength: 1, maxLength: 12 }),
+          fc.boolean(),
+          async (ids, full) => {
+            for (const old of feed.ids()) if (old !== 'ROOT-1') feed.delete(old)
+            const listed = ['ROOT-1', ...ids.filter((one) => one !== '' && one.isWellFormed())]
+            for (const one of listed) feed.put(one, recordOf(one))
+            const usable = new Set(listed.filter((one) => faultOfRecordId(one) === null))
+            const isWhole = usable.size === listed.length
+            const report = await bench.run('osv', { full })
+            expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
+            expect(new Set([...bench.store.osv.eachPair()].map(([one]) => one))).toEqual(usable)
+            await cross()
+            for (const ask of sides) {
+              ask.look()
+              for (const one of usable) {
+                const answer = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
+                expect([one, answer.status, answer.body.toString()]).toEqual([
+                  one,
+                  200,
+                  recordOf(one),
+                ])
+              }
             }
-          }
-          seen.stored += usable.size
-          seen.skipped += listed.length - usable.size
-        },
-      ),
-      { numRuns: LONG ? 15 : 5 },
-    )
-  } finally {
-    await bench.close()
-  }
-  expect(seen.stored).toBeGreaterThan(20)
-  expect(seen.skipped).toBeGreaterThan(0)
-})
+            seen.stored += usable.size
+            seen.skipped += listed.length - usable.size
+          },
+        ),
+        { numRuns: LONG ? 15 : 5 },
+      )
+    } finally {
+      await bench.close()
+    }
+    expect(seen.stored).toBeGreaterThan(20)
+    expect(seen.skipped).toBeGreaterThan(0)
+  },
+)
 
 test('a record that could not be fetched is answered with the reason', async () => {
   const bench = await createBench({ sandbox: { records: 5, large: 0 } })

@@ -134,12 +134,15 @@ describe('the command line', () => {
     }
   })
 
-  test('gives the action of every command as many arguments as its row of the table declares', async () => {
-    for (const { path, arguments: given = '', load } of VERBS) {
-      const declared = given === '' ? 0 : given.split(' ').length
-      if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
-    }
-  })
+  longTest(
+    'gives the action of every command as many arguments as its row of the table declares',
+    async () => {
+      for (const { path, arguments: given = '', load } of VERBS) {
+        const declared = given === '' ? 0 : given.split(' ').length
+        if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
+      }
+    },
+  )
 
   test('has for every command an example that its help page shows and that parses', async () => {
     for (const { path, example, load } of VERBS) {
@@ -366,27 +369,30 @@ describe('the command line', () => {
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
   })
 
-  test('names with sync and status a stored catalog that is not synced without a credential', async () => {
-    const env = {
-      ...QUICK,
-      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-      PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
-      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
-      PATCHMIRROR_SERVER_PORT: '1',
-    }
-    const warning = 'catalog: served as it is stored, not synced: it needs a credential'
-    const first = await run(['sync'], env, dir)
-    expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
-    expect(first.err).not.toContain(warning)
-    expect((await run(['status'], env, dir)).out).not.toContain(warning)
-    const second = await patchmirror('sync')
-    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(warning) as string })
-    expect((await patchmirror('status')).out).toContain(warning)
-    expect((await patchmirror('sync', 'feeds')).err).not.toContain(warning)
-  })
+  longTest(
+    'names with sync and status a stored catalog that is not synced without a credential',
+    async () => {
+      const env = {
+        ...QUICK,
+        PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+        PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+        PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+        PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+        PATCHMIRROR_SERVER_PORT: '1',
+      }
+      const warning = 'catalog: served as it is stored, not synced: it needs a credential'
+      const first = await run(['sync'], env, dir)
+      expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
+      expect(first.err).not.toContain(warning)
+      expect((await run(['status'], env, dir)).out).not.toContain(warning)
+      const second = await patchmirror('sync')
+      expect(second).toMatchObject({ code: 0, err: expect.stringContaining(warning) as string })
+      expect((await patchmirror('status')).out).toContain(warning)
+      expect((await patchmirror('sync', 'feeds')).err).not.toContain(warning)
+    },
+  )
 
-  test('does not report the status of the mirror of another data folder', async () => {
+  longTest('does not report the status of the mirror of another data folder', async () => {
     await patchmirror('sync')
     const other = createServer((_request, response) => {
       response.end(JSON.stringify({ version: '1', instance: '0'.repeat(16), sources: [] }))

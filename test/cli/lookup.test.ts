@@ -9,6 +9,7 @@ import { scratch } from '../config/loading.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
+import { longTest } from '../support/tables.ts'
 
 const run = commandHost()
 const SERVICE = { images: 2, tags: 3, packages: 0, tickets: 7, avrs: 0, subscriptions: 0 }
@@ -62,26 +63,29 @@ const json = async (...args: string[]): Promise<Record<string, unknown>> =>
   JSON.parse((await ask(...args, '--json')).out) as Record<string, unknown>
 
 describe('search', () => {
-  test('finds records by id, other id and purl, packages, tags and digests, each as a table and as JSON', async () => {
-    expect((await ask('search', 'ghsa-1')).out).toMatch(/^record .*\nGHSA-1 +2026-07-01\S+ +id\n/)
-    expect(await json('search', 'CVE-2026-2')).toMatchObject({
-      records: [
-        { id: 'GHSA-1', by: 'other id' },
-        { id: 'GHSA-2', by: 'other id' },
-      ],
-      more: false,
-    })
-    expect(await json('search', 'lodash')).toMatchObject({
-      packages: [{ name: 'lodash', ecosystem: 'npm', records: 2 }],
-    })
-    expect(await json('search', 'pkg:npm/lodash@1.0.0')).toMatchObject({
-      records: [{ id: 'GHSA-1' }, { id: 'GHSA-2' }],
-    })
-    const { tags } = (await json('tags')) as { tags: { digest: string }[] }
-    expect(await json('search', tags[0]?.digest ?? '')).toMatchObject({
-      items: [{ list: '/v1/tags', digest: tags[0]?.digest }],
-    })
-  })
+  longTest(
+    'finds records by id, other id and purl, packages, tags and digests, each as a table and as JSON',
+    async () => {
+      expect((await ask('search', 'ghsa-1')).out).toMatch(/^record .*\nGHSA-1 +2026-07-01\S+ +id\n/)
+      expect(await json('search', 'CVE-2026-2')).toMatchObject({
+        records: [
+          { id: 'GHSA-1', by: 'other id' },
+          { id: 'GHSA-2', by: 'other id' },
+        ],
+        more: false,
+      })
+      expect(await json('search', 'lodash')).toMatchObject({
+        packages: [{ name: 'lodash', ecosystem: 'npm', records: 2 }],
+      })
+      expect(await json('search', 'pkg:npm/lodash@1.0.0')).toMatchObject({
+        records: [{ id: 'GHSA-1' }, { id: 'GHSA-2' }],
+      })
+      const { tags } = (await json('tags')) as { tags: { digest: string }[] }
+      expect(await json('search', tags[0]?.digest ?? '')).toMatchObject({
+        items: [{ list: '/v1/tags', digest: tags[0]?.digest }],
+      })
+    },
+  )
 
   test('says that more exist than --limit shows, and how old the sources are', async () => {
     const { out } = await ask('search', 'CVE-2026-2', '--limit', '1')

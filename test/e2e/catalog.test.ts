@@ -103,31 +103,34 @@ longTest('a mirror without a credential is ready without the catalog', async () 
 })
 
 describe('patchmirror sync catalog', () => {
-  test('prints its progress line by line, and exits 0, 3 for a partial mirror, 1 for a refused credential', async () => {
-    const whole = await world.patchmirror('sync', 'catalog')
-    expect(whole).toMatchObject({ code: 0 })
-    expect(whole.out).toMatch(/^catalog: complete \(run 1, \d+ requests, \d+ bytes\)/)
-    expect(whole.err).toMatch(/catalog: fetching items and artifacts: \d+ of \d+ items/)
-    const [tag = ''] = world.sandbox.service.ids('tags')
-    world.sandbox.service.change('tags', tag)
-    world.sandbox.faults.set(`/v1/patches`, { kind: 'status', status: 500 })
-    const partial = await world.patchmirror('sync', 'catalog')
-    expect([partial.code, partial.out]).toEqual([
-      3,
-      expect.stringContaining('could not be fetched'),
-    ])
-    world.sandbox.faults.clear()
-    const refused = await command(
-      ['sync', 'catalog'],
-      { ...world.env, PATCHMIRROR_UPSTREAM_API_KEY: 'no-such-key-here' },
-      world.dir,
-    )
-    expect([refused.code, refused.out]).toEqual([1, expect.stringContaining('upstream.apiKey')])
-    expect(refused.out + refused.err).not.toContain('no-such-key-here')
-    const again = await world.patchmirror('sync', 'catalog', '--json')
-    expect([again.code, again.err]).toEqual([0, ''])
-    expect(JSON.parse(again.out)).toMatchObject([{ source: 'catalog', state: 'complete' }])
-  })
+  longTest(
+    'prints its progress line by line, and exits 0, 3 for a partial mirror, 1 for a refused credential',
+    async () => {
+      const whole = await world.patchmirror('sync', 'catalog')
+      expect(whole).toMatchObject({ code: 0 })
+      expect(whole.out).toMatch(/^catalog: complete \(run 1, \d+ requests, \d+ bytes\)/)
+      expect(whole.err).toMatch(/catalog: fetching items and artifacts: \d+ of \d+ items/)
+      const [tag = ''] = world.sandbox.service.ids('tags')
+      world.sandbox.service.change('tags', tag)
+      world.sandbox.faults.set(`/v1/patches`, { kind: 'status', status: 500 })
+      const partial = await world.patchmirror('sync', 'catalog')
+      expect([partial.code, partial.out]).toEqual([
+        3,
+        expect.stringContaining('could not be fetched'),
+      ])
+      world.sandbox.faults.clear()
+      const refused = await command(
+        ['sync', 'catalog'],
+        { ...world.env, PATCHMIRROR_UPSTREAM_API_KEY: 'no-such-key-here' },
+        world.dir,
+      )
+      expect([refused.code, refused.out]).toEqual([1, expect.stringContaining('upstream.apiKey')])
+      expect(refused.out + refused.err).not.toContain('no-such-key-here')
+      const again = await world.patchmirror('sync', 'catalog', '--json')
+      expect([again.code, again.err]).toEqual([0, ''])
+      expect(JSON.parse(again.out)).toMatchObject([{ source: 'catalog', state: 'complete' }])
+    },
+  )
 
   test('exits 2 without a credential, and names the setting', async () => {
     const plain = { ...world.env }

@@ -45,22 +45,25 @@ describe('patchmirror serve', () => {
     expect(await command(['health'], at, world.dir)).toMatchObject({ code: 1 })
   })
 
-  test('serves what a sync from the command line has published as soon as the command returns', async () => {
-    const daemon = await world.host()
-    await daemon.said(/osv sync: complete/)
-    const ask = (): Promise<Response> => fetch(`${daemon.url}/external/osv/all.json`)
-    const before = await (await ask()).text()
-    world.sandbox.feed.add(5)
-    const synced = await world.patchmirror('sync', 'osv', '--json')
-    expect([synced.code, synced.err]).toEqual([0, ''])
-    const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
-    expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
-    // The command returned: the daemon serves what it published.
-    const now = await ask()
-    expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
-    await expect.poll(async () => (await ask()).text()).not.toBe(before)
-    expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
-  })
+  longTest(
+    'serves what a sync from the command line has published as soon as the command returns',
+    async () => {
+      const daemon = await world.host()
+      await daemon.said(/osv sync: complete/)
+      const ask = (): Promise<Response> => fetch(`${daemon.url}/external/osv/all.json`)
+      const before = await (await ask()).text()
+      world.sandbox.feed.add(5)
+      const synced = await world.patchmirror('sync', 'osv', '--json')
+      expect([synced.code, synced.err]).toEqual([0, ''])
+      const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
+      expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
+      // The command returned: the daemon serves what it published.
+      const now = await ask()
+      expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
+      await expect.poll(async () => (await ask()).text()).not.toBe(before)
+      expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
+    },
+  )
 
   longTest('starts again after it was killed, and reports the lost run', async () => {
     world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })

@@ -22,7 +22,7 @@ describe('cutting members out of JSON', () => {
         expect(compact(left)).toBe(textOf(without(value), 0))
         JSON.parse(left)
       }),
-      { numRuns: LONG ? 500 : 200 },
+      { numRuns: LONG ? 500 : 80 },
     )
   })
 

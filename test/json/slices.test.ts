@@ -37,7 +37,7 @@ describe('positions in JSON', () => {
           if (slice !== null) expect(compact(sliceText(text, slice))).toBe(textOf(expected, 0))
         }
       }),
-      { numRuns: LONG ? 300 : 120 },
+      { numRuns: LONG ? 300 : 50 },
     )
   })
 

@@ -106,7 +106,7 @@ describe('a published snapshot', () => {
     expect(got?.id).toMatch(/^pm_[0-9a-f]{16}_2$/)
   })
 
-  test('that was published while the relay was stopped is sent after its start', async () => {
+  longTest('that was published while the relay was stopped is sent after its start', async () => {
     const to = await target()
     const made = bench({ targets: [to.url] })
     await made.round()
@@ -333,20 +333,23 @@ describe('a relay target', () => {
     expect(to.ids().slice(1)).toEqual([...to.ids().slice(1)].sort())
   })
 
-  test('that was down for a long time receives the pending events when it is enabled', async () => {
-    const to = await target(503)
-    const made = bench({ targets: [to.url], concurrency: 1 })
-    made.deliver('old')
-    for (let hours = 0; hours < 30; hours += 3) {
+  longTest(
+    'that was down for a long time receives the pending events when it is enabled',
+    async () => {
+      const to = await target(503)
+      const made = bench({ targets: [to.url], concurrency: 1 })
+      made.deliver('old')
+      for (let hours = 0; hours < 30; hours += 3) {
+        await made.round()
+        made.pass(180 * MINUTE)
+      }
       await made.round()
-      made.pass(180 * MINUTE)
-    }
-    await made.round()
-    to.manner = 204
-    made.outbox.enableTarget(stateOf(made)?.id ?? 0)
-    await made.round()
-    expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
-  })
+      to.manner = 204
+      made.outbox.enableTarget(stateOf(made)?.id ?? 0)
+      await made.round()
+      expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
+    },
+  )
 
   longTest('that works again receives events with long pauses within a minute', async () => {
     const to = await target((response, { id }) =>
@@ -380,25 +383,28 @@ describe('a relay target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
-  test('receives pending events with the usual pauses after the clock went backwards', async () => {
-    const to = await target(503)
-    const made = bench({ targets: [to.url], concurrency: 1 })
-    made.deliver('first')
-    await made.round()
-    made.deliver('second')
-    made.pass(-30 * DAY)
-    await made.round()
-    expect(to.got).toHaveLength(2)
-    await made.round()
-    expect(to.got).toHaveLength(2)
-    expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
-    to.manner = 204
-    for (let n = 0; n < 3; n++) {
-      made.pass(10 * MINUTE)
+  longTest(
+    'receives pending events with the usual pauses after the clock went backwards',
+    async () => {
+      const to = await target(503)
+      const made = bench({ targets: [to.url], concurrency: 1 })
+      made.deliver('first')
       await made.round()
-    }
-    expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
-  })
+      made.deliver('second')
+      made.pass(-30 * DAY)
+      await made.round()
+      expect(to.got).toHaveLength(2)
+      await made.round()
+      expect(to.got).toHaveLength(2)
+      expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
+      to.manner = 204
+      for (let n = 0; n < 3; n++) {
+        made.pass(10 * MINUTE)
+        await made.round()
+      }
+      expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
+    },
+  )
 
   test('receives pending events after the clock jumped forward, before any is given up', async () => {
     const to = await target(503)

@@ -57,7 +57,7 @@ describe('a refresh in the sync thread', () => {
     expect([kindsOf(reports), ok]).toEqual([['feeds sync webhook', 'osv sync webhook'], true])
   })
 
-  test('begins after the call, although a sync is running', async () => {
+  longTest('begins after the call, although a sync is running', async () => {
     const { made, thread, ended } = await filled()
     const { service, faults, requests } = made.sandbox
     const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })

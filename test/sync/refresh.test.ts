@@ -62,7 +62,7 @@ describe('a refresh', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('does not move the date of the catalog beyond its last complete sync', async () => {
+  longTest('does not move the date of the catalog beyond its last complete sync', async () => {
     const clock = createClock()
     const made = await catalogBench(WIDE, {
       env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
@@ -89,7 +89,7 @@ describe('a refresh', () => {
     expect(report.asOf).not.toBeNull()
   })
 
-  test('follows a tag that moved to another digest', async () => {
+  longTest('follows a tag that moved to another digest', async () => {
     const made = await mirrored(WIDE)
     const { service } = made.sandbox
     const [, tag = ''] = service.ids('tags')
@@ -133,7 +133,7 @@ describe('a refresh', () => {
     },
   )
 
-  test('of a tag out of scope lists it and stores nothing else', async () => {
+  longTest('of a tag out of scope lists it and stores nothing else', async () => {
     const made = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     const { service } = made.sandbox
     const tag = service.addTag(service.ids('images')[4])
@@ -144,10 +144,11 @@ describe('a refresh', () => {
   })
 })
 
-describe('artifacts that are published later than their tag', () => {
-  const NONE = { kind: 'status', status: 404 } as const
+const NONE = { kind: 'status', status: 404 } as const
 
-  test('are fetched by the next refresh that names the tag, on the same day', async () => {
+longTest(
+  'artifacts that are published later than their tag are fetched by the next refresh that names the tag, on the same day',
+  async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -167,9 +168,12 @@ describe('artifacts that are published later than their tag', () => {
     expect(await refresh(made, target)).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
     expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
     expect(await differences(made)).toEqual([])
-  })
+  },
+)
 
-  longTest('are fetched by a sync that serves an event', async () => {
+longTest(
+  'artifacts that are published later than their tag are fetched by a sync that serves an event',
+  async () => {
     const made = await mirrored(WIDE)
     const { service, faults } = made.sandbox
     const tag = service.addTag()
@@ -180,8 +184,8 @@ describe('artifacts that are published later than their tag', () => {
     expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
     expect(await made.run('catalog', { targets: [target] })).toMatchObject({ state: 'complete' })
     expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
-  })
-})
+  },
+)
 
 describe('an incomplete refresh', () => {
   test('fails and changes nothing while upstream is down', async () => {
@@ -297,7 +301,7 @@ describe('the guard', () => {
   )
 })
 
-test('a successful refresh does not hide the failure of the last sync', async () => {
+longTest('a successful refresh does not hide the failure of the last sync', async () => {
   const made = await mirrored(SMALL)
   const reads = openPinnedReads(made.dir)
   if (reads === null) throw new Error('there is no database')

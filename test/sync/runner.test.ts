@@ -13,6 +13,7 @@ import {
   synced,
   tamper,
 } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 describe('every run leaves a row', () => {
   test('with its kind, its trigger, its cost and upstream’s date', async () => {
@@ -112,7 +113,7 @@ describe('the sync lock', () => {
     expect(await other.run('feeds')).toMatchObject({ state: 'complete' })
   })
 
-  test('is shared by both sources and kept until the last run has ended', async () => {
+  longTest('is shared by both sources and kept until the last run has ended', async () => {
     const made = await bench({ sandbox: { records: 30, large: 0 } })
     const other = await bench({ dir: made.dir })
     const stall = made.sandbox.faults.set(INDEX, { kind: 'stall' })

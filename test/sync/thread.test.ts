@@ -46,7 +46,7 @@ describe('the sync thread', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('merges many requests into one more run of the most thorough kind', async () => {
+  longTest('merges many requests into one more run of the most thorough kind', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended } = await withThread(made)
     onTestFinished(() => thread.stop())

@@ -255,7 +255,7 @@ describe('the deadline', () => {
     },
   )
 
-  test('covers all redirects of a request', async () => {
+  longTest('covers all redirects of a request', async () => {
     const { url } = await createOrigin((request, response) => {
       const later = setTimeout(() => {
         response.writeHead(302, { Location: `${request.url ?? ''}x` }).end()

@@ -17,6 +17,7 @@ import { afterEach, expect, test } from 'vitest'
 import { exportDb } from '../../src/views/export-db.ts'
 import { FILLED_AT } from '../support/filled-store.ts'
 import { type ViewsBench, closeBenches, filesIn, openBench, record } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 const folders: string[] = []
 
@@ -153,7 +154,7 @@ test.each([
   },
 )
 
-test('export-db accepts a folder that is reached by a link', async () => {
+longTest('export-db accepts a folder that is reached by a link', async () => {
   const { open, target } = await bench()
   const link = `${target}-link`
   symlinkSync(target, link)

@@ -110,37 +110,40 @@ describe('a daemon that receives webhooks', () => {
     )
   })
 
-  test('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
-    const dir = scratch()
-    const store = openFilledStore(dir)
-    store.publishOsv({ one: '{"id":"one"}' })
-    store.close()
-    const { port } = await startDaemon(
-      { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' },
-      dir,
-    )
-    const body = JSON.stringify(EVENT)
-    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
-    const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
-    const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-    const socket = connect(port, '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    let text = ''
-    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
-      socket.write(asked)
+  longTest(
+    'accepts a delivery on a connection that read a record, and answers 404 beside an endpoint',
+    async () => {
+      const dir = scratch()
+      const store = openFilledStore(dir)
+      store.publishOsv({ one: '{"id":"one"}' })
+      store.close()
+      const { port } = await startDaemon(
+        { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' },
+        dir,
+      )
+      const body = JSON.stringify(EVENT)
+      const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+      const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
+      const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+      const socket = connect(port, '127.0.0.1')
+      onTestFinished(() => void socket.destroy())
+      let text = ''
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
+        socket.write(asked)
+        await expect
+          .poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0, { interval: 2 })
+          .toBe(Math.min(at + 1, 5))
+      }
+      socket.write(post.slice(-9))
       await expect
-        .poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0, { interval: 2 })
-        .toBe(Math.min(at + 1, 5))
-    }
-    socket.write(post.slice(-9))
-    await expect
-      .poll(() => text.match(/HTTP\/1\.1 \d+/g))
-      .toEqual([200, 200, 202, 200, 200, 200].map((status) => `HTTP/1.1 ${status}`))
-    for (const path of ['/-/webhook', '/hooks', '/hooks/staging2'])
-      expect((await deliver(port, {}, path)).status).toBe(404)
-    expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
-  })
+        .poll(() => text.match(/HTTP\/1\.1 \d+/g))
+        .toEqual([200, 200, 202, 200, 200, 200].map((status) => `HTTP/1.1 ${status}`))
+      for (const path of ['/-/webhook', '/hooks', '/hooks/staging2'])
+        expect((await deliver(port, {}, path)).status).toBe(404)
+      expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
+    },
+  )
 
   longTest(
     'has a separate listener when webhooks.port is set, with no other path on it',

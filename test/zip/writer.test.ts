@@ -184,7 +184,7 @@ describe('an archive that is written and read back', () => {
           }
         },
       ),
-      { numRuns: LONG ? 150 : 20 },
+      { numRuns: LONG ? 150 : 8 },
     )
   })
 
@@ -206,7 +206,7 @@ describe('an archive that is written and read back', () => {
           }
         },
       ),
-      { numRuns: LONG ? 60 : 12 },
+      { numRuns: LONG ? 60 : 5 },
     )
   })
 })

@@ -8,6 +8,7 @@ import { openFilledStore } from '../../support/filled-store.ts'
 import { performTask } from '../../../src/views/task.ts'
 import { record } from '../../views/fixtures.ts'
 import { FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
+import { telling } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -52,12 +53,13 @@ test('without the setting no answer has a header for shared caches', async () =>
   expect((await fastly(port)).headers['cdn-cache-control']).toBeUndefined()
 })
 
-test.each([
+const TAGGED: [name: string, both: string | undefined][] = [
   ['xkey', 'pm-osv pm-views'],
   ['Surrogate-Key', 'pm-osv pm-views'],
   ['Cache-Tag', 'pm-osv,pm-views'],
   ['none', undefined],
-])(
+]
+test.each(telling(TAGGED, 'Cache-Tag', 'none'))(
   'public answers have their age, groups and tags in %s, and others have none',
   async (name, both) => {
     const { get, port } = await mirror({

@@ -231,7 +231,7 @@ describe('/-/changes', () => {
         }
         await closeAll()
       }),
-      { numRuns: LONG ? 8 : 3 },
+      { numRuns: LONG ? 8 : 2 },
     )
   })
 })

@@ -134,7 +134,7 @@ longTest(
   },
 )
 
-test('a bundle imported with --allow-rollback is the base of the next delta', async () => {
+longTest('a bundle imported with --allow-rollback is the base of the next delta', async () => {
   const bench = await above()
   const [to, there] = [folder(), below()]
   const first = await carry(bench.dir, to)
@@ -148,7 +148,7 @@ test('a bundle imported with --allow-rollback is the base of the next delta', as
   expect((await there.take(second.files)).outcome).toBe('same')
 })
 
-test('bundles that were imported before a rollback are imported again after it', async () => {
+longTest('bundles that were imported before a rollback are imported again after it', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   await bench.run('feeds')
@@ -173,7 +173,7 @@ test('bundles that were imported before a rollback are imported again after it',
   expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
 })
 
-test('a rollback to the stored state sets the sequence', async () => {
+longTest('a rollback to the stored state sets the sequence', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const [to, there] = [folder(), below()]
@@ -189,7 +189,7 @@ test('a rollback to the stored state sets the sequence', async () => {
   expect((await there.take(second?.files ?? [])).outcome).toBe('applied')
 })
 
-test('exports of one mirror have dates in their order, whatever its clock does', async () => {
+longTest('exports of one mirror have dates in their order, whatever its clock does', async () => {
   const bench = await above()
   const to = folder()
   const dates: number[] = []
@@ -203,18 +203,21 @@ test('exports of one mirror have dates in their order, whatever its clock does',
   expect(dates).toEqual([...dates].sort((a, b) => a - b))
 })
 
-test('a bundle whose content is stored already is recorded with its higher sequence, and is no rollback', async () => {
-  let now = Date.now() - 100 * HOUR
-  const bench = await above(() => now)
-  const [to, there] = [folder(), below()]
-  const states = await exportStates(bench, to, 2, () => (now += HOUR))
-  const [first, second] = states.map(({ files }) => files)
-  await there.take(second ?? [])
-  await there.take(first ?? [], { allowRollback: true })
-  expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
-  const [third = ''] = await forge(first ?? [], to, { head: () => ({ sequence: 3 }) })
-  expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: true })
-  expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
-  expect(await there.refuses(second ?? [])).toMatch(/has sequence 2, and 3 was imported/)
-  expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: false })
-})
+longTest(
+  'a bundle whose content is stored already is recorded with its higher sequence, and is no rollback',
+  async () => {
+    let now = Date.now() - 100 * HOUR
+    const bench = await above(() => now)
+    const [to, there] = [folder(), below()]
+    const states = await exportStates(bench, to, 2, () => (now += HOUR))
+    const [first, second] = states.map(({ files }) => files)
+    await there.take(second ?? [])
+    await there.take(first ?? [], { allowRollback: true })
+    expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
+    const [third = ''] = await forge(first ?? [], to, { head: () => ({ sequence: 3 }) })
+    expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: true })
+    expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 3, rollback: false })
+    expect(await there.refuses(second ?? [])).toMatch(/has sequence 2, and 3 was imported/)
+    expect(await there.take([third])).toMatchObject({ outcome: 'same', renewed: false })
+  },
+)

@@ -104,7 +104,7 @@ describe('a bundle that does not match the stored data', () => {
     expect(there.store.runs.listRuns(100)).toEqual(runs)
   })
 
-  test('is refused when it has the sequence of another', async () => {
+  longTest('is refused when it has the sequence of another', async () => {
     const { to, first, full } = await history()
     const there = below()
     await there.take(full.files)
@@ -210,9 +210,8 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
     ['has a field too many', /cannot have: "more"/, { rows: () => ['{"more":1}'] }],
   ]
   const FEW = [
-    ...['has another digest than its sources', 'lacks a row', 'has rows out of order'],
-    ...['has another digest for a record', 'says other things in its manifest than in its rows'],
-    ...['removes in a full bundle', 'has a field too many'],
+    ...['has another digest than its sources', 'lacks a row', 'has a field too many'],
+    'says other things in its manifest than in its rows',
   ]
   test.each(telling(lies, ...FEW))('one that %s changes nothing', async (_, why, forgery) => {
     const { to, first, full } = await history()

@@ -204,7 +204,7 @@ describe('an import', () => {
     expect(new Set(read).size).toBe(read.length)
   })
 
-  test('of the same state updates the time at which upstream was asked', async () => {
+  longTest('of the same state updates the time at which upstream was asked', async () => {
     let now = Date.now() - 8_000_000
     const bench = await createBench({ sandbox: { records: 5, now: () => now } })
     onTestFinished(() => bench.close())

@@ -14,6 +14,7 @@ import { openBundle } from '../../../src/bundle/import/open.ts'
 import { groupFiles } from '../../../src/bundle/format/split-names.ts'
 import { createBundleWriter } from '../../../src/bundle/export/writer.ts'
 import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 let folder = ''
 let path = ''
@@ -77,7 +78,7 @@ describe('a bundle in parts', () => {
     expect(await refusal([path], whom)).toContain('b.zip.002 is empty')
   })
 
-  test('names the last part when that is half-copied', async () => {
+  longTest('names the last part when that is half-copied', async () => {
     const last = files.at(-2) ?? ''
     truncateSync(last, 10)
     expect(await refusal([path], whom)).toContain(`${last} does not match the list`)

@@ -11,6 +11,7 @@ import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { createBench } from '../../support/mirror.ts'
 import { type Forgery, forge } from '../forged.ts'
 import { below, carry, signer } from '../air-gap.ts'
+import { longTest, telling } from '../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -133,12 +134,24 @@ describe('a forged bundle with a trusted signature', () => {
       change('catalog-answer', /"key":"/, '"key":"\\u0007'),
     ],
   ]
-  test.each(lies)('whose content %s is refused, and nothing changes', async (_, why, forgery) => {
-    const { to, full } = await bundle()
-    const there = below()
-    expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
-    expect(there.store.carried.listStoredSources()).toEqual([])
-  })
+  const FEW = [
+    ...['has a line without anything', 'has no bytes for an answer', 'has users in the catalog'],
+    ...[
+      'has a media type of two lines',
+      'has a control character in a path',
+      'puts a feed elsewhere',
+    ],
+    'has mentions that are none',
+  ]
+  test.each(telling(lies, ...FEW))(
+    'whose content %s is refused, and nothing changes',
+    async (_, why, forgery) => {
+      const { to, full } = await bundle()
+      const there = below()
+      expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
+      expect(there.store.carried.listStoredSources()).toEqual([])
+    },
+  )
 
   test('with other bytes for a document than its name says is refused', async () => {
     const { to, full } = await bundle()
@@ -174,17 +187,20 @@ describe('a forged bundle with a trusted signature', () => {
   })
 })
 
-test('stored data that can no longer be read is repaired by importing a full bundle again', async () => {
-  const { full } = await bundle()
-  const there = below()
-  await there.take(full.files)
-  const db = openWriter(there.dir)
-  onTestFinished(() => void db.close())
-  db.exec(
-    `UPDATE catalog_answer SET links = '[{"', mentions = '{'; UPDATE catalog_list SET frame = '{'`,
-  )
-  db.exec(`INSERT INTO catalog_answer SELECT '/v1/me/x', resource, owner, owner_sha, status, body, size, sha256, changed,
+longTest(
+  'stored data that can no longer be read is repaired by importing a full bundle again',
+  async () => {
+    const { full } = await bundle()
+    const there = below()
+    await there.take(full.files)
+    const db = openWriter(there.dir)
+    onTestFinished(() => void db.close())
+    db.exec(
+      `UPDATE catalog_answer SET links = '[{"', mentions = '{'; UPDATE catalog_list SET frame = '{'`,
+    )
+    db.exec(`INSERT INTO catalog_answer SELECT '/v1/me/x', resource, owner, owner_sha, status, body, size, sha256, changed,
     etag, '["x"]', mentions, NULL FROM catalog_answer LIMIT 1`)
-  expect((await there.take(full.files, { again: true })).outcome).toBe('applied')
-  expect(there.digest()).toBe(full.manifest.digest)
-})
+    expect((await there.take(full.files, { again: true })).outcome).toBe('applied')
+    expect(there.digest()).toBe(full.manifest.digest)
+  },
+)

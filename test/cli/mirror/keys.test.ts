@@ -67,7 +67,7 @@ describe('the command keys', () => {
     expect(readdirSync(world.dir)).not.toContain('ci.key')
   })
 
-  test('revokes a key once or twice, and exits 2 for an unknown one', async () => {
+  longTest('revokes a key once or twice, and exits 2 for an unknown one', async () => {
     await keys('create', '--name', 'ci')
     expect(await keys('revoke', '1')).toMatchObject({ code: 0, out: 'key 1 (ci) is revoked\n' })
     const again = await keys('revoke', '1')

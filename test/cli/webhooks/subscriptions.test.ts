@@ -25,6 +25,7 @@ import { createOrigin } from '../../support/origin.ts'
 import { hasOpenssl, makeTls } from '../../support/tls.ts'
 import { NOW, delivery } from '../../webhooks/inbox/inboxes.ts'
 import { keyPair } from '../../webhooks/signing.ts'
+import { longTest } from '../../support/tables.ts'
 
 interface Heard {
   headers: string[]
@@ -163,22 +164,27 @@ describe('webhooks register', () => {
 })
 
 describe('webhooks delete and rotate', () => {
-  test('send a test about a mirrored tag, and say where ids come from when there is none', async () => {
-    const id = await register()
-    const none = await patchmirror(['test', id])
-    expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
-    expect((await patchmirror(['test', id, 'nope'])).err).toContain('ids of tags are in /v1/tags/')
-    const env = {
-      ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
-      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
-    }
-    const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
-    expect(synced.code, synced.out + synced.err).toBe(0)
-    const sent = await patchmirror(['test', id])
-    expect(sent.code, sent.err).toBe(0)
-    expect(heard).toHaveLength(1)
-  })
+  longTest(
+    'send a test about a mirrored tag, and say where ids come from when there is none',
+    async () => {
+      const id = await register()
+      const none = await patchmirror(['test', id])
+      expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
+      expect((await patchmirror(['test', id, 'nope'])).err).toContain(
+        'ids of tags are in /v1/tags/',
+      )
+      const env = {
+        ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
+        PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+        PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      }
+      const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
+      expect(synced.code, synced.out + synced.err).toBe(0)
+      const sent = await patchmirror(['test', id])
+      expect(sent.code, sent.err).toBe(0)
+      expect(heard).toHaveLength(1)
+    },
+  )
 
   test('remove a deleted secret from the file, and keep the others', async () => {
     const gone = await register()

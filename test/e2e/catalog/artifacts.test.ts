@@ -244,7 +244,7 @@ describe('a document', () => {
     expect([other.status, other.body.length]).toEqual([200, bytes.length])
   })
 
-  test('is served whole to a slow client, also after another client disconnected', async () => {
+  longTest('is served whole to a slow client, also after another client disconnected', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)

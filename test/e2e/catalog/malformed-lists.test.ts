@@ -49,8 +49,7 @@ describe('a malformed list of upstream does not affect the other lists:', () => 
       listOf('{"id":"a"}', `,"x":"${'x'.repeat(70_000)}"`),
     ],
   ]
-  const telltale = ['half a surrogate pair as a repository', 'half a surrogate pair as a cursor']
-  test.each(telling(ways, ...telltale, 'an envelope that is nested deep'))(
+  test.each(telling(ways, 'half a surrogate pair as a cursor', 'an envelope that is nested deep'))(
     '%s',
     async (_way, path, body) => {
       const made = await mirrored(path, body)

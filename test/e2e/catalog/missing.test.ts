@@ -5,7 +5,7 @@ import {
   filledCatalogBench,
 } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 
 /** Large enough that the subscriptions leave something of each list out. */
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
@@ -93,7 +93,7 @@ describe('the 404 of a missing item or document', () => {
     })
   })
 
-  test('is given for an artifact set that nothing names any more', async () => {
+  longTest('is given for an artifact set that nothing names any more', async () => {
     const service = { images: 1, tags: 2, packages: 0, tickets: 0, avrs: 1 }
     const made = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -209,7 +209,7 @@ describe('the versions and architectures of the package catalog', () => {
       { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } },
     ],
   ]
-  test.each(telling(forms, 'a map', 'nested items'))(
+  test.each(telling(forms, 'nested items'))(
     'are read from answers in the form of %s',
     async (_form, answer) => {
       const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })

@@ -118,9 +118,7 @@ describe('a list whose next page is named by', () => {
     telling(
       Object.entries(FORMS),
       'a Link header around a bare array',
-      'the URL of the next page without a host',
       'a cursor under a name that nobody knows',
-      'a flag, and the last id as starting_after',
       'its total alone, and the last id',
     ),
   )('%s is fetched to its end, and served page by page', async (_, form) => {
@@ -218,40 +216,35 @@ const CUT: Record<string, [Form, RegExp]> = {
 }
 
 describe('a list that ends with', () => {
-  test.each(
-    telling(
-      Object.entries(CUT),
-      'a flag that says there is more',
-      'a total that is larger',
-      'a page that is as large as it says pages are',
-      'a next page at another host',
-    ),
-  )('%s is reported as incomplete', async (_, [form, why]) => {
-    const first = (url: URL): Said => form(ALL.slice(0, SIZE), null, url)
-    const made = await plainBench({ [PATH]: first })
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'partial', code: null, facts: { incomplete: 1 } })
-    expect(report.message).toMatch(why)
-    expect(report.message).toContain(`${PATH}: `)
-    expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: false })
-    const status = (await (await made.ask('/-/status')).json()) as {
-      sources: { name: string; partialLists: { path: string; reason: string }[] }[]
-    }
-    const told = status.sources.find(({ name }) => name === 'catalog')?.partialLists
-    expect(told).toMatchObject([{ path: PATH }])
-    expect(told?.[0]?.reason).toMatch(why)
-    // The numbers of the envelope stay upstream's, and all that is stored can be paged through.
-    const served = (await (await made.ask(PATH)).json()) as object
-    const upstream = first(new URL(made.origin.url)).body as Record<string, unknown>
-    for (const name of ['total', 'total_count', 'has_more', 'total_pages'] as const)
-      if (name in upstream) expect(served).toMatchObject({ [name]: upstream[name] })
-    expect(await paged(made)).toEqual(['t-1', 't-2', 't-3', 't-4'])
-    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
-    expect((await made.run('catalog')).message).toMatch(why)
-    made.say({ [PATH]: FORMS['the URL of the next page'] ?? (() => ({})) })
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(idsOf(made)).toHaveLength(10)
-  })
+  test.each(telling(Object.entries(CUT), 'a total that is larger', 'a next page at another host'))(
+    '%s is reported as incomplete',
+    async (_, [form, why]) => {
+      const first = (url: URL): Said => form(ALL.slice(0, SIZE), null, url)
+      const made = await plainBench({ [PATH]: first })
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'partial', code: null, facts: { incomplete: 1 } })
+      expect(report.message).toMatch(why)
+      expect(report.message).toContain(`${PATH}: `)
+      expect(made.store.snapshots.readSnapshot('catalog')).toMatchObject({ whole: false })
+      const status = (await (await made.ask('/-/status')).json()) as {
+        sources: { name: string; partialLists: { path: string; reason: string }[] }[]
+      }
+      const told = status.sources.find(({ name }) => name === 'catalog')?.partialLists
+      expect(told).toMatchObject([{ path: PATH }])
+      expect(told?.[0]?.reason).toMatch(why)
+      // The numbers of the envelope stay upstream's, and all that is stored can be paged through.
+      const served = (await (await made.ask(PATH)).json()) as object
+      const upstream = first(new URL(made.origin.url)).body as Record<string, unknown>
+      for (const name of ['total', 'total_count', 'has_more', 'total_pages'] as const)
+        if (name in upstream) expect(served).toMatchObject({ [name]: upstream[name] })
+      expect(await paged(made)).toEqual(['t-1', 't-2', 't-3', 't-4'])
+      expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+      expect((await made.run('catalog')).message).toMatch(why)
+      made.say({ [PATH]: FORMS['the URL of the next page'] ?? (() => ({})) })
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(idsOf(made)).toHaveLength(10)
+    },
+  )
 
   test('a full page of a hundred or the requested number of items is reported as incomplete', async () => {
     for (const count of [100, 1000]) {

@@ -6,7 +6,7 @@ import {
   filledCatalogBench,
 } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
-import { LONG, telling } from '../../support/tables.ts'
+import { LONG, telling, longTest } from '../../support/tables.ts'
 
 type Ticket = Record<string, unknown>
 
@@ -123,40 +123,43 @@ describe('the list /v1/patches', () => {
             ids(await walkPages((at) => made.ask(at), `/v1/patches?${query.toString()}`)),
           ).toEqual(ids(expected))
       }),
-      { numRuns: LONG ? 60 : 20 },
+      { numRuns: LONG ? 60 : 8 },
     )
   })
 
-  test('is ordered by fields in both directions, also by numbers and missing values', async () => {
-    const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 })
-    const { service } = made.sandbox
-    service.ids('tickets').forEach((id, at) => {
-      if (at % 3 > 0) service.change('tickets', id, { score: (at * 7) % 20, rating: at / 3 })
-      if (at % 10 === 1) service.change('tickets', id, { score: -1.5, version: null })
-    })
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    const tickets = ticketsOf(made)
-    const fields = new Set(tickets.flatMap((ticket) => Object.keys(ticket)))
-    fields.delete('upstream_reference') // an integer that JavaScript cannot hold
-    expect([...fields]).toEqual(expect.arrayContaining(['score', 'note', 'patch_found']))
-    const few = ['score', 'rating', 'note', 'patch_found', 'created_at']
-    for (const field of LONG ? fields : few) {
-      for (const way of ['asc', 'desc']) {
-        const path = `/v1/patches?order=${field}:${way}&limit=7`
-        const numbers = field === 'score' || field === 'rating'
-        const plain = numbers
-          ? tickets.map((one) => ({ ...one, [field]: one[field] ?? -Infinity }))
-          : tickets
-        const walked = await walkPages((at) => made.ask(at), path)
-        expect([path, ids(walked)]).toEqual([path, ids(ordered(plain, field, way === 'desc'))])
+  longTest(
+    'is ordered by fields in both directions, also by numbers and missing values',
+    async () => {
+      const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 })
+      const { service } = made.sandbox
+      service.ids('tickets').forEach((id, at) => {
+        if (at % 3 > 0) service.change('tickets', id, { score: (at * 7) % 20, rating: at / 3 })
+        if (at % 10 === 1) service.change('tickets', id, { score: -1.5, version: null })
+      })
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const tickets = ticketsOf(made)
+      const fields = new Set(tickets.flatMap((ticket) => Object.keys(ticket)))
+      fields.delete('upstream_reference') // an integer that JavaScript cannot hold
+      expect([...fields]).toEqual(expect.arrayContaining(['score', 'note', 'patch_found']))
+      const few = ['score', 'rating', 'note', 'patch_found', 'created_at']
+      for (const field of LONG ? fields : few) {
+        for (const way of ['asc', 'desc']) {
+          const path = `/v1/patches?order=${field}:${way}&limit=7`
+          const numbers = field === 'score' || field === 'rating'
+          const plain = numbers
+            ? tickets.map((one) => ({ ...one, [field]: one[field] ?? -Infinity }))
+            : tickets
+          const walked = await walkPages((at) => made.ask(at), path)
+          expect([path, ids(walked)]).toEqual([path, ids(ordered(plain, field, way === 'desc'))])
+        }
       }
-    }
-    const large = await walkPages(
-      (at) => made.ask(at),
-      '/v1/patches?order=upstream_reference:desc&limit=4',
-    )
-    expect(new Set(ids(large)).size).toBe(tickets.length)
-  })
+      const large = await walkPages(
+        (at) => made.ask(at),
+        '/v1/patches?order=upstream_reference:desc&limit=4',
+      )
+      expect(new Set(ids(large)).size).toBe(tickets.length)
+    },
+  )
 
   test('refuses parameters outside the contract with a reason', async () => {
     const made = await mirrored(5)
@@ -205,7 +208,7 @@ describe('a filter of /v1/patches', () => {
     ['a prefix', (name) => (name === 'ticket_id' ? name : `ticket_${name}`)],
     ['a prefix in camelCase', (name) => camel(name === 'ticket_id' ? name : `patch_${name}`)],
   ]
-  test.each(telling(spellings, 'camelCase', 'a prefix'))(
+  test.each(telling(spellings, 'a prefix'))(
     'finds its field spelled in %s, and so does an order',
     async (_spelling, rename) => {
       const made = await rewritten((ticket) => renamed(ticket, rename))

@@ -7,6 +7,7 @@ import { readRequestHeaders } from '../../../src/api/http/request-headers.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
 const PATHS = [
@@ -89,21 +90,24 @@ describe('the reading thread', () => {
     requestHeaders: readRequestHeaders([]),
   }
 
-  test('does not begin a request whose client has left, and refuses requests beyond its queue', async () => {
-    const made = await mirrored()
-    const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
-    closing.push(() => thread.close())
-    const [first, gone, third, fourth] = await Promise.allSettled([
-      thread.ask(request, () => false),
-      thread.ask(request, () => true),
-      thread.ask(request, () => false),
-      thread.ask(request, () => false),
-    ])
-    expect(first).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
-    expect(gone).toEqual({ status: 'fulfilled', value: null })
-    expect(third).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
-    expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
-  })
+  longTest(
+    'does not begin a request whose client has left, and refuses requests beyond its queue',
+    async () => {
+      const made = await mirrored()
+      const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
+      closing.push(() => thread.close())
+      const [first, gone, third, fourth] = await Promise.allSettled([
+        thread.ask(request, () => false),
+        thread.ask(request, () => true),
+        thread.ask(request, () => false),
+        thread.ask(request, () => false),
+      ])
+      expect(first).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
+      expect(gone).toEqual({ status: 'fulfilled', value: null })
+      expect(third).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
+      expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
+    },
+  )
 
   test('fails its requests when it ends, and answers again after its restart', async () => {
     const made = await mirrored()

@@ -229,24 +229,27 @@ async function runRealHistory(seed: number): Promise<void> {
   expect(stateOf(reader.dir)).toEqual(stateOf(leading().dir))
 }
 
-test('a mirror with a state of its own comes to a generation, also when sources were added one after the other', async () => {
-  const store = createMemoryBucket().client()
-  const bench = await createBench({ sandbox: { records: 5 } })
-  onTestFinished(() => bench.close())
-  await bench.run('feeds')
-  await publish(store, bench.dir)
-  await bench.run('osv')
-  await publish(store, bench.dir)
-  const { digest } = stateOf(bench.dir)
-  const node = createNode(store, { dir: bench.dir, mayPublish: true })
-  const unpublished = (): boolean => {
-    const position = node.follower.position()
-    return position === null || hasUnpublished(bench.dir, position)
-  }
-  expect(unpublished()).toBe(false)
-  await change(bench)
-  expect(unpublished()).toBe(true)
-  expect(await node.catchUp()).toBe(2)
-  expect(unpublished()).toBe(false)
-  expect(stateOf(bench.dir).digest).toBe(digest)
-})
+longTest(
+  'a mirror with a state of its own comes to a generation, also when sources were added one after the other',
+  async () => {
+    const store = createMemoryBucket().client()
+    const bench = await createBench({ sandbox: { records: 5 } })
+    onTestFinished(() => bench.close())
+    await bench.run('feeds')
+    await publish(store, bench.dir)
+    await bench.run('osv')
+    await publish(store, bench.dir)
+    const { digest } = stateOf(bench.dir)
+    const node = createNode(store, { dir: bench.dir, mayPublish: true })
+    const unpublished = (): boolean => {
+      const position = node.follower.position()
+      return position === null || hasUnpublished(bench.dir, position)
+    }
+    expect(unpublished()).toBe(false)
+    await change(bench)
+    expect(unpublished()).toBe(true)
+    expect(await node.catchUp()).toBe(2)
+    expect(unpublished()).toBe(false)
+    expect(stateOf(bench.dir).digest).toBe(digest)
+  },
+)

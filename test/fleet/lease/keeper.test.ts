@@ -11,6 +11,7 @@ import {
   type StoreFault,
   createMemoryBucket,
 } from '../../support/fleet/memory-store.ts'
+import { LONG } from '../../support/tables.ts'
 
 const SECONDS = 30
 
@@ -198,7 +199,7 @@ describe('the lease', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: LONG ? 300 : 100 },
     )
   })
 })

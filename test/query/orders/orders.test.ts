@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findEcosystem } from '../../../src/query/orders/ecosystems.ts'
 import type { VersionOrder } from '../../../src/query/orders/order.ts'
+import { LONG } from '../../support/tables.ts'
 
 function orderOf(ecosystem: string): VersionOrder {
   const order = findEcosystem(ecosystem)?.order
@@ -143,7 +144,7 @@ describe('the order of versions', () => {
       const three = fc.array(text, { minLength: 3, maxLength: 3 })
       fc.assert(
         fc.property(three, (texts) => sound(order, texts)),
-        { numRuns: 300 },
+        { numRuns: LONG ? 300 : 100 },
       )
     }
   })

@@ -3,6 +3,7 @@ import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, ask, basic } from './asking.ts'
+import { longTest } from '../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox
@@ -51,7 +52,7 @@ describe('the package catalog', () => {
     }
   })
 
-  test('has the provenance of each machine a version was built for', async () => {
+  longTest('has the provenance of each machine a version was built for', async () => {
     for (const one of packages()) {
       const base = `${sandbox.catalogUrl}${versionPath(one)}/provenance`
       const { value } = await ask(`${base}/${one.arch}`)

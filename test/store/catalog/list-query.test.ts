@@ -158,7 +158,7 @@ test('a walk during a publication neither loses nor repeats an unchanged item', 
         expect(seen.filter((id) => stays.has(id))).toEqual(wanted)
       },
     ),
-    { numRuns: LONG ? 600 : 150 },
+    { numRuns: LONG ? 600 : 60 },
   )
 })
 

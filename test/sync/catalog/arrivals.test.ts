@@ -23,17 +23,22 @@ test('a first snapshot records no new tags; a scheduled sync and a refresh recor
   expect(made.store.catalog.listNewTags(0, 1)).toHaveLength(1)
 })
 
-test('a tag is recorded as new under another digest, not with another date, and not when it is not remediated', async () => {
-  const made = await mirrored(WIDE)
-  const { service } = made.sandbox
-  const [one = '', two = '', three = ''] = service.ids('tags')
-  service.change('tags', one)
-  service.change('tags', three, { remediated: false, digest: `sha256:${'7'.repeat(64)}` })
-  expect((await refresh(made)).facts['arrived']).toBeUndefined()
-  service.change('tags', two, { digest: `sha256:${'8'.repeat(64)}` })
-  expect((await refresh(made)).facts['arrived']).toBe(1)
-  expect(made.store.catalog.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
-})
+longTest(
+  'a tag is recorded as new under another digest, not with another date, and not when it is not remediated',
+  async () => {
+    const made = await mirrored(WIDE)
+    const { service } = made.sandbox
+    const [one = '', two = '', three = ''] = service.ids('tags')
+    service.change('tags', one)
+    service.change('tags', three, { remediated: false, digest: `sha256:${'7'.repeat(64)}` })
+    expect((await refresh(made)).facts['arrived']).toBeUndefined()
+    service.change('tags', two, { digest: `sha256:${'8'.repeat(64)}` })
+    expect((await refresh(made)).facts['arrived']).toBe(1)
+    expect(made.store.catalog.listNewTags(0)).toMatchObject([
+      { digest: `sha256:${'8'.repeat(64)}` },
+    ])
+  },
+)
 
 longTest('at most a thousand new tags of a run are recorded, for at most 30 days', async () => {
   const clock = createClock()

@@ -160,7 +160,7 @@ describe('a scope that changes', () => {
     expect(await few.run('catalog')).toMatchObject({ message: 'nothing changed' })
   })
 
-  test('by patterns adds and removes the items that they name', async () => {
+  longTest('by patterns adds and removes the items that they name', async () => {
     const base = await mirrored(SMALL, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     const [, , image = ''] = base.sandbox.service.ids('images')
     expect(ownersOf(base)).not.toContain(`images/${image}`)

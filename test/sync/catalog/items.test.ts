@@ -42,23 +42,26 @@ describe('an item that answers 500', () => {
 })
 
 describe('an item that is listed but answers 404', () => {
-  test('and was never stored is served as a 404, and is named in every run until upstream has it', async () => {
-    const made = await catalogBench(SMALL, { env: ALL })
-    const [tag = ''] = made.sandbox.service.ids('tags')
-    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
-    for (let i = 0; i < 3; i++) {
-      made.sandbox.requests.clear()
-      const report = await made.run('catalog')
-      expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-      expect(lackingOf(report)).toEqual([`/v1/tags/${tag}: upstream lists it but answers 404`])
-      if (i > 0) expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
-    }
-    const { mirror, upstream } = await compare(made, `/v1/tags/${tag}`)
-    expect(mirror).toEqual(upstream)
-    made.sandbox.faults.clear()
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(await differences(made)).toEqual([])
-  })
+  longTest(
+    'and was never stored is served as a 404, and is named in every run until upstream has it',
+    async () => {
+      const made = await catalogBench(SMALL, { env: ALL })
+      const [tag = ''] = made.sandbox.service.ids('tags')
+      made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
+      for (let i = 0; i < 3; i++) {
+        made.sandbox.requests.clear()
+        const report = await made.run('catalog')
+        expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+        expect(lackingOf(report)).toEqual([`/v1/tags/${tag}: upstream lists it but answers 404`])
+        if (i > 0) expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
+      }
+      const { mirror, upstream } = await compare(made, `/v1/tags/${tag}`)
+      expect(mirror).toEqual(upstream)
+      made.sandbox.faults.clear()
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(await differences(made)).toEqual([])
+    },
+  )
 
   test('keeps its stored answer until the list removes it', async () => {
     const made = await mirrored()
@@ -159,33 +162,30 @@ describe('item ids', () => {
     '\ud800',
     '9007199254740993',
   ]
-  test.each(telling(odd, 'a/b', 'ünï ✓ 修', '..'))(
-    'such as %j are requested and served',
-    async (id) => {
-      const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
-      const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
-      const body = JSON.stringify({ data: [item], cursor: { after: null } })
-      const json = { kind: 'body', type: 'application/json' } as const
-      made.sandbox.faults.set('/v1/tags/', { ...json, body })
-      made.sandbox.faults.set(/\/(sbom|vex|provenance)$/, { kind: 'status', status: 404 })
-      const detail = made.sandbox.faults.set(/^\/v1\/tags\/./, {
-        ...json,
-        body: JSON.stringify(item),
-      })
-      const report = await made.run('catalog')
-      const unaddressable = id === '..' || id === '.'
-      expect(report).toMatchObject({ state: unaddressable ? 'partial' : 'complete', code: null })
-      expect(detail.hits()).toBe(unaddressable ? 0 : 1)
-      if (unaddressable) return
-      const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
-      expect(
-        asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0],
-      ).toBe(path)
-      const answer = await made.ask(path)
-      expect(answer.status).toBe(200)
-      expect(await answer.text()).toBe(JSON.stringify(item))
-    },
-  )
+  test.each(telling(odd, 'a/b', '..'))('such as %j are requested and served', async (id) => {
+    const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
+    const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
+    const body = JSON.stringify({ data: [item], cursor: { after: null } })
+    const json = { kind: 'body', type: 'application/json' } as const
+    made.sandbox.faults.set('/v1/tags/', { ...json, body })
+    made.sandbox.faults.set(/\/(sbom|vex|provenance)$/, { kind: 'status', status: 404 })
+    const detail = made.sandbox.faults.set(/^\/v1\/tags\/./, {
+      ...json,
+      body: JSON.stringify(item),
+    })
+    const report = await made.run('catalog')
+    const unaddressable = id === '..' || id === '.'
+    expect(report).toMatchObject({ state: unaddressable ? 'partial' : 'complete', code: null })
+    expect(detail.hits()).toBe(unaddressable ? 0 : 1)
+    if (unaddressable) return
+    const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
+    expect(asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0]).toBe(
+      path,
+    )
+    const answer = await made.ask(path)
+    expect(answer.status).toBe(200)
+    expect(await answer.text()).toBe(JSON.stringify(item))
+  })
 
   test('that are numbers are texts in paths', async () => {
     const made = await mirrored()
@@ -196,25 +196,28 @@ describe('item ids', () => {
   })
 })
 
-test('an artifact set that several tags name is fetched when one of them changes, and not otherwise', async () => {
-  const made = await mirrored()
-  const { service } = made.sandbox
-  const [tag = '', other = ''] = service.ids('tags')
-  const [avr = ''] = service.ids('avrs')
-  const AVRS = new RegExp(`^/v1/avrs/${avr}/`)
-  service.change('tags', other, { avr_id: avr })
-  await made.run('catalog')
-  for (let i = 0; i < 3; i++) {
-    made.sandbox.requests.clear()
+longTest(
+  'an artifact set that several tags name is fetched when one of them changes, and not otherwise',
+  async () => {
+    const made = await mirrored()
+    const { service } = made.sandbox
+    const [tag = '', other = ''] = service.ids('tags')
+    const [avr = ''] = service.ids('avrs')
+    const AVRS = new RegExp(`^/v1/avrs/${avr}/`)
+    service.change('tags', other, { avr_id: avr })
+    await made.run('catalog')
+    for (let i = 0; i < 3; i++) {
+      made.sandbox.requests.clear()
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(asked(made).filter((path) => AVRS.test(path))).toEqual([])
+    }
+    service.rotateArtifact('avr', avr, 'vex', { silent: true })
+    service.change('tags', tag)
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(asked(made).filter((path) => AVRS.test(path))).toEqual([])
-  }
-  service.rotateArtifact('avr', avr, 'vex', { silent: true })
-  service.change('tags', tag)
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  expect(asked(made).filter((path) => AVRS.test(path))).toHaveLength(3)
-  expect(await differences(made)).toEqual([])
-})
+    expect(asked(made).filter((path) => AVRS.test(path))).toHaveLength(3)
+    expect(await differences(made)).toEqual([])
+  },
+)
 
 longTest(
   'a new version of a package is listed in the versions of its name, whichever package adds it',
@@ -245,16 +248,19 @@ longTest(
   },
 )
 
-test('an answer that several packages share is stored under one that is still mirrored', async () => {
-  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
-  await made.run('catalog')
-  const { service } = made.sandbox
-  const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
-  const owners = (): string[] =>
-    [...made.store.catalog.eachStoredAnswer()].map(({ owner }) => owner)
-  expect(owners()).toContain(`packages/${first}`)
-  service.remove('packages', first)
-  await made.run('catalog')
-  expect(owners()).not.toContain(`packages/${first}`)
-  expect(await differences(made)).toEqual([])
-})
+longTest(
+  'an answer that several packages share is stored under one that is still mirrored',
+  async () => {
+    const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+    await made.run('catalog')
+    const { service } = made.sandbox
+    const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
+    const owners = (): string[] =>
+      [...made.store.catalog.eachStoredAnswer()].map(({ owner }) => owner)
+    expect(owners()).toContain(`packages/${first}`)
+    service.remove('packages', first)
+    await made.run('catalog')
+    expect(owners()).not.toContain(`packages/${first}`)
+    expect(await differences(made)).toEqual([])
+  },
+)

@@ -158,7 +158,7 @@ describe('a feed that cannot be used', () => {
     ['a shape wrong further in', json({ alpine: [{ distroversion: '3.18' }], ecosystems: [] })],
   ]
 
-  const LATER = telling(FAULTS, 'a 401', 'a wrong Content-Length')
+  const LATER = telling(FAULTS, 'a wrong Content-Length')
   test.each(LATER)(
     'does not stop the others, and its stored version stays, when its answer is %s',
     async (_name, fault) => {
@@ -178,7 +178,7 @@ describe('a feed that cannot be used', () => {
     },
   )
 
-  const FIRST = telling(FAULTS, 'a gzip bomb', 'a shape wrong further in')
+  const FIRST = telling(FAULTS, 'a gzip bomb')
   test.each(FIRST)(
     'is not stored in the first run either when its answer is %s',
     async (_name, fault) => {
@@ -201,7 +201,7 @@ describe('a feed that cannot be used', () => {
     ['fields of other names', [{ a: 1 }], 1],
     ['a tree in a wrapper', { data: { alpine: [{ packages: [{}, {}] }], npm: [] } }, 2],
   ]
-  const TWO = telling(SHAPES, 'rows in an array', 'rows two levels deep', 'a tree in a wrapper')
+  const TWO = telling(SHAPES, 'rows two levels deep')
   test.each(TWO)('is not a feed of another shape that has %s', async (_, feed, entries) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))

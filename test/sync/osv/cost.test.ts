@@ -10,7 +10,7 @@ import {
   createClock,
   synced,
 } from '../fixtures.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 describe('a sync of the OSV feed', () => {
   test('costs one index and one archive in the first run', async () => {
@@ -117,7 +117,7 @@ describe('a sync of the OSV feed', () => {
     expect(made.index()?.toString()).toBe(body)
   })
 
-  test('compares everything with --full', async () => {
+  longTest('compares everything with --full', async () => {
     const made = await synced()
     expect(await made.run('osv', { full: true })).toMatchObject({
       state: 'complete',

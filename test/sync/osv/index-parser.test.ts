@@ -68,7 +68,7 @@ describe('an index parsed from its bytes', () => {
       fc.property(document, (bytes) => {
         expect(told(bytes, true)).toEqual(told(bytes, false))
       }),
-      { numRuns: LONG ? 20_000 : 300 },
+      { numRuns: LONG ? 20_000 : 120 },
     )
   })
 

@@ -11,7 +11,7 @@ import {
   synced,
   told,
 } from '../fixtures.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 
 const reconcile = (made: Bench) => made.run('osv', { kind: 'reconcile' })
 
@@ -50,7 +50,7 @@ describe('a reconcile', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('applies announced and silent changes, additions and removals together', async () => {
+  longTest('applies announced and silent changes, additions and removals together', async () => {
     const made = await synced()
     const { feed } = made.sandbox
     feed.changeSilently(4)
@@ -138,7 +138,7 @@ describe('a reconcile without usable ranges', () => {
     ['of another total', { kind: 'wrongRange', how: 'total' }, 0],
     ['of other bytes', { kind: 'wrongRange', how: 'bytes' }, 0],
   ]
-  const FEW = telling(WRONG, 'ignored from the start', 'one byte off later', 'of another total')
+  const FEW = telling(WRONG, 'ignored from the start', 'one byte off later')
   test.each(FEW)('fetches the whole archive when a range is %s', async (_name, fault, after) => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
@@ -197,7 +197,7 @@ describe('a reconcile without usable ranges', () => {
     ['HTML', { kind: 'html' }, 'archive'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
   ]
-  test.each(telling(BROKEN, '500s', 'half an archive'))(
+  test.each(telling(BROKEN, 'half an archive'))(
     'fails when the archive cannot be fetched (%s), because it compared nothing',
     async (_name, fault, code) => {
       const made = await synced()

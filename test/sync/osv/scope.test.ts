@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
 import { createOsvScope } from '../../../src/domain/osv-scope.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, expectAgreement, expectSound } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SMALL = { records: 60, large: 0 }
 
@@ -113,7 +114,7 @@ describe('a changed scope', () => {
     expect(made.store.osv.countRecords()).toBe(60)
   })
 
-  test('removes a record whose new version is out of scope', async () => {
+  longTest('removes a record whose new version is out of scope', async () => {
     const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_EXCLUDE: 'PyPI' } })
     await made.run('osv')
     const [id = ''] = idsOf(made, 'Root:npm')

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 import { ARCHIVE, INDEX, bench, disagreements, synced } from '../fixtures.ts'
 
 function pin(dir: string): PinnedReads {
@@ -79,7 +79,7 @@ describe('a reader', () => {
     expect(reads.refresh()).toBe(false)
   })
 
-  test('never sees index, records and archive disagree while the feed changes', async () => {
+  longTest('never sees index, records and archive disagree while the feed changes', async () => {
     const made = await bench({ sandbox: { records: LONG ? 50 : 20, large: 0 } })
     const { seen, wrong } = await watch(made.dir, () => live(made))
     expect(wrong).toEqual([])

@@ -5,7 +5,7 @@ import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 import {
   INDEX,
   PATCH_FEED,
@@ -133,15 +133,9 @@ async function expectHealed(made: Bench): Promise<void> {
   expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
 }
 
-const OF_A_RUN = ['a record is deleted', 'the index is another']
+const OF_A_RUN = ['a record is deleted']
 const OF_ALL = [
-  ...[
-    'a record is added',
-    'the archive is forgotten',
-    'bytes are another record’s',
-    'a size is wrong',
-  ],
-  ...['a checksum of the stored bytes is wrong', 'a feed is deleted'],
+  ...['a record is added', 'bytes are another record’s', 'a feed is deleted'],
   'the archive is cut short',
 ]
 
@@ -212,7 +206,7 @@ describe('verification', () => {
     },
   )
 
-  test('names the damaged records, and repair fetches only those', async () => {
+  longTest('names the damaged records, and repair fetches only those', async () => {
     const made = await whole()
     const ids = made.sandbox.feed.ids().slice(3, 6)
     for (const id of ids)

@@ -216,7 +216,7 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-test.each(telling(DAMAGE, 'an archive with another byte', 'a database that is gone'))(
+test.each(telling(DAMAGE, 'an archive with another byte'))(
   'a build does not reuse a generation with %s',
   async (_, damage) => {
     const bench = openBench()

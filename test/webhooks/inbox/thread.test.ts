@@ -5,7 +5,7 @@ import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 /** A defect of the thread's own, which ends it. */
 function crash(inbox: InboxThread): Promise<unknown> {
@@ -43,7 +43,7 @@ test('two hundred identical deliveries at once are one row', async () => {
 
 test('thousands of deliveries at once are all stored in their order', async () => {
   const inbox = await startInbox(scratch())
-  const count = LONG ? 10_000 : 2_000
+  const count = LONG ? 10_000 : 1_000
   const started = Array.from({ length: count }, (_, i) =>
     inbox.receive(delivery({ webhookId: `evt_${i}` })),
   )
@@ -148,26 +148,29 @@ test('an inbox thread that dies is reported and replaced, and deliveries are ref
   expect(await inbox.receive(delivery())).toBe('duplicate')
 })
 
-test('an inbox database that cannot be opened is reported, and opened as soon as possible', async () => {
-  const dir = scratch()
-  writeFileSync(
-    join(dir, 'webhooks.db'),
-    'this is not a database, whatever its name says'.repeat(50),
-  )
-  const revived = Promise.withResolvers<undefined>()
-  const inbox = await startInbox(dir, {
-    restartMs: 50,
-    onRevived: () => revived.resolve(undefined),
-  })
-  expect(inbox.failures[0]).toContain('webhooks.db is damaged')
-  expect(inbox.failures[0]).toContain('move the file away')
-  await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
-  writeFileSync(join(dir, 'webhooks.db'), '')
-  await revived.promise
-  expect(await inbox.receive(delivery())).toBe('new')
-})
+longTest(
+  'an inbox database that cannot be opened is reported, and opened as soon as possible',
+  async () => {
+    const dir = scratch()
+    writeFileSync(
+      join(dir, 'webhooks.db'),
+      'this is not a database, whatever its name says'.repeat(50),
+    )
+    const revived = Promise.withResolvers<undefined>()
+    const inbox = await startInbox(dir, {
+      restartMs: 50,
+      onRevived: () => revived.resolve(undefined),
+    })
+    expect(inbox.failures[0]).toContain('webhooks.db is damaged')
+    expect(inbox.failures[0]).toContain('move the file away')
+    await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+    writeFileSync(join(dir, 'webhooks.db'), '')
+    await revived.promise
+    expect(await inbox.receive(delivery())).toBe('new')
+  },
+)
 
-test('operations requested before the inbox closes are done before it closes', async () => {
+longTest('operations requested before the inbox closes are done before it closes', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   const asked = Array.from({ length: 100 }, (_, i) =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { LOOKS_MS, MAX_ATTEMPTS } from '../../../src/webhooks/refresh/settlement.ts'
 import { coalesceAtRandom } from './coalesce-random.ts'
 import { type Answer, type Shown, createWorld, tagged } from './coalescing.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 const atOnce: Answer = () => ({ ms: 500, failure: null })
@@ -71,7 +71,7 @@ describe('the coalescer of refreshes', () => {
 
   test('takes thousands of events with at most two refreshes', async () => {
     const world = createWorld(atOnce, always)
-    for (let i = 0; i < (LONG ? 10_000 : 3_000); i++) {
+    for (let i = 0; i < (LONG ? 10_000 : 1_000); i++) {
       world.arrive(tagged(`t${i % 10}`))
       if (i % 100 === 99) await world.pass(100)
     }
@@ -179,18 +179,21 @@ describe('the coalescer of refreshes', () => {
     expect(world.asked).toHaveLength(MAX_ATTEMPTS)
   })
 
-  test('retries once a minute at most while the service is down, and catches up soon after', async () => {
-    let failure: string | null = 'no connection'
-    const world = createWorld(() => ({ ms: 10, failure }), always)
-    for (let i = 0; i < 500; i++) world.arrive(tagged(`t${i}`))
-    await world.pass(6 * 3_600_000)
-    const tries = world.asked.length
-    expect(tries).toBeLessThan(370)
-    failure = null
-    await world.pass(720_000)
-    expect(world.asked.length - tries).toBeLessThan(30)
-    expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
-  })
+  longTest(
+    'retries once a minute at most while the service is down, and catches up soon after',
+    async () => {
+      let failure: string | null = 'no connection'
+      const world = createWorld(() => ({ ms: 10, failure }), always)
+      for (let i = 0; i < 500; i++) world.arrive(tagged(`t${i}`))
+      await world.pass(6 * 3_600_000)
+      const tries = world.asked.length
+      expect(tries).toBeLessThan(370)
+      failure = null
+      await world.pass(720_000)
+      expect(world.asked.length - tries).toBeLessThan(30)
+      expect(world.rows.filter(({ state }) => state !== 'done')).toEqual([])
+    },
+  )
 
   test('does not let one row that fails every refresh delay the others', async () => {
     const world = createWorld(({ tags }) => {
@@ -268,6 +271,6 @@ test('two refreshes begin at least one debounce apart, and a row waits no longer
         expect((refreshedAt ?? Infinity) - storedAt).toBeLessThanOrEqual(30_000 + 2 * ms)
       }
     }),
-    { numRuns: LONG ? 40 : 6 },
+    { numRuns: LONG ? 40 : 3 },
   )
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../../src/sandbox/server.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, ask, expectDistinctIds } from '../asking.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const open = sandboxes()
 const LISTS = ['/v1/tags/', '/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/']
@@ -15,7 +16,7 @@ const document = async (sandbox: Sandbox, tag: string, artifact = 'sbom'): Promi
 }
 
 describe('the generated catalog', () => {
-  test('depends on the seed and not on the clock', async () => {
+  longTest('depends on the seed and not on the clock', async () => {
     const one = await open({ seed: 5 })
     const same = await open({ seed: 5, now: () => Date.UTC(2027, 0, 1) })
     const other = await open({ seed: 6 })

@@ -9,7 +9,7 @@ import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { createOrigin } from '../../../support/origin.ts'
-import { longTest, telling } from '../../../support/tables.ts'
+import { longTest, telling, LONG } from '../../../support/tables.ts'
 import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
 
 /** One tag, one artifact answer at a time. */
@@ -45,7 +45,7 @@ describe('a URL that must not be followed', () => {
   const FEW = telling(
     never,
     ...['https://169.254.169.254/latest/meta-data/', 'https://[::ffff:169.254.169.254]/'],
-    ...['https://2130706433/x', 'https://localhost/x', 'http://203.0.114.1/sbom.json'],
+    ...['https://localhost/x', 'http://203.0.114.1/sbom.json'],
     ...['file:///etc/passwd', 'https://user:pass@example.com/x'],
   )
   test.each(FEW)('%s', async (url, why) => {
@@ -126,16 +126,7 @@ describe('an invalid document', () => {
     ['encoded, and no document', { kind: 'gzipBomb', bytes: 1_000_000 }, /it is not a CycloneDX/],
     ['one that stalls', { kind: 'stall' }, /within|timeout|Timeout/i],
   ]
-  const FEW = telling(
-    ways,
-    ...[
-      'a page of HTML',
-      'cut short',
-      'of another kind',
-      'one that breaks off',
-      'encoded, and no document',
-    ],
-  )
+  const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
   test.each(FEW)(
     '%s: is named and not stored, and the previous document is served',
     async (_how, fault, why) => {
@@ -166,7 +157,7 @@ describe('an invalid document', () => {
 })
 
 describe('a document of 2 GB', () => {
-  test.each([true, false])(
+  test.each(LONG ? [true, false] : [false])(
     'is refused at the cap when its length is declared: %s',
     async (declared) => {
       const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '4 MB' }

@@ -74,7 +74,7 @@ longTest('artifacts that all answer 404 at once are quarantined', async () => {
   expect((await made.ask(`/v1/tags/${tag}/sbom`)).status).toBe(200)
 })
 
-test('a release is found by the package’s own name, not by that of its source', async () => {
+longTest('a release is found by the package’s own name, not by that of its source', async () => {
   const made = await catalogBench(SERVICE, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const { service } = made.sandbox

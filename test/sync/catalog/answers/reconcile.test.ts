@@ -92,20 +92,23 @@ test('answers of one sync are due at different times, all within the period', as
   expect(all).toBeGreaterThan(some)
 })
 
-test('an answer that could not be fetched keeps its age, and earlier confirmations of the run are kept', async () => {
-  const made = await mirrored()
-  const [tag = '', other = ''] = made.sandbox.service.ids('tags')
-  const first = await asOf(made, `/v1/tags/${tag}`)
-  made.pass(25)
-  made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 500 })
-  const run = await made.run('catalog', { kind: 'reconcile' })
-  expect(run).toMatchObject({ state: 'partial', asOf: null })
-  expect(await asOf(made, `/v1/tags/${tag}`)).toBe(first)
-  expect(await asOf(made, `/v1/tags/${other}`)).toBeGreaterThan(first)
-  made.sandbox.faults.clear()
-  expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ due: 1 })
-  expect(made.store.runs.readLatestWholeRun('catalog')?.kind).toBe('sync')
-})
+longTest(
+  'an answer that could not be fetched keeps its age, and earlier confirmations of the run are kept',
+  async () => {
+    const made = await mirrored()
+    const [tag = '', other = ''] = made.sandbox.service.ids('tags')
+    const first = await asOf(made, `/v1/tags/${tag}`)
+    made.pass(25)
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 500 })
+    const run = await made.run('catalog', { kind: 'reconcile' })
+    expect(run).toMatchObject({ state: 'partial', asOf: null })
+    expect(await asOf(made, `/v1/tags/${tag}`)).toBe(first)
+    expect(await asOf(made, `/v1/tags/${other}`)).toBeGreaterThan(first)
+    made.sandbox.faults.clear()
+    expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ due: 1 })
+    expect(made.store.runs.readLatestWholeRun('catalog')?.kind).toBe('sync')
+  },
+)
 
 test('a document by signed link is as old as the answer that has the link', async () => {
   const made = await mirrored()
@@ -167,29 +170,32 @@ test('a list or a single item that could not be fetched keeps its date', async (
   expect([failed, again > one + 3 * HOUR, last > three + 3 * HOUR]).toEqual([walked, true, true])
 })
 
-test('the VEX repository is as old as the oldest confirmation of a document in it', async () => {
-  const made = await mirrored()
-  await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], rebuild: false })
-  const vex = await serveFolder(made.dir, made.config)
-  const dates = async (): Promise<Set<number>> => {
-    vex.look()
-    const answers = [await vex(VEX_ARCHIVE), await vex(VEX_MANIFEST)]
-    return new Set(answers.map(({ headers }) => Date.parse(String(headers['x-mirror-as-of']))))
-  }
-  const [first = 0] = await dates()
-  made.pass(25)
-  await made.run('catalog')
-  expect(await dates()).toEqual(new Set([first]))
-  const [tag = ''] = made.sandbox.service.ids('tags')
-  made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
-  await made.run('catalog', { kind: 'reconcile' })
-  const oldest = await asOf(made, `/v1/tags/${tag}/vex`)
-  expect(oldest).toBeLessThan(first + HOUR)
-  expect(await dates()).toEqual(new Set([oldest]))
-  made.sandbox.faults.clear()
-  await made.run('catalog', { kind: 'reconcile' })
-  expect([...(await dates())][0]).toBeGreaterThan(first + 24 * HOUR)
-})
+longTest(
+  'the VEX repository is as old as the oldest confirmation of a document in it',
+  async () => {
+    const made = await mirrored()
+    await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], rebuild: false })
+    const vex = await serveFolder(made.dir, made.config)
+    const dates = async (): Promise<Set<number>> => {
+      vex.look()
+      const answers = [await vex(VEX_ARCHIVE), await vex(VEX_MANIFEST)]
+      return new Set(answers.map(({ headers }) => Date.parse(String(headers['x-mirror-as-of']))))
+    }
+    const [first = 0] = await dates()
+    made.pass(25)
+    await made.run('catalog')
+    expect(await dates()).toEqual(new Set([first]))
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+    await made.run('catalog', { kind: 'reconcile' })
+    const oldest = await asOf(made, `/v1/tags/${tag}/vex`)
+    expect(oldest).toBeLessThan(first + HOUR)
+    expect(await dates()).toEqual(new Set([oldest]))
+    made.sandbox.faults.clear()
+    await made.run('catalog', { kind: 'reconcile' })
+    expect([...(await dates())][0]).toBeGreaterThan(first + 24 * HOUR)
+  },
+)
 
 longTest('a reconcile stops asking a host that is down', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
@@ -206,68 +212,71 @@ longTest('a reconcile stops asking a host that is down', async () => {
   expect(new Set(asked.map(({ path }) => path)).size).toBeLessThan(30)
 })
 
-test('the dates of lists and answers are carried in bundles, are never newer there, and never go backwards', async () => {
-  const made = await mirrored()
-  const [tag = ''] = made.sandbox.service.ids('tags')
-  const link = `/v1/tags/${tag}/sbom`
-  const paths = [
-    '/v1/me',
-    '/v1/tags/',
-    '/v1/patches',
-    await sublistOf(made),
-    `/v1/tags/${tag}`,
-    link,
-  ]
-  const [to, target] = [folder(), below()]
-  const full = await carry(made.dir, to)
-  await target.take(full.files)
-  const ask = await serveFolder(target.dir, target.config)
-  const both = async (): Promise<[above: number, there: number][]> => {
-    ask.look()
-    const found: [number, number][] = []
-    for (const path of paths) {
-      const { headers } = await ask(path)
-      found.push([await asOf(made, path), Date.parse(String(headers['x-mirror-as-of']))])
+longTest(
+  'the dates of lists and answers are carried in bundles, are never newer there, and never go backwards',
+  async () => {
+    const made = await mirrored()
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    const link = `/v1/tags/${tag}/sbom`
+    const paths = [
+      '/v1/me',
+      '/v1/tags/',
+      '/v1/patches',
+      await sublistOf(made),
+      `/v1/tags/${tag}`,
+      link,
+    ]
+    const [to, target] = [folder(), below()]
+    const full = await carry(made.dir, to)
+    await target.take(full.files)
+    const ask = await serveFolder(target.dir, target.config)
+    const both = async (): Promise<[above: number, there: number][]> => {
+      ask.look()
+      const found: [number, number][] = []
+      for (const path of paths) {
+        const { headers } = await ask(path)
+        found.push([await asOf(made, path), Date.parse(String(headers['x-mirror-as-of']))])
+      }
+      return found
     }
-    return found
-  }
-  const first = await both()
-  for (const [above, there] of first) expect(there).toBe(above)
+    const first = await both()
+    for (const [above, there] of first) expect(there).toBe(above)
 
-  made.pass(25)
-  await made.run('catalog')
-  await made.run('catalog', { kind: 'reconcile' })
-  // Nothing changed but dates: a bundle with the same digest takes them along.
-  await target.take((await carry(made.dir, to)).files)
-  const newest = await both()
-  for (const [above, there] of newest) expect(there).toBe(above)
-  expect(newest[4]?.[1]).toBeGreaterThan((first[4]?.[1] ?? 0) + 24 * HOUR)
-  await target.take(full.files, { again: true })
-  expect(await both()).toEqual(newest) // the same rows with the dates from before
+    made.pass(25)
+    await made.run('catalog')
+    await made.run('catalog', { kind: 'reconcile' })
+    // Nothing changed but dates: a bundle with the same digest takes them along.
+    await target.take((await carry(made.dir, to)).files)
+    const newest = await both()
+    for (const [above, there] of newest) expect(there).toBe(above)
+    expect(newest[4]?.[1]).toBeGreaterThan((first[4]?.[1] ?? 0) + 24 * HOUR)
+    await target.take(full.files, { again: true })
+    expect(await both()).toEqual(newest) // the same rows with the dates from before
 
-  // A delta has the dates of what changed; all else stays as old as it is known to be there.
-  made.pass(1)
-  made.sandbox.service.addTag()
-  await made.run('catalog')
-  const delta = await carry(made.dir, to, { since: String(full.manifest.sequence) })
-  expect(delta.manifest.kind).toBe('delta')
-  made.pass(25)
-  await made.run('catalog', { kind: 'reconcile' })
-  made.sandbox.service.addTag()
-  await made.run('catalog')
-  await target.take((await carry(made.dir, to)).files)
-  const last = await both()
-  for (const [above, there] of last) expect(there).toBe(above)
-  expect(await target.refuses(delta.files)).toContain('older')
-  expect(await both()).toEqual(last)
-  const late = below()
-  await late.take(full.files)
-  await late.take(delta.files)
-  const there = await serveFolder(late.dir, late.config)
-  for (const [at, path] of paths.entries()) {
-    const { headers } = await there(path)
-    const date = Date.parse(String(headers['x-mirror-as-of']))
-    expect(date).toBeLessThanOrEqual(last[at]?.[0] ?? 0)
-    expect(date).toBeGreaterThanOrEqual(first[at]?.[1] ?? Infinity)
-  }
-})
+    // A delta has the dates of what changed; all else stays as old as it is known to be there.
+    made.pass(1)
+    made.sandbox.service.addTag()
+    await made.run('catalog')
+    const delta = await carry(made.dir, to, { since: String(full.manifest.sequence) })
+    expect(delta.manifest.kind).toBe('delta')
+    made.pass(25)
+    await made.run('catalog', { kind: 'reconcile' })
+    made.sandbox.service.addTag()
+    await made.run('catalog')
+    await target.take((await carry(made.dir, to)).files)
+    const last = await both()
+    for (const [above, there] of last) expect(there).toBe(above)
+    expect(await target.refuses(delta.files)).toContain('older')
+    expect(await both()).toEqual(last)
+    const late = below()
+    await late.take(full.files)
+    await late.take(delta.files)
+    const there = await serveFolder(late.dir, late.config)
+    for (const [at, path] of paths.entries()) {
+      const { headers } = await there(path)
+      const date = Date.parse(String(headers['x-mirror-as-of']))
+      expect(date).toBeLessThanOrEqual(last[at]?.[0] ?? 0)
+      expect(date).toBeGreaterThanOrEqual(first[at]?.[1] ?? Infinity)
+    }
+  },
+)

@@ -4,6 +4,7 @@ import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
 import { type Bench, differences } from '../../../support/mirror.ts'
 import { archiveOf, synced } from '../../fixtures.ts'
+import { longTest, LONG } from '../../../support/tables.ts'
 
 const UNZIP = spawnSync('unzip', ['-v']).status === 0
 
@@ -15,7 +16,7 @@ function state(made: Bench) {
 
 describe('the derived archive', () => {
   test('is accepted by other programs, member for member', async () => {
-    const made = await synced({ sandbox: { records: 300 } })
+    const made = await synced({ sandbox: { records: LONG ? 300 : 60 } })
     made.sandbox.feed.put('ü/漢字 100%', '{"id":"ü/漢字 100%","modified":"2026-05-01T00:00:00Z"}')
     await made.run('osv')
     const zip = new AdmZip(archiveOf(made) ?? undefined)
@@ -30,12 +31,12 @@ describe('the derived archive', () => {
   })
 
   test.skipIf(!UNZIP)('passes the test of unzip', async () => {
-    const made = await synced({ sandbox: { records: 300 } })
+    const made = await synced({ sandbox: { records: LONG ? 300 : 60 } })
     const path = join(made.dir, 'derived', made.store.osv.readArchive()?.file ?? '')
     expect(execFileSync('unzip', ['-tq', path]).toString()).toContain('No errors detected')
   })
 
-  test('is the same on two mirrors with the same history', async () => {
+  longTest('is the same on two mirrors with the same history', async () => {
     const sandbox = { records: 150, now: () => Date.UTC(2026, 5, 1) }
     const now = sandbox.now
     const [one, two] = [await synced({ sandbox, now }), await synced({ sandbox, now })]

@@ -65,7 +65,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('uses a part file that is complete', async () => {
+  longTest('uses a part file that is complete', async () => {
     const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), made.sandbox.feed.archive())
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -81,7 +81,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('restarts after an interruption where ranges are not supported', async () => {
+  longTest('restarts after an interruption where ranges are not supported', async () => {
     for (const sandbox of LONG ? [{ ranges: false }, { validators: false }] : [{ ranges: false }]) {
       const made = await brokenOff(CUT, { ...LARGE, ...sandbox })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -171,7 +171,7 @@ describe('the download of the archive', () => {
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
   })
 
-  test('ends at its deadline', async () => {
+  longTest('ends at its deadline', async () => {
     const env = {
       ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS: '400',

@@ -6,6 +6,7 @@ import { buildArchive } from '../../../../src/archive/build.ts'
 import type { Progress } from '../../../../src/sync/context.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { type NamedContent, pack } from '../../../zip/archives.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const INDEX = '/external/osv/all.json'
 const ARCHIVE = '/external/osv/all.zip'
@@ -121,7 +122,7 @@ describe('an archive that is read in a thread of its own', () => {
     expect(bench.content(IDS[0] ?? '')?.toString()).toBe(RECORDS.get(IDS[0] ?? ''))
   })
 
-  test('is not stored by a run that was stopped', async () => {
+  longTest('is not stored by a run that was stopped', async () => {
     const bench = await mirrored(members(IDS), (made, { phase }) => {
       if (phase === 'ingest') made.abort()
     })
