@@ -20,6 +20,7 @@ import { copyFilledFolder } from '../support/filled-folder.ts'
 import { createOrigin } from '../support/origin.ts'
 import { createProxy } from '../support/proxy.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
+import { telling } from '../support/tables.ts'
 
 /** A mirror to examine: its settings by variable, its folder, and what of the doctor's means is replaced. */
 interface Mirror {
@@ -257,6 +258,21 @@ const CASES: Case[] = [
   }],
 ] // prettier-ignore
 
+/** For each check what it finds first of all. */
+const FEW = [
+  ...['a key file that is missing', 'an empty folder and no way to fill it', 'an old Node.js'],
+  ...['a read-only folder', 'a database that others may read', 'a folder on NFS', 'a full disk'],
+  ...['little free space', 'a damaged database', 'a database of a newer program'],
+  ...['a lock without a daemon that answers', 'a proxy that is down', 'a closed port'],
+  ...['a proxy that asks for a password', 'a host without an address', 'a clock that is behind'],
+  ...['plain http where https is expected', 'an HTML page in the middle', 'a service that is down'],
+  ...['a wrong key', 'a role that may not read everything', 'a used up rate limit'],
+  ...['a subscription that names nothing', 'an endpoint that a reverse proxy does not pass on'],
+  ...['a webhook subscription that the service no longer has', 'a disabled relay target'],
+  ...['a generation that is none', 'an inbox folder that is missing', 'a revoked key that signs'],
+  'damaged views',
+]
+
 /** Checks that do not say `ok` or `skipped`, with their states. */
 const troubled = (results: readonly CheckResult[]): string[] =>
   results
@@ -272,16 +288,19 @@ describe('the doctor', () => {
     expect(checked).toEqual(expect.arrayContaining(['settings', 'database', 'service', 'credential', 'clock'])) // prettier-ignore
   })
 
-  test.each(CASES)('names %s by the check %s alone', async (_what, check, state, says, arrange) => {
-    const made = await mirror()
-    await arrange(made)
-    const results = await examine(made)
-    expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
-    const named = results.find(({ name }) => name === check)
-    expect(`${named?.found} ${named?.action}`).toContain(says)
-    expect(named?.action).toMatch(/\S/)
-    expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
-  })
+  test.each(telling(CASES, ...FEW))(
+    'names %s by the check %s alone',
+    async (_what, check, state, says, arrange) => {
+      const made = await mirror()
+      await arrange(made)
+      const results = await examine(made)
+      expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
+      const named = results.find(({ name }) => name === check)
+      expect(`${named?.found} ${named?.action}`).toContain(says)
+      expect(named?.action).toMatch(/\S/)
+      expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
+    },
+  )
 
   const secured = hasOpenssl ? test : test.skip
   secured(

@@ -122,6 +122,10 @@ const VARIANTS: readonly Omit<Asked, 'path'>[] = [
   { headers: { 'accept-encoding': 'identity' } },
 ]
 
+/** In the fast suite every third variant for an operation, so that each is asked of a third of the operations. */
+const variantsFor = (operation: number): typeof VARIANTS =>
+  VARIANTS.filter((_, at) => LONG || at % 3 === operation % 3)
+
 /** The first and last requests of a row in the fast suite: those for what the mirror has, and for what it lacks. */
 const someOf = (paths: readonly string[]): readonly string[] =>
   LONG || paths.length < 6 ? paths : [...paths.slice(0, 4), ...paths.slice(-2)]
@@ -153,7 +157,7 @@ test('the answers of a mirror have the status, media type and headers of the API
     if (status >= 300 || answered.has(name)) continue
     answered.add(name)
     if (one.method !== undefined) continue
-    for (const variant of VARIANTS) await ask({ ...variant, path: one.path })
+    for (const variant of variantsFor(answered.size)) await ask({ ...variant, path: one.path })
     if (etag !== null) await ask({ path: one.path, headers: { 'if-none-match': etag } })
   }
   expect(faults).toEqual([])

@@ -8,6 +8,7 @@ import {
   concerns as judge,
 } from '../../src/query/affected.ts'
 import { findEcosystem, isMeant } from '../../src/query/orders/ecosystems.ts'
+import { LONG } from '../support/tables.ts'
 
 /** To its end, whatever steps it takes. */
 function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
@@ -242,7 +243,10 @@ test('an ecosystem matches with and without its release', () => {
 
 const REAL = '../shared/data/osv-real.zip'
 
-describe.skipIf(!existsSync(REAL))('real records', () => {
+/** In the long suite alone, where the records are there. */
+const describeReal = LONG ? describe.skipIf(!existsSync(REAL)) : (): void => undefined
+
+describeReal('real records', () => {
   interface Real {
     id: string
     withdrawn?: string

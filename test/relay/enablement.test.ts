@@ -13,20 +13,24 @@ import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { scratch } from '../store/fixtures.ts'
 import { delivery } from '../webhooks/inbox/inboxes.ts'
 import { target } from './targets.ts'
+import { longTest } from '../support/tables.ts'
 
-test('a daemon without relay targets removes earlier ones with their pending events', async () => {
-  const dir = scratch()
-  openWrites(dir).close()
-  const db = openInbox(dir)
-  onTestFinished(() => void db.close())
-  const outbox = createRelayOutbox(db)
-  outbox.replaceTargets(['http://127.0.0.1:9/hook'])
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
-  const log = createLog({ level: 'error', format: 'json' })
-  const passing = startRelay({ config, version: 'test', log })
-  await expect.poll(() => outbox.listTargets()).toEqual([])
-  await passing.close()
-})
+longTest(
+  'a daemon without relay targets removes earlier ones with their pending events',
+  async () => {
+    const dir = scratch()
+    openWrites(dir).close()
+    const db = openInbox(dir)
+    onTestFinished(() => void db.close())
+    const outbox = createRelayOutbox(db)
+    outbox.replaceTargets(['http://127.0.0.1:9/hook'])
+    const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+    const log = createLog({ level: 'error', format: 'json' })
+    const passing = startRelay({ config, version: 'test', log })
+    await expect.poll(() => outbox.listTargets()).toEqual([])
+    await passing.close()
+  },
+)
 
 test('the log names a disabled target by its number, never by its URL', async () => {
   const dir = scratch()

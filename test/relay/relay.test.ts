@@ -118,7 +118,7 @@ describe('a published snapshot', () => {
     expect(to.ids().map(logId)).toEqual(['1', '2'])
   })
 
-  test('that was published without any target is not sent to a later target', async () => {
+  longTest('that was published without any target is not sent to a later target', async () => {
     const to = await target()
     const made = bench()
     await made.round()
@@ -133,18 +133,21 @@ describe('a published snapshot', () => {
     expect(to.ids().map(logId)).toEqual(['4'])
   })
 
-  test('that was published before a target was added is sent to the earlier targets alone', async () => {
-    const [there, comes] = await Promise.all([target(), target()])
-    const made = bench({ targets: [there.url] })
-    await made.round()
-    for (const id of ['s1', 's2']) await made.publish(id, [id])
-    const again = await made.restart({ targets: [there.url, comes.url] })
-    await again.round()
-    await again.publish('s3', ['c'])
-    await again.round()
-    expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
-    expect(comes.ids().map(logId)).toEqual(['3'])
-  })
+  longTest(
+    'that was published before a target was added is sent to the earlier targets alone',
+    async () => {
+      const [there, comes] = await Promise.all([target(), target()])
+      const made = bench({ targets: [there.url] })
+      await made.round()
+      for (const id of ['s1', 's2']) await made.publish(id, [id])
+      const again = await made.restart({ targets: [there.url, comes.url] })
+      await again.round()
+      await again.publish('s3', ['c'])
+      await again.round()
+      expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
+      expect(comes.ids().map(logId)).toEqual(['3'])
+    },
+  )
 
   test('is sent to a target that was removed and added again only if it is newer', async () => {
     const to = await target()
@@ -248,7 +251,7 @@ describe('a relay target', () => {
     expect(stateOf(made)).toMatchObject({ state: 'failing', pending: 1 })
   })
 
-  test('that refuses one event receives the others meanwhile', async () => {
+  longTest('that refuses one event receives the others meanwhile', async () => {
     const to = await target((response, { id }) =>
       response.writeHead(id === 'bad' ? 400 : 204).end(),
     )

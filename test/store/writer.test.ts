@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { START, record, scratch, writes } from './fixtures.ts'
 import { openWrites } from '../../src/store/writer.ts'
+import { longTest } from '../support/tables.ts'
 
 describe('a transaction', () => {
   test('is committed when its work returns so, and rolled back when it refuses or throws', async () => {
@@ -143,7 +144,7 @@ describe('a gathered write', () => {
     store.close()
   })
 
-  test('is committed at once when the limit of gathered writes is reached', async () => {
+  longTest('is committed at once when the limit of gathered writes is reached', async () => {
     const dir = scratch()
     const store = openWrites(dir)
     const lackOne = (path: string): Promise<void> =>

@@ -266,11 +266,11 @@ describe('the guard', () => {
   test('quarantines a refresh that would remove too much, and approve applies it', async () => {
     const made = await guarded()
     const { service } = made.sandbox
-    for (const id of service.ids('tags').slice(0, 10)) service.remove('tags', id)
+    for (const id of service.ids('tags').slice(0, 6)) service.remove('tags', id)
     const report = await refresh(made)
     expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
-    expect(report.message).toContain('/v1/tags: it would remove 10 of 20 items')
-    expect(made.store.catalog.readList('/v1/tags')?.entries).toBe(20)
+    expect(report.message).toContain('/v1/tags: it would remove 6 of 12 items')
+    expect(made.store.catalog.readList('/v1/tags')?.entries).toBe(12)
     expect(await made.run('catalog')).toMatchObject({ facts: { quarantine: report.id } })
     const approved = made.store.quarantine.readQuarantine(report.id)
     if (approved === null) throw new Error('nothing was kept')
@@ -292,7 +292,7 @@ describe('the guard', () => {
       expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
       expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
       expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
-      for (const id of service.ids('tags').slice(0, 10)) service.remove('tags', id)
+      for (const id of service.ids('tags').slice(0, 6)) service.remove('tags', id)
       const refused = await refresh(made)
       expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
       expect(refused.message).toContain(`approve or reject run ${run} first`)

@@ -34,13 +34,13 @@ export function refresh(
   return made.run('catalog', { kind: 'refresh', trigger: 'webhook', targets })
 }
 
-/** A mirror of a service that has 20 tags, with a guard that such a service can trip. */
+/** A mirror of a service that has 12 tags, with a guard that such a service can trip. */
 export function guarded(): Promise<CatalogBench> {
   const env = {
     PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
     PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
   }
-  return mirrored({ ...SMALL, tickets: 60, tags: 20 }, env)
+  return mirrored({ ...SMALL, tickets: 60, tags: 12 }, env)
 }
 
 /** Checks that one more sync changes nothing: the refreshes did all that it would have done. */

@@ -6,7 +6,7 @@ import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
-import { LONG, longTest } from '../support/tables.ts'
+import { LONG, longTest, telling } from '../support/tables.ts'
 import type { Fault } from '../../src/sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
@@ -108,32 +108,39 @@ describe('a request for a document', () => {
 })
 
 describe('the retry rule', () => {
-  test.each([429, 500, 502, 503, 504, 520])('tries again after %i and succeeds', async (status) => {
-    const service = await sandbox()
-    const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
-    const { session } = connect(service.url)
-    expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
-    expect(fault.hits()).toBe(2)
-    expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
-  })
+  test.each(LONG ? [429, 500, 502, 503, 504, 520] : [429, 503])(
+    'tries again after %i and succeeds',
+    async (status) => {
+      const service = await sandbox()
+      const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
+      const { session } = connect(service.url)
+      expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+      expect(fault.hits()).toBe(2)
+      expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
+    },
+  )
 
-  test.each([
+  const FINAL = [
     [400, 'upstream_status'],
     [401, 'upstream_auth'],
-    [403, 'upstream_auth'],
     [404, 'upstream_not_found'],
-    [410, 'upstream_not_found'],
     [204, 'upstream_status'],
+    [403, 'upstream_auth'],
+    [410, 'upstream_not_found'],
     [416, 'upstream_status'],
     [451, 'upstream_status'],
-  ] as const)('never tries again after %i', async (status, code) => {
-    const service = await sandbox()
-    service.faults.set(OSV_INDEX, { kind: 'status', status })
-    const { session } = connect(service.url)
-    const { message } = await refusal(code, fetchIndex(session, null, MAX))
-    expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}`)
-    expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
-  })
+  ] as const
+  test.each(LONG ? FINAL : FINAL.slice(0, 4))(
+    'never tries again after %i',
+    async (status, code) => {
+      const service = await sandbox()
+      service.faults.set(OSV_INDEX, { kind: 'status', status })
+      const { session } = connect(service.url)
+      const { message } = await refusal(code, fetchIndex(session, null, MAX))
+      expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}`)
+      expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
+    },
+  )
 
   test.each([
     { kind: 'reset' },
@@ -320,12 +327,18 @@ describe('the content encoding', () => {
     expect(answer).toMatchObject({ body: Buffer.from('[{"id":"a"}]') })
   })
 
-  test.each(['br', 'deflate', 'gzip, gzip', 'zstd'])('%s is refused', async (encoding) => {
-    const { url, requests } = await encoded(encoding, gzipSync('[]'))
-    const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
-    expect(message).toContain(`content encoding ${encoding}`)
-    expect(requests.length).toBe(1)
-  })
+  test.each(telling(['br', 'deflate', 'gzip, gzip', 'zstd'], 'br', 'gzip, gzip'))(
+    '%s is refused',
+    async (encoding) => {
+      const { url, requests } = await encoded(encoding, gzipSync('[]'))
+      const { message } = await refusal(
+        'upstream_shape',
+        fetchIndex(connect(url).session, null, MAX),
+      )
+      expect(message).toContain(`content encoding ${encoding}`)
+      expect(requests.length).toBe(1)
+    },
+  )
 
   test('gzip that is damaged or cut short is refused', async () => {
     const sound = gzipSync('[]'.repeat(1000))
@@ -343,7 +356,7 @@ describe('the content encoding', () => {
 })
 
 describe('a redirect', () => {
-  test.each([301, 302, 303, 307, 308] as const)(
+  test.each(LONG ? ([301, 302, 303, 307, 308] as const) : ([302, 308] as const))(
     '%i is followed within the host',
     async (status) => {
       const service = await sandbox()

@@ -6,6 +6,7 @@ import { createLinkSecrets } from '../../../src/api/access/link-secrets.ts'
 import { createLinks } from '../../../src/api/access/signed-links.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 
 const NOW = Date.UTC(2026, 4, 1)
 const [OLD, NEW] = ['old'.padEnd(32, 'x'), 'new'.padEnd(32, 'x')] as const
@@ -80,15 +81,18 @@ test.each([
   expect(() => loadConfig({ env, cwd: tmpdir(), requireUpstream: false })).toThrow(why)
 })
 
-test('links in answers of lists and items are signed with the file, beside the serving thread too', async () => {
-  const { path } = linkFile(OLD)
-  const env = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: path, PATCHMIRROR_CATALOG_SCOPE: 'all' }
-  const bench = await catalogBench({ images: 1, tags: 2, packages: 1, tickets: 1 }, { env })
-  expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
-  const list = (await (await bench.ask('/v1/tags/')).json()) as { data: { id: string }[] }
-  const sbom = await (await bench.ask(`/v1/tags/${list.data[0]?.id ?? ''}/sbom`)).json()
-  const url = new URL(Object.values(sbom as Record<string, string>)[0] ?? '')
-  const other = mirror(path, 'b')
-  expect(other.verifyLink(url.pathname + url.search)).toEqual({ state: 'good' })
-  expect((await fetch(url)).status).toBe(200)
-})
+longTest(
+  'links in answers of lists and items are signed with the file, beside the serving thread too',
+  async () => {
+    const { path } = linkFile(OLD)
+    const env = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: path, PATCHMIRROR_CATALOG_SCOPE: 'all' }
+    const bench = await catalogBench({ images: 1, tags: 2, packages: 1, tickets: 1 }, { env })
+    expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
+    const list = (await (await bench.ask('/v1/tags/')).json()) as { data: { id: string }[] }
+    const sbom = await (await bench.ask(`/v1/tags/${list.data[0]?.id ?? ''}/sbom`)).json()
+    const url = new URL(Object.values(sbom as Record<string, string>)[0] ?? '')
+    const other = mirror(path, 'b')
+    expect(other.verifyLink(url.pathname + url.search)).toEqual({ state: 'good' })
+    expect((await fetch(url)).status).toBe(200)
+  },
+)

@@ -3,7 +3,15 @@ import { createAnswer, sendAnswer } from '../../../src/api/http/response.ts'
 import type { RouteTools } from '../../../src/api/access/private-routes.ts'
 import type { PrivateRoute, RouteCall } from '../../../src/api/access/route-table.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
-import { type Reply, type Served, type ServedOptions, closeAll, jsonOf, serve } from '../served.ts'
+import {
+  type Reply,
+  type Served,
+  type ServedOptions,
+  closeAll,
+  jsonOf,
+  serve,
+  servedToAll,
+} from '../served.ts'
 
 afterEach(closeAll)
 
@@ -122,6 +130,10 @@ test('the errors of a private route name the snapshot, except to clients without
 })
 
 describe('a writing request', () => {
+  const serveKeyed = servedToAll((store) => store.publishOsv({ one: '{}' }), {
+    ...{ routes: sampleRoutes, env: WITH_KEYS },
+  })
+
   test.each([
     ['POST', '/v1/api_keys/', 'api-keys create'],
     ['POST', '/v1/api_keys', 'api-keys create'],
@@ -134,7 +146,7 @@ describe('a writing request', () => {
   ])(
     '%s %s is a 405 that names the command, with and without a key',
     async (method, path, command) => {
-      const { get } = await serveSamples({ env: WITH_KEYS })
+      const { get } = await serveKeyed()
       const reply = await get(path, { 'Content-Type': 'application/json' }, method)
       expect([reply.status, reply.headers.allow]).toEqual([405, 'GET, HEAD'])
       expect(jsonOf(reply)).toMatchObject({

@@ -197,19 +197,22 @@ test('closing the server ends idle connections at once, on the fast path too', a
   await Promise.all(closed)
 })
 
-test('closing the server disconnects a client on the fast path that reads nothing', async () => {
-  const { port, server } = await serve(
-    (store) => store.publishOsv({ big: `"${'y'.repeat(8_000_000)}"` }),
-    { closeGraceMs: 50, env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' } },
-  )
-  const socket = connect(port, '127.0.0.1').pause()
-  socket.write(plain('/external/osv/big.json'))
-  await once(socket, 'connect')
-  await (await dial(port)).ask(plain('/-/health'))
-  await server.close()
-  socket.on('error', () => undefined).resume()
-  await once(socket, 'close')
-})
+longTest(
+  'closing the server disconnects a client on the fast path that reads nothing',
+  async () => {
+    const { port, server } = await serve(
+      (store) => store.publishOsv({ big: `"${'y'.repeat(8_000_000)}"` }),
+      { closeGraceMs: 50, env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' } },
+    )
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.write(plain('/external/osv/big.json'))
+    await once(socket, 'connect')
+    await (await dial(port)).ask(plain('/-/health'))
+    await server.close()
+    socket.on('error', () => undefined).resume()
+    await once(socket, 'close')
+  },
+)
 
 test('headers of sixty thousand spaces are read in linear time', async () => {
   const { port } = await serveRecords()

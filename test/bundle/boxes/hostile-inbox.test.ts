@@ -18,6 +18,7 @@ import { openBundle } from '../../../src/bundle/import/open.ts'
 import { digestOfFile } from '../../../src/bundle/export/output-file.ts'
 import { type Tries, createTries } from '../../../src/bundle/boxes/crash-counter.ts'
 import { LATER, keyPair, scratch, trust, writeBundle } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const dir = scratch()
 const [key, other] = [keyPair(dir, 'inbox'), keyPair(dir, 'stranger')]
@@ -115,7 +116,7 @@ describe('an inbox', () => {
     expect(readdirSync(elsewhere)).toEqual([])
   })
 
-  test('has one bundle open at a time', async () => {
+  longTest('has one bundle open at a time', async () => {
     const folder = await box('many', ['0.zip'])
     for (let n = 1; n < 40; n++) copyFileSync(join(folder, '0.zip'), join(folder, `${n}.zip`))
     const { look, imported, open } = inboxOf(folder)

@@ -72,7 +72,7 @@ describe('the command api-keys', () => {
     expect(gone.err).not.toContain(key)
   })
 
-  test('writes with --out the key into a private new file, and does not print it', async () => {
+  longTest('writes with --out the key into a private new file, and does not print it', async () => {
     const path = join(dir, 'key')
     const { code, out, err } = await patchmirror(['api-keys', 'create', 'x', '--out', path])
     expect(code, err).toBe(0)

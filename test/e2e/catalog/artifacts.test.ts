@@ -83,7 +83,7 @@ describe('an artifact answer', () => {
     expect(files).toEqual([...service.documents('tag', tag, 'provenance'), service.publicKey()])
   })
 
-  test('has links to the address by which the client reaches the mirror', async () => {
+  longTest('has links to the address by which the client reaches the mirror', async () => {
     const asked = async (env: Record<string, string>, headers: Record<string, string>) => {
       const made = await mirrored({ env, largeBytes: 10_000 })
       const [id = ''] = made.sandbox.service.ids('tags')

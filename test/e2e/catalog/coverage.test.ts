@@ -48,7 +48,7 @@ test('the table in docs/coverage.md equals the table of these tests', async () =
     '- Errors are compared by their status. Their text is the mirror’s.',
     `- Each row holds for services of ${SHAPE_NAMES.length} shapes (\`npm run sandbox -- --help\`): ${SHAPE_NAMES.map((name) => `\`${name}\``).join(', ')}. They`,
     '  differ in envelopes, next pages, ids, field names, dates, artifacts, errors, events, validators and the patch feed.',
-    `  \`npm test\` runs ${FAST_SHAPES.map((name) => `\`${name}\``).join(' and ')}, \`npm run test:long\` the others.`,
+    `  \`npm test\` runs ${FAST_SHAPES.map((name) => `\`${name}\``).join(' and ')}, \`npm run test:long\` all of them.`,
     '',
     '## Endpoints (section 4)',
     '',

@@ -10,6 +10,7 @@ import {
   plainBench,
 } from '../../support/catalog/plain-service.ts'
 import { raw } from '../../support/catalog/raw.ts'
+import { longTest } from '../../support/tables.ts'
 
 const HOUR = 3_600_000
 const SBOM = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6' })
@@ -48,29 +49,32 @@ async function typeAt(url: string): Promise<string | null> {
   return (await fetch(url)).headers.get('content-type')
 }
 
-test('a document named by two answers has in each the type that upstream gave it there', async () => {
-  const made = await bench(['a', 'b', 'c'], {
-    '/v1/tags/a/sbom': naming('/documents/a'),
-    '/v1/tags/b/sbom': naming('/documents/b'),
-    '/v1/tags/c/sbom': () => typed(SBOM, 'application/json; charset=utf-8'),
-    '/documents/a': () => typed(SBOM, INFERRED),
-    '/documents/b': () => typed(SBOM, VERSIONED),
-  })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const [one, other] = [
-    await linkOf(made, '/v1/tags/a/sbom'),
-    await linkOf(made, '/v1/tags/b/sbom'),
-  ]
-  expect(new URL(one).pathname).toBe(new URL(other).pathname)
-  expect(new URL(one).searchParams.has('type')).toBe(false) // as it was before types were stored
-  expect([await typeAt(one), await typeAt(other)]).toEqual([INFERRED, VERSIONED])
-  expect((await made.ask('/v1/tags/c/sbom')).headers.get('content-type')).toBe(
-    'application/json; charset=utf-8',
-  )
-  expect(made.store.catalog.readAnswer('/v1/tags/a/sbom')?.links).toEqual([
-    { at: ['url'], digest: expect.any(String) as string },
-  ])
-})
+longTest(
+  'a document named by two answers has in each the type that upstream gave it there',
+  async () => {
+    const made = await bench(['a', 'b', 'c'], {
+      '/v1/tags/a/sbom': naming('/documents/a'),
+      '/v1/tags/b/sbom': naming('/documents/b'),
+      '/v1/tags/c/sbom': () => typed(SBOM, 'application/json; charset=utf-8'),
+      '/documents/a': () => typed(SBOM, INFERRED),
+      '/documents/b': () => typed(SBOM, VERSIONED),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const [one, other] = [
+      await linkOf(made, '/v1/tags/a/sbom'),
+      await linkOf(made, '/v1/tags/b/sbom'),
+    ]
+    expect(new URL(one).pathname).toBe(new URL(other).pathname)
+    expect(new URL(one).searchParams.has('type')).toBe(false) // as it was before types were stored
+    expect([await typeAt(one), await typeAt(other)]).toEqual([INFERRED, VERSIONED])
+    expect((await made.ask('/v1/tags/c/sbom')).headers.get('content-type')).toBe(
+      'application/json; charset=utf-8',
+    )
+    expect(made.store.catalog.readAnswer('/v1/tags/a/sbom')?.links).toEqual([
+      { at: ['url'], digest: expect.any(String) as string },
+    ])
+  },
+)
 
 test('a document has the same type by a link and inline', async () => {
   const made = await bench(['a'], {

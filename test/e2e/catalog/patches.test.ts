@@ -281,7 +281,7 @@ describe('a filter of /v1/patches', () => {
     expect([answer.status, await answer.json()]).toMatchObject([200, { data: [] }])
   })
 
-  test('uses the field of the contract’s name when a later page has it', async () => {
+  longTest('uses the field of the contract’s name when a later page has it', async () => {
     const made = await rewritten((ticket, at) =>
       at < 30 ? renamed(ticket, (name) => (name === 'severity' ? 'cvss_severity' : name)) : ticket,
     )

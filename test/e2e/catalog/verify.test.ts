@@ -79,7 +79,7 @@ describe('the verification of the catalog', () => {
     }
   })
 
-  test('causes the repair of an answer whose validator upstream would confirm', async () => {
+  longTest('causes the repair of an answer whose validator upstream would confirm', async () => {
     const made = await mirrored()
     tamper(made, `UPDATE catalog_answer SET body = zeroblob(40) WHERE etag IS NOT NULL`)
     const { catalog } = await verify(made)

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 
 const open = sandboxes()
 
@@ -47,18 +47,21 @@ describe('a feed command', () => {
     'moveBackwards',
   ] as const
 
-  test.each(commands)('%s publishes a new index and archive that agree', async (command) => {
-    const sandbox = await open()
-    const before = await look(sandbox)
-    const ids = sandbox.feed[command](4)
-    const after = await look(sandbox)
-    expect(new Set(ids).size).toBe(4)
-    expect(after.etags[1]).not.toBe(before.etags[1])
-    if (command !== 'changeSilently') expect(after.etags[0]).not.toBe(before.etags[0])
-    expect(after.moved[0]).toBeGreaterThan(before.moved[0] ?? NaN)
-    expect(after.moved[1]).toBeGreaterThan(before.moved[1] ?? NaN)
-    await expectConsistent(sandbox)
-  })
+  test.each(telling(commands, 'change', 'changeSilently', 'remove'))(
+    '%s publishes a new index and archive that agree',
+    async (command) => {
+      const sandbox = await open()
+      const before = await look(sandbox)
+      const ids = sandbox.feed[command](4)
+      const after = await look(sandbox)
+      expect(new Set(ids).size).toBe(4)
+      expect(after.etags[1]).not.toBe(before.etags[1])
+      if (command !== 'changeSilently') expect(after.etags[0]).not.toBe(before.etags[0])
+      expect(after.moved[0]).toBeGreaterThan(before.moved[0] ?? NaN)
+      expect(after.moved[1]).toBeGreaterThan(before.moved[1] ?? NaN)
+      await expectConsistent(sandbox)
+    },
+  )
 
   test('add adds new ids, and remove removes ids', async () => {
     const sandbox = await open()

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Asked, asAdmin, ask, bearer } from './asking.ts'
+import { longTest } from '../../support/tables.ts'
 
 const open = sandboxes()
 
@@ -52,7 +53,7 @@ describe('a rate limit of the remediation surface', () => {
 })
 
 describe('a tier of the identity surface', () => {
-  test('allows its requests per minute, and tokens beyond them', async () => {
+  longTest('allows its requests per minute, and tokens beyond them', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sandbox = await open({ now: () => now, service: { tier: 'free' } })
     const users = () => ask(`${sandbox.identityUrl}/users`, { headers: bearer(SANDBOX_TOKEN) })

@@ -5,11 +5,12 @@ import { READING, allKnown } from './contract.ts'
 import { type Difference, itemDifference, listDifference } from './differences.ts'
 import { type CatalogBench, catalogBench } from './mirror.ts'
 import { RULES, WEBHOOK_SECRET } from './rules.ts'
+import { LONG } from '../tables.ts'
 
-/** The shapes that the fast suite proves: the one of the contract. The long suite proves the others. */
+/** The shapes that the fast suite proves: the one of the contract. The long suite proves all, with more items. */
 export const FAST_SHAPES: readonly ShapeName[] = ['wire']
 
-const SERVICE = {
+const MANY = {
   images: 4,
   tags: 7,
   packages: 5,
@@ -18,6 +19,9 @@ const SERVICE = {
   users: 4,
   subscriptions: 4,
 }
+/** Every list has two pages at least. */
+const FEW = { images: 4, tags: 5, packages: 4, tickets: 10, avrs: 2, users: 4, subscriptions: 4 }
+const SERVICE = LONG ? MANY : FEW
 const ENV = {
   PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
   PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',

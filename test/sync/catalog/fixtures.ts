@@ -13,10 +13,10 @@ import { LONG } from '../../support/tables.ts'
 
 /** A service so small that a sync of it takes milliseconds. */
 export const SMALL: ServiceOptions = {
-  images: 3,
-  tags: 6,
-  packages: 5,
-  tickets: 20,
+  images: 2,
+  tags: 4,
+  packages: 3,
+  tickets: 12,
   avrs: 2,
   users: 2,
   subscriptions: 2,

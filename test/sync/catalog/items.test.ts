@@ -134,7 +134,7 @@ describe('an overloaded service', () => {
 })
 
 describe('item ids', () => {
-  test('that are equal across kinds keep their answers apart', async () => {
+  longTest('that are equal across kinds keep their answers apart', async () => {
     const made = await mirrored()
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { contentOf } from '../../../src/store/database/gzip.ts'
 import type { Bench } from '../../support/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 import {
   CVE_FEED,
   MATRIX,
@@ -57,7 +57,7 @@ describe('the other feeds', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test('are stored unchanged when they begin with a byte order mark', async () => {
+  longTest('are stored unchanged when they begin with a byte order mark', async () => {
     const made = await synced()
     for (const path of ALL) {
       const body = Buffer.from(`\ufeff${await upstreamOf(made, path)}`)
@@ -104,7 +104,7 @@ describe('the other feeds', () => {
     await expectEqual(made)
   })
 
-  test('keep an extra path that upstream has removed, and report it', async () => {
+  longTest('keep an extra path that upstream has removed, and report it', async () => {
     const made = await synced()
     made.sandbox.faults.set(CVE_FEED, { kind: 'status', status: 404 })
     const report = await made.run('feeds')
@@ -288,7 +288,7 @@ describe('a feed that shrinks', () => {
     await expectEqual(made)
   })
 
-  test('leaves quarantine when upstream serves the stored feed again', async () => {
+  longTest('leaves quarantine when upstream serves the stored feed again', async () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')
@@ -298,7 +298,7 @@ describe('a feed that shrinks', () => {
     expect(made.store.snapshots.readSnapshot('feeds')).toMatchObject({ whole: true })
   })
 
-  test('is quarantined beside another that shrinks', async () => {
+  longTest('is quarantined beside another that shrinks', async () => {
     const made = await synced()
     const old = ALL.map((path) => held(made, path))
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)

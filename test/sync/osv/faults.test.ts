@@ -295,7 +295,7 @@ describe('an unusable record:', () => {
     expect(made.store.snapshots.readSnapshot('osv')).toMatchObject({ whole: true })
   })
 
-  test('many in one run end it early, with nothing changed', async () => {
+  longTest('many in one run end it early, with nothing changed', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(100)
@@ -350,19 +350,22 @@ describe('records with another date than the index', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('are stored when they are older, and replaced by the next run when a cache returned them', async () => {
-    const made = await synced({ sandbox: SMALL })
-    made.sandbox.feed.change(3)
-    made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expectAgreement(made)
-    expect(differences(made)).not.toEqual([])
-    made.sandbox.faults.clear()
-    made.sandbox.requests.clear()
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
-    expect(differences(made)).toEqual([])
-  })
+  longTest(
+    'are stored when they are older, and replaced by the next run when a cache returned them',
+    async () => {
+      const made = await synced({ sandbox: SMALL })
+      made.sandbox.feed.change(3)
+      made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expectAgreement(made)
+      expect(differences(made)).not.toEqual([])
+      made.sandbox.faults.clear()
+      made.sandbox.requests.clear()
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+      expect(differences(made)).toEqual([])
+    },
+  )
 
   test('are requested only once more when upstream always returns older ones', async () => {
     const made = await synced({ sandbox: SMALL })
@@ -399,7 +402,7 @@ describe('records with another date than the index', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('count once for an id listed twice, with the last date', async () => {
+  longTest('count once for an id listed twice, with the last date', async () => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'duplicateIds', count: 3 })
     expect(await made.run('osv')).toMatchObject({

@@ -10,6 +10,7 @@ import {
   expectSound,
   synced,
 } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SMALL = { records: 40, large: 0 }
 
@@ -71,7 +72,7 @@ describe('listed ids without a record', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('beyond the bound of single fetches wait for the next runs', async () => {
+  longTest('beyond the bound of single fetches wait for the next runs', async () => {
     const env = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '15' }
     const made = await bench({ sandbox: SMALL, env })
     made.sandbox.feed.archive()

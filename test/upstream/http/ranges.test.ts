@@ -3,6 +3,7 @@ import { OSV_ARCHIVE } from '../../../src/domain/feed-paths.ts'
 import { fetchArchiveRange } from '../../../src/upstream/osv.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { connect, refusal, sandbox } from './sessions.ts'
+import { longTest } from '../../support/tables.ts'
 
 const FILE = Buffer.from('0123456789')
 
@@ -126,7 +127,7 @@ describe('a range of the archive', () => {
     expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
   })
 
-  test('without an answer ends at its deadline', async () => {
+  longTest('without an answer ends at its deadline', async () => {
     const service = await sandbox()
     service.faults.set(OSV_ARCHIVE, { kind: 'stall', at: 'body', bytes: 10 })
     const { session } = connect(service.url, { RETRIES: '0', LOW_SPEED_SECONDS: '30' })

@@ -5,6 +5,7 @@ import { createProxy } from '../../support/proxy.ts'
 import { type Tls, hasOpenssl, makeTls } from '../../support/tls.ts'
 import { MAX, connect, refusal, sandbox, scratch } from './sessions.ts'
 import { get, session, upstreamOf } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const PATCH_FEED = '/external/patch_feed'
 
@@ -90,7 +91,7 @@ describe('a proxy', () => {
     )
   })
 
-  test('is named in errors of broken, late and failed answers', async () => {
+  longTest('is named in errors of broken, late and failed answers', async () => {
     const service = await sandbox()
     const proxy = await createProxy()
     const named = `through the proxy ${proxy.url} of upstream.proxy`

@@ -53,7 +53,7 @@ test('thousands of deliveries at once are all stored in their order', async () =
   expect(rows.map(({ webhookId }) => webhookId)).toEqual(started.map((_, i) => `evt_${i}`))
 })
 
-test('a settled row has its new fields, and is no longer pending', async () => {
+longTest('a settled row has its new fields, and is no longer pending', async () => {
   const inbox = await startInbox(scratch())
   await inbox.receive(delivery())
   await inbox.settle([{ id: 1, state: 'pending', attempts: 1, dueAt: NOW + 5000, reason: 'no' }])

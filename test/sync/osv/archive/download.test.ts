@@ -32,7 +32,7 @@ describe('the download of the archive', () => {
   /** Bytes after which a transfer breaks off: about a third of the archive. */
   const CUT = 110_000
 
-  test('is resumed within the run after an interruption', async () => {
+  longTest('is resumed within the run after an interruption', async () => {
     const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 2 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })

@@ -4,6 +4,7 @@ import { refuseCostly } from '../../../../src/json/limits.ts'
 import { faultOfRecordId } from '../../../../src/domain/record-id.ts'
 import { plainText } from '../../../../src/core/text.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const INDEX = '/external/osv/all.json'
 const benches: Bench[] = []
@@ -65,7 +66,7 @@ describe('a hostile upstream', () => {
     expect(report.asOf).toBeLessThanOrEqual(Date.now())
   })
 
-  test('does not fill the run log with an id of megabytes', async () => {
+  longTest('does not fill the run log with an id of megabytes', async () => {
     const bench = await made()
     serveIndex(
       bench,
@@ -79,7 +80,7 @@ describe('a hostile upstream', () => {
     expect(await bench.run('osv')).toMatchObject({ state: 'failed', code: 'upstream_shape' })
   })
 
-  test('does not block later syncs by a validator that is too long to be sent', async () => {
+  longTest('does not block later syncs by a validator that is too long to be sent', async () => {
     const bench = await made()
     serveIndex(bench, bench.sandbox.feed.index().toString(), { etag: `"${'e'.repeat(12_000)}"` })
     expect((await bench.run('osv')).state).toBe('complete')

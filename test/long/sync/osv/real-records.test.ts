@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { differences } from '../../support/mirror.ts'
-import { LONG } from '../../support/tables.ts'
-import { bench, expectAgreement, expectSound } from '../fixtures.ts'
+import { differences } from '../../../support/mirror.ts'
+import { bench, expectAgreement, expectSound } from '../../../sync/fixtures.ts'
 
 const DATA = resolve('../shared/data')
 const series = (name: string): [string, string] => [
@@ -11,9 +10,6 @@ const series = (name: string): [string, string] => [
   resolve(DATA, 'series', `${name}.all.json`),
 ]
 const present = existsSync(series('t0')[0]) && existsSync(resolve(DATA, 'osv-real.zip'))
-
-/** Ten times the records of the other test. */
-const longTest = LONG ? test.skipIf(!present) : (): void => undefined
 
 describe('real records', () => {
   test.skipIf(!present)(
@@ -39,7 +35,8 @@ describe('real records', () => {
     },
   )
 
-  longTest('of ten ecosystems are mirrored byte for byte', async () => {
+  // Ten times the records of the other test.
+  test.skipIf(!present)('of ten ecosystems are mirrored byte for byte', async () => {
     const osvZip = resolve(DATA, 'osv-real.zip')
     const made = await bench({ sandbox: { osvZip, osvIndex: resolve(DATA, 'osv-real.all.json') } })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

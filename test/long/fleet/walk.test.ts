@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { onTestFinished, test } from 'vitest'
 import { createFolderStore } from '../../../src/fleet/objects/folder-store.ts'
-import { walkProtocol } from './walk.ts'
+import { walkProtocol } from '../../fleet/generations/walk.ts'
 
 test('mirrors publish, follow, take over, roll back and collect by a folder that they share', async () => {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-walk-'))
