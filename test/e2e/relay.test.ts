@@ -7,7 +7,7 @@ import { type Target, SECRET, freePort, target } from '../relay/targets.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { localKey } from '../support/keys.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, LONG } from '../support/tables.ts'
 
 const command = commandHost()
 let world: World
@@ -41,7 +41,9 @@ test('a daemon sends each snapshot to its targets, signed with the secret that i
   await daemon.said(/osv sync: complete/)
   await expect.poll(() => told().length).toBe(1)
   world.sandbox.feed.add(2)
-  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  // The daemon notices only after a while what a command has published.
+  if (LONG) expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  else daemon.agent.requestSync('osv', 'sync')
   await expect.poll(() => told().length).toBe(2)
   const [first, second] = told()
   expect(second?.previous).toBe(first?.snapshot)

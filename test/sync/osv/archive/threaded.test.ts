@@ -6,7 +6,7 @@ import { buildArchive } from '../../../../src/archive/build.ts'
 import type { Progress } from '../../../../src/sync/context.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { type NamedContent, pack } from '../../../zip/archives.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, LONG } from '../../../support/tables.ts'
 
 const INDEX = '/external/osv/all.json'
 const ARCHIVE = '/external/osv/all.zip'
@@ -64,7 +64,7 @@ describe('an archive that is read in a thread of its own', () => {
   test('gives the same mirror in any order, and the derived archive that the store gives', async () => {
     const shuffled = IDS.toSorted((a, b) => a.slice(-2).localeCompare(b.slice(-2)))
     const digests: (string | undefined)[] = []
-    for (const order of [IDS, shuffled]) {
+    for (const order of LONG ? [IDS, shuffled] : [shuffled]) {
       const bench = await mirrored(members(order))
       expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
       for (const id of IDS) expect(bench.content(id)?.toString()).toBe(RECORDS.get(id))
