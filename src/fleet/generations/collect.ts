@@ -14,6 +14,7 @@ import {
   CHANGE_FOLDER,
   GENERATION_FOLDER,
   PLAN_FOLDER,
+  generationKey,
   isCollectable,
   numberInKey,
 } from './format/object-names.ts'
@@ -58,15 +59,17 @@ const PLAN_BYTES = 64 * 2 ** 20
 
 /**
  * Deletes bundles and changes that no generation of the last `fleet.keepDays` days and not the newest one names, and that
- * are older than `fleet.graceHours`: younger ones may belong to a publication that has not ended. An object is planned in
- * one run and deleted in a later one, if all that is still true. When a generation cannot be read, nothing is deleted.
- * Throws `fleet`.
+ * are older than `fleet.graceHours` and than the newest generation: others may belong to a publication that has not ended.
+ * A publication that was suspended, for however long, cannot name what is deleted: the number that it wants exists. An
+ * object is planned in one run and deleted in a later one, if all that is still true. When a generation cannot be read,
+ * nothing is deleted. Throws `fleet`.
  */
 export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   const { store, config, now, dryRun } = deps
   const plans = await readPlans(store)
-  const named = await readNamed(deps)
-  const before = now() - config.fleet.graceHours * HOUR_MS
+  const newest = await findLast(store)
+  const named = await readNamed(deps, newest)
+  const before = Math.min(now() - config.fleet.graceHours * HOUR_MS, await createdAt(store, newest))
   const planned = new Map(
     plans
       .filter(({ plan }) => Date.parse(plan.at) <= now() - PLAN_AGE_MS)
@@ -90,11 +93,14 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
 }
 
 /** Reads which objects the generations name that are not too old, and the newest one. Throws if one cannot be read. */
-async function readNamed({ store, config, trust, now }: CollectDeps): Promise<Set<string>> {
+async function readNamed(
+  { store, config, trust, now }: CollectDeps,
+  newest: number,
+): Promise<Set<string>> {
   const named = new Set<string>()
   const since = now() - config.fleet.keepDays * DAY_MS
   let previous: string | null = null
-  for (let number = await findLast(store); number > 0; number--) {
+  for (let number = newest; number > 0; number--) {
     const known = await readGeneration(store, number, trust)
     if (known === null || (previous !== null && known.sha256 !== previous))
       throw refuseGeneration(
@@ -122,6 +128,13 @@ async function findLast(store: ObjectStore): Promise<number> {
       ? `${store.url} has no generation: nothing is deleted`
       : `generation ${newest + 1} is missing on ${store.url}, and ${listed} exists: nothing is deleted`,
   )
+}
+
+/** Returns when a generation was created, by the store's clock, as the dates of other objects. */
+async function createdAt(store: ObjectStore, generation: number): Promise<number> {
+  const found = await store.head(generationKey(generation))
+  if (found === null) throw refuseGeneration('hole', `generation ${generation} on ${store.url} is missing: nothing is deleted`) // prettier-ignore
+  return Math.floor(found.modifiedAt)
 }
 
 /** Deletes an object unless it was written again since it was listed. */

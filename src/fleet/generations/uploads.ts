@@ -25,7 +25,7 @@ export async function storeOnce(store: ObjectStore, key: string, body: ObjectBod
   const found = await store.head(key)
   if (found?.size === sizeOf(body)) {
     // Written again, it is young again: garbage collection deletes what is old and not named yet.
-    if (failed === null) await store.put(key, body)
+    await store.put(key, body)
     return
   }
   throw (

@@ -194,7 +194,7 @@ async function performOn(world: World, member: Member, step: NodeStep): Promise<
     member.isAhead = true
   }
   if (step.do === 'takeOver') await takeOver(world, member)
-  if (step.do === 'sleep' && member.epoch !== null) sleep(world, member, step.at)
+  if (step.do === 'sleep' && member.epoch !== null) await sleep(world, member, step.at)
   if ('fault' in step) await performFaulty(world, member, step)
 }
 
@@ -228,13 +228,20 @@ async function takeOver(world: World, member: Member): Promise<void> {
   member.epoch = ++world.epoch
 }
 
-/** Begins to publish, and stands still at a call of the store, as a process that was stopped. */
-function sleep(world: World, member: Member, at: number): void {
-  let resume = (): void => undefined
-  const waitFor = new Promise<void>((resolve) => (resume = resolve))
-  const store = world.bucket.client(({ count }) => (count === at ? { waitFor } : undefined))
+/**
+ * Begins to publish, and stands still at a call of the store, as a process that was stopped. Resolves when it stands still,
+ * or has published with fewer calls.
+ */
+async function sleep(world: World, member: Member, at: number): Promise<void> {
+  const { promise: waitFor, resolve: resume } = Promise.withResolvers<void>()
+  const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+  const store = world.bucket.client(({ count }) => {
+    if (count === at) reach()
+    return count === at ? { waitFor } : undefined
+  })
   const done = publishOrStepDown(world, member, store)
   member.asleep = { resume, done }
+  await Promise.race([reached, done])
 }
 
 async function wake(member: Member): Promise<void> {
