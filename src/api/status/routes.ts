@@ -61,6 +61,7 @@ export function createStatusReports(options: ReportOptions): Reports {
   const all = onceASecond(
     () => buildStatus({ ...options, active: served(), reads: reads.live, servedId }),
     options.now,
+    () => options.fleet?.().served,
   )
   let opened: { readonly from: Status; readonly status: Status } | null = null
   const open = (): Status => {
@@ -223,12 +224,22 @@ function lasted({ lastRun }: SourceStatus): number | null {
   return (Date.parse(lastRun.endedAt) - Date.parse(lastRun.startedAt)) / 1000
 }
 
-/** A report is made once a second at most, however often it is asked for. */
-function onceASecond<T>(make: () => T, now: () => number): () => T {
-  let cached: { readonly value: T; readonly at: number } | null = null
+/**
+ * A report is made once a second at most, however often it is asked for, and once for each generation that is served: the
+ * report of the one before may have no data.
+ */
+function onceASecond<T>(
+  make: () => T,
+  now: () => number,
+  servedGeneration: () => number | undefined,
+): () => T {
+  let cached: { readonly value: T; readonly at: number; readonly of: number | undefined } | null =
+    null
   return () => {
     const at = now()
-    if (cached === null || Math.abs(at - cached.at) >= 1000) cached = { value: make(), at }
+    const of = servedGeneration()
+    if (cached === null || cached.of !== of || Math.abs(at - cached.at) >= 1000)
+      cached = { value: make(), at, of }
     return cached.value
   }
 }
