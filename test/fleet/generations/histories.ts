@@ -233,15 +233,17 @@ async function takeOver(world: World, member: Member): Promise<void> {
  * or has published with fewer calls.
  */
 async function sleep(world: World, member: Member, at: number): Promise<void> {
-  const { promise: waitFor, resolve: resume } = Promise.withResolvers<void>()
-  const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+  const continued = Promise.withResolvers<null>()
+  const reached = Promise.withResolvers<null>()
   const store = world.bucket.client(({ count }) => {
-    if (count === at) reach()
-    return count === at ? { waitFor } : undefined
+    if (count !== at) return undefined
+    reached.resolve(null)
+    return { waitFor: continued.promise }
   })
   const done = publishOrStepDown(world, member, store)
+  const resume = (): void => continued.resolve(null)
   member.asleep = { resume, done }
-  await Promise.race([reached, done])
+  await Promise.race([reached.promise, done])
 }
 
 async function wake(member: Member): Promise<void> {
