@@ -12,9 +12,11 @@ import { createBench } from '../support/mirror.ts'
 import { longTest } from '../support/tables.ts'
 
 const run = commandHost()
-const SERVICE = { images: 2, tags: 3, packages: 0, tickets: 7, avrs: 0, subscriptions: 0 }
+const SERVICE = { images: 2, tags: 3, packages: 0, tickets: 9, avrs: 0, subscriptions: 0 }
 
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-lookup-'))
+/** A number of a listed patch that no double can represent, as the service writes it. */
+let reference = ''
 beforeAll(async () => {
   const bench = await createBench({
     dir,
@@ -25,6 +27,9 @@ beforeAll(async () => {
     },
   })
   expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
+  const authorization = `Bearer ${SANDBOX_KEYS.readonly}`
+  const listed = await fetch(`${bench.sandbox.url}/v1/patches`, { headers: { authorization } })
+  reference = /"upstream_reference": ?(\d+)/.exec(await listed.text())?.[1] ?? ''
   await bench.close()
   const store = openFilledStore(dir)
   store.publishOsv({ ...RECORDS, 'GONE-1': '{"id":"GONE-1"}' })
@@ -124,11 +129,11 @@ describe('show', () => {
 
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
-    const first = (await json('patches', '--limit', '4')) as { patches: unknown[]; next: string }
-    expect(first.patches).toHaveLength(4)
-    expect((await ask('patches', '--limit', '4')).out).toContain(`4 of 7; the next page`)
-    const second = await json('patches', '--limit', '4', '--after', first.next)
-    expect(second).toMatchObject({ next: null, total: 7 })
+    const first = (await json('patches', '--limit', '5')) as { patches: unknown[]; next: string }
+    expect(first.patches).toHaveLength(5)
+    expect((await ask('patches', '--limit', '5')).out).toContain(`5 of 9; the next page`)
+    const second = await json('patches', '--limit', '5', '--after', first.next)
+    expect(second).toMatchObject({ next: null, total: 9 })
     const open = (await json('patches', '--ticket-statuses', 'open,done')) as {
       patches: { ticket_status: string }[]
     }
@@ -138,6 +143,11 @@ describe('a list', () => {
       err: expect.stringContaining('critical, high, medium, low') as string,
     })
     expect(await json('tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
+  })
+
+  test('as JSON has every number with all its digits', async () => {
+    expect(String(Number(reference))).not.toBe(reference)
+    expect((await ask('patches', '--json')).out).toMatch(new RegExp(`: ?${reference}\\b`))
   })
 })
 

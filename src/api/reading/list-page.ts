@@ -2,13 +2,15 @@ import { MirrorError } from '../../core/errors.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import type { Frame } from '../../json/envelope.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
-import { valueAt } from '../../json/slices.ts'
+import { elementsOf, locate, sliceText, valueAt } from '../../json/slices.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { ReadReply } from './request.ts'
 
 /** A page of a list, taken out of upstream's envelope. */
 export interface ListPage {
   readonly items: readonly Fields[]
+  /** The items as upstream wrote them: a number keeps all its digits. */
+  readonly texts: readonly string[]
   /** Cursor of the next page, for `after`; null on the last one. */
   readonly next: string | null
   /** Items that fit the filter; null: unknown. */
@@ -28,14 +30,21 @@ export function parseListPage(
   if (!('body' in reply) || reply.body === null || list === null)
     throw new MirrorError('not_ready', `${path} is not mirrored yet`)
   const frame = JSON.parse(list.frame) as Frame
-  const page: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'))
+  const body = Buffer.from(reply.body)
+  const page: unknown = JSON.parse(body.toString('utf8'))
   const items = valueAt(page, frame.items)
   const total = frame.total === null ? null : valueAt(page, frame.total)
   return {
     items: Array.isArray(items) ? items.map(fieldsOf) : [],
+    texts: Array.isArray(items) ? textsAt(body, frame) : [],
     next: cursorOf(cursorIn(frame, page), reply.headers),
     total: typeof total === 'number' ? total : null,
   }
+}
+
+function textsAt(body: Buffer, { items }: Frame): string[] {
+  const at = locate(body, items)?.start ?? 0
+  return [...elementsOf(body, at)].map((slice) => sliceText(body, slice))
 }
 
 function cursorIn({ cursor, link }: Frame, page: unknown): unknown {

@@ -117,7 +117,7 @@ function read(
 
 function listed(
   name: string,
-  { items, next, total }: ListPage,
+  { items, texts, next, total }: ListPage,
   head: readonly string[],
   rows: readonly (readonly string[])[],
 ): LookupResult {
@@ -125,7 +125,7 @@ function listed(
   const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`] // prettier-ignore
   const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
   return {
-    json: { [name]: items.map((item) => upstreamJson(JSON.stringify(item))), total, next },
+    json: { [name]: texts.map(upstreamJson), total, next },
     lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
   }
 }
