@@ -15,7 +15,11 @@ let mirror: WholeMirror
 let contract: ServedContract
 
 beforeAll(async () => {
-  mirror = await openWholeMirror()
+  // With the header fields that only settings add.
+  mirror = await openWholeMirror({
+    PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
+    PATCHMIRROR_OSV_EXCLUDE: 'NONE-',
+  })
   contract = (await (await mirror.get('/-/openapi.json')).json()) as ServedContract
 })
 afterAll(() => mirror.close())

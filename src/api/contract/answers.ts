@@ -1,5 +1,12 @@
 import type { ProblemForm } from '../http/problems.ts'
-import { HEADERS, type HeaderName, OPTIONAL_HEADERS, headersOf, ref } from './components.ts'
+import {
+  HEADERS,
+  type HeaderName,
+  MIRRORED,
+  OPTIONAL_HEADERS,
+  headersOf,
+  ref,
+} from './components.ts'
 import type { ComponentRef, DeclaredAnswer, DeclaredAnswers, JsonSchema } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -53,6 +60,7 @@ function declared(
     headers: {
       ...headersOf('Cache-Control'),
       ...headers,
+      ...headersOf(...MIRRORED),
       'X-Mirror-Snapshot': ref('headers', 'SnapshotIfKnown'),
       'X-Mirror-As-Of': ref('headers', 'AsOfIfKnown'),
     },
@@ -85,7 +93,6 @@ export function problems(
 }
 
 const VALIDATED = ['ETag', 'Last-Modified', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
-const MIRRORED = ['X-Mirror-Snapshot', 'X-Mirror-As-Of'] as const
 
 /** An answer of mirrored content: its body, and the header fields that it has beyond the usual ones. */
 interface Mirrored {

@@ -1,6 +1,6 @@
 import type { CatalogResource, Facet, ListPath } from '../../domain/resources.ts'
 import { mirrored, problems } from './answers.ts'
-import { CONDITIONS, CURSOR, RANGES, headersOf, ref } from './components.ts'
+import { CONDITIONS, CURSOR, MIRRORED, RANGES, headersOf, ref } from './components.ts'
 import { idParameter } from './feeds.ts'
 import type { DeclaredAnswer, DeclaredAnswers, InputParameter, PathContract } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
@@ -99,7 +99,7 @@ export function listContract(resource: CatalogResource, list: ListPath): PathCon
 const NOTHING: DeclaredAnswers = {
   204: {
     description: 'The service answered 204: it has nothing under this path.',
-    headers: headersOf('Cache-Control', 'X-Mirror-Snapshot', 'X-Mirror-As-Of'),
+    headers: headersOf('Cache-Control', ...MIRRORED),
   },
 }
 
@@ -119,7 +119,7 @@ export function itemContract(resource: CatalogResource | null, path: string): Pa
 
 /** The headers of a document, whole or in part. */
 const OF_DOCUMENT = headersOf(
-  ...(['Cache-Control', 'Vary', 'Accept-Ranges', 'X-Mirror-Snapshot', 'X-Mirror-As-Of'] as const),
+  ...(['Cache-Control', 'Vary', 'Accept-Ranges', ...MIRRORED] as const),
   ...(['X-Content-Type-Options', 'Content-Security-Policy', 'Content-Encoding'] as const),
 )
 const ANY_TYPE = { '*/*': { schema: {} } }

@@ -30,6 +30,15 @@ export const HEADERS = {
   'Content-Encoding': header('`gzip`, where the request accepts it.'),
   'X-Mirror-Snapshot': always('Id of the snapshot that the answer shows.'),
   'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
+  'X-Mirror-Scope': header(
+    'The part of OSV that is mirrored, percent-encoded; only where `osv.include` or `osv.exclude` is set.',
+  ),
+  'X-Mirror-Stale': header('The setting whose limit the age of the answer exceeds.'),
+  'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore
+  'Cache-Groups': header('Names by which caches drop the answer; with `edge.maxAgeSeconds`.'),
+  'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),
+  'Surrogate-Key': header('The same, where `edge.tagHeader` is `Surrogate-Key`.'),
+  xkey: header('The same, where `edge.tagHeader` is `xkey`.'),
   'X-Mirror-Derived': header(
     'Vendor prefixes that were removed from the record, separated by `, `.',
   ),
@@ -69,6 +78,23 @@ export const OPTIONAL_HEADERS = {
 
 /** The name of a declared header field. */
 export type HeaderName = keyof typeof HEADERS
+
+/** Header fields of every answer from the mirrored data. */
+export const MIRRORED = [
+  'X-Mirror-Snapshot',
+  'X-Mirror-As-Of',
+  'X-Mirror-Scope',
+  'X-Mirror-Stale',
+] as const satisfies readonly HeaderName[]
+
+/** Header fields of public answers, for shared caches. */
+export const EDGE = [
+  'CDN-Cache-Control',
+  'Cache-Groups',
+  'Cache-Tag',
+  'Surrogate-Key',
+  'xkey',
+] as const satisfies readonly HeaderName[]
 
 /** Returns references to header fields, as an answer names them. */
 export function headersOf(...names: readonly HeaderName[]): Readonly<Record<string, ComponentRef>> {

@@ -2,7 +2,7 @@ import { ECOSYSTEMS } from '../../domain/resources.ts'
 import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_INDEX, OSV_RECORD } from '../../domain/feed-paths.ts'
 import { FILTER_NAMES } from '../snapshot/patch-filter.ts'
 import { UNFILTERED, mirrored, mirroredFile, problems } from './answers.ts'
-import { CONDITIONS, RANGES } from './components.ts'
+import { CONDITIONS, EDGE, RANGES } from './components.ts'
 import type { InputParameter, PathContract } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -47,7 +47,7 @@ export function feedContract(path: string): PathContract {
       responses: {
         ...mirrored({
           description: isFiltered ? "The service's document, filtered." : "The service's document.",
-          more: isFiltered ? ['X-Mirror-Ignored-Parameters'] : [],
+          more: isFiltered ? ['X-Mirror-Ignored-Parameters', ...EDGE] : EDGE,
         }),
         ...FAULTS,
         ...(isFiltered && { ...problems('message', 501), ...UNFILTERED }),
@@ -62,7 +62,10 @@ const INDEX: PathContract = {
     tags: TAGS,
     parameters: CONDITIONS,
     responses: {
-      ...mirrored({ description: 'Id and modification date of every record of the snapshot.' }),
+      ...mirrored({
+        description: 'Id and modification date of every record of the snapshot.',
+        more: EDGE,
+      }),
       ...FAULTS,
     },
   },
@@ -80,7 +83,7 @@ const RECORD: PathContract = {
       ...mirrored({
         description: "The service's bytes.",
         schema: schemaOf('OsvRecord'),
-        more: ['Content-Location'],
+        more: ['Content-Location', ...EDGE],
       }),
       ...FAULTS,
     },
@@ -94,7 +97,7 @@ const ARCHIVE: PathContract = {
     tags: TAGS,
     parameters: RANGES,
     responses: {
-      ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash'] }),
+      ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash', ...EDGE] }),
       ...FAULTS,
     },
   },

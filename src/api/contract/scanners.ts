@@ -1,6 +1,6 @@
 import type { BUCKET_PATHS, QUERY_PATHS } from '../http/paths.ts'
 import { mirrored, mirroredFile, problems } from './answers.ts'
-import { CONDITIONS, RANGES, headersOf } from './components.ts'
+import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf } from './components.ts'
 import { idParameter } from './feeds.ts'
 import type { ComponentRef, InputParameter, PathContract, PathOperation } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
@@ -17,7 +17,8 @@ function fileContract(
   parameters: readonly InputParameter[] = [],
 ): PathContract {
   const isText = type !== 'application/zip'
-  const more = isText ? (['x-goog-hash', 'X-Mirror-Derived', 'Content-Encoding'] as const) : (['x-goog-hash', 'X-Mirror-Derived'] as const) // prettier-ignore
+  const coding = isText ? (['Content-Encoding'] as const) : []
+  const more = ['x-goog-hash', 'X-Mirror-Derived', ...EDGE, ...coding] as const
   return {
     get: {
       summary,
@@ -55,7 +56,7 @@ export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], Pa
         ...mirrored({
           description: 'The record; X-Mirror-Derived names the prefixes that were removed from it.',
           schema: schemaOf('OsvRecord'),
-          more: ['x-goog-hash', 'X-Mirror-Derived', 'Content-Location'],
+          more: ['x-goog-hash', 'X-Mirror-Derived', 'Content-Location', ...EDGE],
         }),
         ...FAULTS,
       },
@@ -68,7 +69,7 @@ function queryContract(
   { asked, required }: { readonly asked: ComponentRef; readonly required: boolean },
   answered: ComponentRef,
 ): PathContract {
-  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', 'X-Mirror-Snapshot', 'X-Mirror-As-Of', 'X-Mirror-Derived'] as const // prettier-ignore
+  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const // prettier-ignore
   const post: PathOperation = {
     summary,
     description:
@@ -101,7 +102,11 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
       tags: TAGS,
       parameters: [ID, ...CONDITIONS],
       responses: {
-        ...mirrored({ description: "The service's bytes.", schema: schemaOf('OsvRecord') }),
+        ...mirrored({
+          description: "The service's bytes.",
+          schema: schemaOf('OsvRecord'),
+          more: EDGE,
+        }),
         ...problems('gateway', 400, 404, 500, 503),
       },
     },

@@ -24,6 +24,7 @@ import type {
 import { folderBytes } from '../../store/disk-state.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
+import { onceASecond } from './once-a-second.ts'
 import { judgeReadiness } from './readiness.ts'
 import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
 
@@ -222,26 +223,6 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
 function lasted({ lastRun }: SourceStatus): number | null {
   if (lastRun === null || lastRun.endedAt === null) return null
   return (Date.parse(lastRun.endedAt) - Date.parse(lastRun.startedAt)) / 1000
-}
-
-/**
- * A report is made once a second at most, however often it is asked for, and once for each generation that is served: the
- * report of the one before may have no data.
- */
-function onceASecond<T>(
-  make: () => T,
-  now: () => number,
-  servedGeneration: () => number | undefined,
-): () => T {
-  let cached: { readonly value: T; readonly at: number; readonly of: number | undefined } | null =
-    null
-  return () => {
-    const at = now()
-    const of = servedGeneration()
-    if (cached === null || cached.of !== of || Math.abs(at - cached.at) >= 1000)
-      cached = { value: make(), at, of }
-    return cached.value
-  }
 }
 
 function page(reply: FastifyReply, code: number, body: object): FastifyReply {
