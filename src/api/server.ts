@@ -140,7 +140,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })
   const fastPath = createFastPath(app.server, options, served, heads)
-  const cut = limitConnections(app.server, connectionOptions(options))
+  const limit = limitConnections(app.server, connectionOptions(options))
   const listening = createListening(app, config.server)
   return {
     async listen() {
@@ -154,7 +154,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       state.closing = true
       follower.stop()
       followers.close()
-      await drain(app.server, { fastPath, cut }, app.close(), closeGraceMs)
+      await drain(app.server, { fastPath, limit }, app.close(), closeGraceMs)
       await ends.close([served, open])
     },
     answers: listening.answers,

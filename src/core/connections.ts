@@ -22,6 +22,17 @@ export interface ConnectionOptions {
   readonly onClosed: (why: ClosedFor, count: number) => void
 }
 
+/** Ends the connections of a server that stops. */
+export interface ConnectionLimit {
+  /**
+   * Closes connections without a request in progress on which nothing came or went for a second: in TLS, those that were
+   * opened and not used are unknown to `closeIdleConnections`.
+   */
+  closeQuiet(): void
+  /** Closes all connections at once, also those in a TLS handshake, which the HTTP server does not know. */
+  closeAll(): void
+}
+
 interface Connection {
   readonly key: unknown
   readonly socket: Socket
@@ -38,6 +49,8 @@ interface Connection {
 const LOG_MS = 10_000
 /** Interval at which activity is checked while more than half of the connections are in use, milliseconds. */
 const CHECK_MS = 1_000
+/** After it, a connection without a request in progress is closed when the server stops, milliseconds. */
+const QUIET_MS = 1_000
 /**
  * Fraction of all connections closed at once when they are silent, so that a flood of connections does not cause a
  * search for each.
@@ -55,9 +68,8 @@ export function isReserved(socket: object): boolean {
  * Bounds the connections of a server. When all are in use, connections that never sent a complete request are closed
  * first, oldest first; then idle ones, longest idle first; a connection with an active request is never closed. Clients
  * that connect and stay silent therefore never block others. Call it last: its check runs before all other listeners.
- * Returns a function that closes all connections at once, also those in a TLS handshake, which the HTTP server does not know.
  */
-export function limitConnections(server: Server, options: ConnectionOptions): () => void {
+export function limitConnections(server: Server, options: ConnectionOptions): ConnectionLimit {
   const { reserve = 0, isShared = () => false } = options
   const open = new Map<unknown, Connection>()
   const report = createReport(options)
@@ -108,7 +120,12 @@ export function limitConnections(server: Server, options: ConnectionOptions): ()
     if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
   }, CHECK_MS).unref()
   server.once('close', () => clearInterval(timer))
-  return () => open.forEach(end)
+  return {
+    closeQuiet() {
+      for (const one of open.values()) if (isQuiet(one)) end(one)
+    },
+    closeAll: () => open.forEach(end),
+  }
 }
 
 /**
@@ -127,6 +144,11 @@ function updateActivity(connection: Connection): void {
   const bytes = socket.bytesRead + socket.bytesWritten
   if (bytes !== connection.bytes) connection.movedAt = clock()
   connection.bytes = bytes
+}
+
+function isQuiet(connection: Connection): boolean {
+  updateActivity(connection)
+  return connection.active === 0 && clock() - connection.movedAt >= QUIET_MS
 }
 
 /**

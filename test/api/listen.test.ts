@@ -26,6 +26,7 @@ import { createListening } from '../../src/api/listen.ts'
 import { openSocket } from '../../src/api/socket.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
+import { longTest } from '../support/tables.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { type Served, closeAll, jsonOf, serve } from './served.ts'
 
@@ -209,6 +210,26 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
     }
     const options = { host: '127.0.0.1', servername: 'localhost', port, ca: tls.ca, agent: false }
     expect((await answerOf(requestTls({ ...options, path: '/-/health' }))).status).toBe(200)
+  })
+
+  longTest('connections that were never used do not delay the end', async () => {
+    const dir = scratch()
+    makeTls(dir)
+    const env = {
+      PATCHMIRROR_SERVER_CERT_FILE: join(dir, 'cert.pem'),
+      PATCHMIRROR_SERVER_KEY_FILE: join(dir, 'key.pem'),
+    }
+    const { port, server } = await serve(() => undefined, { env, closeGraceMs: 3_600_000 })
+    const plain = connectTo(port, '127.0.0.1')
+    const secure = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+    const ended = [plain, secure].map(async (socket) => {
+      onTestFinished(() => void socket.destroy())
+      socket.on('error', () => undefined).resume()
+      await once(socket, 'close')
+    })
+    await Promise.all([once(plain, 'connect'), once(secure, 'secureConnect')])
+    await server.close()
+    await Promise.all(ended)
   })
 })
 

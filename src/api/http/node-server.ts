@@ -8,7 +8,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
-import { isReserved } from '../../core/connections.ts'
+import { type ConnectionLimit, isReserved } from '../../core/connections.ts'
 import { systemCode } from '../../core/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
 import { type FastPath, HEADERS_MS } from './fast-path.ts'
@@ -183,15 +183,18 @@ const SWEEP_MS = 20
  */
 export async function drain(
   server: Server,
-  { fastPath, cut: cutAll }: { readonly fastPath: FastPath; readonly cut: () => void },
+  { fastPath, limit }: { readonly fastPath: FastPath; readonly limit: ConnectionLimit },
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {
   fastPath.close()
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const sweep = setInterval(() => {
+    server.closeIdleConnections()
+    limit.closeQuiet()
+  }, SWEEP_MS)
   const cut = setTimeout(() => {
     fastPath.cut()
-    cutAll()
+    limit.closeAll()
     server.closeAllConnections()
   }, graceMs)
   try {

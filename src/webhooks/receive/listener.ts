@@ -56,7 +56,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const server = secured === null ? createServer(LIMITS, guarded) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  const closeConnections = limitConnections(server, {
+  const limit = limitConnections(server, {
     ...{ most: maxConnections, mostPerAddress: options.maxConnectionsPerAddress },
     ...{ log: options.log, onClosed: options.onClosed ?? (() => undefined) },
   })
@@ -75,8 +75,11 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
       secured?.certificate.stop()
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeIdleConnections()
-      const sweep = setInterval(() => server.closeIdleConnections(), 20)
-      const cut = setTimeout(closeConnections, graceMs)
+      const sweep = setInterval(() => {
+        server.closeIdleConnections()
+        limit.closeQuiet()
+      }, 20)
+      const cut = setTimeout(() => limit.closeAll(), graceMs)
       await closed
       clearInterval(sweep)
       clearTimeout(cut)
