@@ -1,12 +1,10 @@
 import { parseDate } from '../core/time.ts'
+import { READER_FOLDER } from './generations/format/object-names.ts'
 import { type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'
-
-/** Prefix of the objects in which the mirrors of a fleet say what they serve. */
-const READERS = 'readers/'
 
 /** Returns the key of the object in which a mirror says what it serves. */
 function readerKey(id: string): string {
-  return `${READERS}${id}.json`
+  return `${READER_FOLDER}${id}.json`
 }
 
 /** What a mirror said last of itself; nothing depends on it but what operators see. */
@@ -63,7 +61,7 @@ function isReader({ key, size }: ObjectInfo): boolean {
 /** Reads what the mirrors of a fleet said of themselves, by name; objects that are none are left out. Throws `fleet`. */
 export async function listReaders(store: ObjectStore): Promise<ReaderReport[]> {
   const infos: ObjectInfo[] = []
-  for await (const info of store.list(READERS)) {
+  for await (const info of store.list(READER_FOLDER)) {
     if (isReader(info)) infos.push(info)
     if (infos.length === MOST_LISTED) break
   }

@@ -14,6 +14,7 @@ import {
   CHANGE_FOLDER,
   GENERATION_FOLDER,
   PLAN_FOLDER,
+  READER_FOLDER,
   generationKey,
   isCollectable,
   numberInKey,
@@ -44,7 +45,7 @@ interface Collected {
   readonly deleted: readonly Unneeded[]
   /** Objects that a later run deletes. */
   readonly planned: readonly Unneeded[]
-  /** Number of bundles and changes that stay. */
+  /** Number of bundles, changes and reports of mirrors that stay. */
   readonly kept: number
 }
 
@@ -60,8 +61,8 @@ const PLAN_BYTES = 64 * 2 ** 20
 /**
  * Deletes bundles and changes that no generation of the last `fleet.keepDays` days and not the newest one names, and that
  * are older than `fleet.graceHours` and than the newest generation: others may belong to a publication that has not ended.
- * A publication that was suspended, for however long, cannot name what is deleted: the number that it wants exists. An
- * object is planned in one run and deleted in a later one, if all that is still true. When a generation cannot be read,
+ * A publication that was suspended, for however long, cannot name what is deleted: the number that it wants exists. Also
+ * deletes what mirrors said of themselves that has not been written again for `fleet.keepDays` days. An object is planned in one run and deleted in a later one, if all that is still true. When a generation cannot be read,
  * nothing is deleted. Throws `fleet`.
  */
 export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
@@ -70,6 +71,11 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   const newest = await findLast(store)
   const named = await readNamed(deps, newest)
   const before = Math.min(now() - config.fleet.graceHours * HOUR_MS, await createdAt(store, newest))
+  const ends = [
+    [BUNDLE_FOLDER, before],
+    [CHANGE_FOLDER, before],
+    [READER_FOLDER, now() - config.fleet.keepDays * DAY_MS],
+  ] as const
   const planned = new Map(
     plans
       .filter(({ plan }) => Date.parse(plan.at) <= now() - PLAN_AGE_MS)
@@ -77,10 +83,10 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   )
   const unneeded: Unneeded[] = []
   let kept = 0
-  for (const folder of [BUNDLE_FOLDER, CHANGE_FOLDER])
+  for (const [folder, end] of ends)
     for await (const { key, size, ...info } of store.list(folder)) {
       const modifiedAt = Math.floor(info.modifiedAt)
-      if (named.has(key) || modifiedAt >= before || !isCollectable(key)) kept++
+      if (named.has(key) || modifiedAt >= end || !isCollectable(key)) kept++
       else unneeded.push({ key, size, modifiedAt })
     }
   const isDue = ({ key, modifiedAt }: Unneeded): boolean => planned.get(key) === modifiedAt
@@ -147,7 +153,7 @@ const readPlan = shape<Plan>({
   at: date,
   objects: listField(
     shape<Unneeded>({
-      key: textField(/^(?:bundles|changes)\/[\w.-]{1,200}$/, 'the key of a bundle or of changes'),
+      key: textField(/^(?:bundles|changes|readers)\/[\w.-]{1,200}$/, 'a key that can be collected'),
       size: integerField(0),
       modifiedAt: integerField(0),
     }),

@@ -306,12 +306,16 @@ test('garbage is planned in one run and deleted in a later one, after its grace 
   pair.now += 2 * HOUR
   pair.bucket.tamper(OTHER, Buffer.from('young'))
   expect(await names()).toEqual([[ORPHAN], []])
+  const [ended, running] = ['readers/' + 'a'.repeat(32) + '.json', 'readers/' + 'b'.repeat(32) + '.json'] // prettier-ignore
+  pair.bucket.tamper(ended, Buffer.from('{}'))
   pair.now += 20 * 24 * HOUR
   await pair.publish()
   pair.now += 25 * HOUR
+  pair.bucket.tamper(running, Buffer.from('{}'))
   const before = pair.bucket.snapshot()
   const [, planned = []] = await names()
-  expect(planned).toContain(OTHER)
+  expect(planned).toEqual(expect.arrayContaining([OTHER, ended]))
+  expect(planned).not.toContain(running)
   pair.now += 2 * HOUR
   const { deleted } = await collect()
   expect(deleted.map(({ key }) => key).toSorted()).toEqual(planned.toSorted())

@@ -9,6 +9,8 @@ export const BUNDLE_FOLDER = 'bundles/'
 export const CHANGE_FOLDER = 'changes/'
 export const PLAN_FOLDER = 'gc/'
 export const GENERATION_FOLDER = 'gen/'
+/** Prefix of the objects in which the mirrors of a fleet say what they serve. */
+export const READER_FOLDER = 'readers/'
 
 const DIGITS = 20
 
@@ -38,9 +40,12 @@ export function numberInKey(key: string): number | null {
   return digits === undefined ? null : Number(digits)
 }
 
-/** Reports whether a key is that of a bundle or of changes; a store may contain other objects. */
+const COLLECTABLE =
+  /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz|readers\/[\da-f]{32}\.json)$/
+
+/** Reports whether a key is that of a bundle, of changes or of a mirror's report; a store may contain other objects. */
 export function isCollectable(key: string): boolean {
-  return /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz)$/.test(key)
+  return COLLECTABLE.test(key)
 }
 
 function padded(generation: number): string {
