@@ -8,7 +8,6 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -18,6 +17,7 @@ import { deflatedOf } from '../store/database/gzip.ts'
 import { derivedDir } from '../store/database/open.ts'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import type { ArchiveInfo, OsvReader, RecordToStore } from '../store/osv/reads.ts'
+import { createSpool, createSpooledPages, writeAll } from '../zip/spool.ts'
 import { type Adopted, createZipWriter } from '../zip/writer.ts'
 import { faultOfArchive, readRange } from './check.ts'
 import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
@@ -56,7 +56,7 @@ export interface Draft {
 /** A record to add: its content's CRC-32 and size, and its gzip member. */
 type DraftRecord = Pick<RecordToStore, 'id' | 'crc32' | 'size' | 'body'>
 
-/** Bytes copied per read. */
+/** Bytes of a write, of a page of the directory, and of a copied read. */
 const PIECE = 1 << 18
 
 const synced = promisify(fdatasync)
@@ -70,10 +70,12 @@ export function createDraft(
   dropUnfinished(dir)
   const temporary = join(dir, `building-${process.pid}.zip`)
   const fd = openSync(temporary, 'w', PRIVATE_FILE)
+  const spool = createSpool(join(dir, `building-${process.pid}.directory`))
   const summer = createSummer()
   const zip = createZipWriter(
     (chunk) => writeAll(fd, chunk),
     (bytes) => summer.update(bytes),
+    { chunk: PIECE, pages: createSpooledPages(spool) },
   )
   const piece = Buffer.allocUnsafe(PIECE) // the system maps its pages at the first use only
   const { parts, written, begin, add, end } = createParts(zip, summer)
@@ -111,6 +113,7 @@ export function createDraft(
       if (!isOpen) return
       isOpen = false
       closeSync(fd)
+      spool.close()
       rmSync(temporary, { force: true })
     },
   }
@@ -144,10 +147,6 @@ function createParts(
     members++
   }
   return { parts, written, begin, add, end }
-}
-
-function writeAll(fd: number, chunk: Uint8Array): void {
-  for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
 }
 
 /** Returns the error for a record that is stored, or in the archive, but not listed by the index. */

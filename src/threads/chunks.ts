@@ -3,7 +3,7 @@ import { type ThreadFailure, errorOf, failureOf } from './requests.ts'
 import { type WorkerOptions, startWorker } from './worker.ts'
 
 /** Bytes of a chunk; only a chunk of one larger item has more. */
-export const TRANSFER_BYTES = 1 << 20
+export const TRANSFER_BYTES = 1 << 18
 /** Chunks that exist at most: one is filled, the others wait or are in use. */
 const MOST_CHUNKS = 4
 

@@ -27,6 +27,10 @@ export interface Directory {
   readonly count: number
   /** Returns the i-th entry in the order of the local headers, 0 ≤ i < count. */
   entry(i: number): ZipEntry
+  /** Returns the position of the i-th member's local header, without making an entry. */
+  offset(i: number): number
+  /** Returns the bytes of the i-th member's stream, without making an entry. */
+  compressedSize(i: number): number
   /** Returns the first byte after the i-th member's region: the next local header or the central directory. */
   regionEnd(i: number): number
 }
@@ -121,7 +125,13 @@ export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Dire
       throw bad(`member ${JSON.stringify(nameAt(bytes, position))} overlaps what follows it`)
     }
   }
-  return { count, regionEnd, entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)) }
+  return {
+    count,
+    regionEnd,
+    entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)),
+    offset: offsetOf,
+    compressedSize: (i) => far(bytes, positionOf(i), 'compressedSize'),
+  }
 }
 
 /** Returns the order of the offsets; null if they are ascending already, as in nearly all archives. */

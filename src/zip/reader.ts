@@ -156,7 +156,9 @@ export function createArchiveReader(
   const readNumbered: ArchiveReader['readNumbered'] = async (numbers, visit) => {
     for (const run of plan(directory, numbers, gap)) {
       const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
-      for (const { entry, end } of run.members) {
+      for (const i of run.members) {
+        const entry = directory.entry(i)
+        const end = regionEnd(directory, i)
         const region = window?.subarray(entry.offset - run.from, end - run.from)
         const waiting =
           region === undefined
@@ -188,26 +190,32 @@ function* wantedNumbers(
 interface Run {
   from: number
   bytes: number
-  /** Each with the end of its region: no member may extend into the next one. */
-  members: { entry: ZipEntry; end: number }[]
+  /** Numbers in the directory; an entry is made when its member is read: the run may have thousands. */
+  members: number[]
+}
+
+/** Returns the end of a member's region: no member may extend into the next one. */
+function regionEnd(directory: Directory, i: number): number {
+  // The space between two members may exceed what the first one needs: do not read it.
+  const most = directory.offset(i) + MAX_HEADER + directory.compressedSize(i)
+  return Math.min(directory.regionEnd(i), most)
 }
 
 /** Groups consecutive members into reads of at most a window; a member larger than that gets a read of its own. */
 function* plan(directory: Directory, numbers: Iterable<number>, gap: number): Generator<Run> {
   let run: Run | null = null
   for (const i of numbers) {
-    const entry = directory.entry(i)
-    // The space between two members may exceed what the first one needs: do not read it.
-    const end = Math.min(directory.regionEnd(i), entry.offset + MAX_HEADER + entry.compressedSize)
-    if (run !== null && !isNear(run, entry.offset, end, gap)) {
+    const offset = directory.offset(i)
+    const end = regionEnd(directory, i)
+    if (run !== null && !isNear(run, offset, end, gap)) {
       yield run
       run = null
     }
-    run ??= { from: entry.offset, bytes: 0, members: [] }
+    run ??= { from: offset, bytes: 0, members: [] }
     const last = Math.max(run.from + run.bytes, end)
-    run.from = Math.min(run.from, entry.offset)
+    run.from = Math.min(run.from, offset)
     run.bytes = last - run.from
-    run.members.push({ entry, end })
+    run.members.push(i)
   }
   if (run !== null) yield run
 }

@@ -87,6 +87,6 @@ describe('chunks of another thread', () => {
       throw new Error('enough')
     })
     await expect(failed).rejects.toThrow('enough')
-    expect(TRANSFER_BYTES).toBe(1 << 20)
+    expect(TRANSFER_BYTES).toBe(1 << 18)
   })
 })

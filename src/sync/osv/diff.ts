@@ -1,7 +1,7 @@
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Ids } from './id-table.ts'
-import type { ListedDifference, OsvIndex } from './index-parser.ts'
+import type { IdList, ListedDifference, OsvIndex } from './index-parser.ts'
 
 /** What a run has to do. */
 export interface OsvPlan extends ListedDifference {
@@ -30,6 +30,9 @@ export function planOsv(
   return { ...found, changed, dropped, removed, isEmpty }
 }
 
+/** What the stored records say; the rest of the index was added. */
+type Stored = Omit<ListedDifference, 'added'>
+
 /**
  * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
  * characters.
@@ -38,7 +41,7 @@ function differenceOfTexts(
   store: Pick<Writes['osv'], 'eachPairText'>,
   ids: Ids,
 ): ListedDifference | null {
-  const plan: ListedDifference = { added: [], changed: [], removed: [], stored: 0 }
+  const plan: Stored = { changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {
     let at = 0
@@ -59,7 +62,7 @@ function differenceOfTexts(
     if (stored !== records) return null
     plan.stored += stored
   }
-  return withAdded(plan, seen, ids)
+  return { ...plan, added: unseen(seen, ids) }
 }
 
 /** A loop: for such short texts `indexOf` is slower. */
@@ -70,7 +73,7 @@ function nextNul(text: Buffer, from: number): number {
 }
 
 function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: Ids): ListedDifference {
-  const plan: ListedDifference = { added: [], changed: [], removed: [], stored: 0 }
+  const plan: Stored = { changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
     plan.stored++
@@ -81,14 +84,19 @@ function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: Ids): Li
       if (ids.modifiedAt(ordinal) !== modified) plan.changed.push(id)
     }
   }
-  return withAdded(plan, seen, ids)
+  return { ...plan, added: unseen(seen, ids) }
 }
 
-function withAdded(plan: ListedDifference, seen: Uint8Array, ids: Ids): ListedDifference {
-  for (let ordinal = 0; ordinal < seen.length; ordinal++) {
-    if (seen[ordinal] === 0) plan.added.push(ids.idAt(ordinal))
+/** Returns the ids that were not seen; each string is made as it is read. */
+function unseen(seen: Uint8Array, ids: Ids): IdList {
+  let length = 0
+  for (const flag of seen) if (flag === 0) length++
+  return {
+    length,
+    *[Symbol.iterator]() {
+      for (let at = seen.indexOf(0); at >= 0; at = seen.indexOf(0, at + 1)) yield ids.idAt(at)
+    },
   }
-  return plan
 }
 
 /** Returns what a run reports of the index and the difference. */

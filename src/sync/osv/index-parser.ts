@@ -25,9 +25,14 @@ export interface OsvIndex {
   scope: IndexScope | null
 }
 
+/** Ids whose strings need not exist: at a first sync, all of them. */
+export interface IdList extends Iterable<string> {
+  readonly length: number
+}
+
 /** The difference between the index and the stored records, as sets of (id, modified). */
 export interface ListedDifference {
-  added: string[]
+  added: IdList
   /** Stored under another stamp (newer or older), or suspect since an earlier run. */
   changed: string[]
   /** Stored, and not listed any more. */

@@ -48,7 +48,11 @@ export function runOutcome(
   // Records that could not be fetched do not count, whatever the index lists.
   const isFetched = (id: string): boolean =>
     !missing.has(id) && index.scope?.outside.get(id) === undefined
-  const fetched = (ids: readonly string[]): number => ids.filter(isFetched).length
+  const fetched = (ids: Iterable<string>): number => {
+    let count = 0
+    for (const id of ids) if (isFetched(id)) count++
+    return count
+  }
   const [added, changed] = [fetched(plan.added), fetched(plan.changed)]
   Object.assign(facts, { added, changed })
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`

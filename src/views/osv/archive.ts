@@ -1,9 +1,8 @@
-import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
-import { PRIVATE_FILE } from '../../core/files.ts'
 import type { ViewPart } from '../../store/views/member-writes.ts'
 import { combineCrc32c, crc32c } from '../../zip/crc32c.ts'
-import { type DirectoryPages, type ZipMember, createZipWriter } from '../../zip/writer.ts'
+import { type Spool, createSpooledPages } from '../../zip/spool.ts'
+import { type ZipMember, createZipWriter } from '../../zip/writer.ts'
 import type { ClosedDraft, MadeFile } from '../files.ts'
 
 /** A member to write: its record's number and its zip member. */
@@ -93,45 +92,3 @@ export function createArchiveDraft(options: ArchiveOptions): ArchiveDraft {
 const ENTRY = 46
 /** After the number of any record: the part that has the directory. */
 const LAST = Number.MAX_SAFE_INTEGER
-
-/** Keeps the pages of a directory in a spool. */
-function createSpooledPages(spool: Spool): DirectoryPages {
-  const pages: { readonly at: number; readonly length: number }[] = []
-  return {
-    put: (page) => void pages.push({ at: spool.put(page), length: page.length }),
-    each(use) {
-      for (const { at, length } of pages) use(spool.read(at, length))
-    },
-  }
-}
-
-/** Bytes that wait to be written, on the disk. */
-export interface Spool {
-  /** Writes bytes; returns their offset in the file. */
-  put(bytes: Uint8Array): number
-  read(at: number, length: number): Buffer
-  /** Ends it and removes its file. */
-  close(): void
-}
-
-/** Begins a spool in a file of its own. */
-export function createSpool(path: string): Spool {
-  const fd = openSync(path, 'w+', PRIVATE_FILE)
-  let size = 0
-  return {
-    put(bytes) {
-      const at = size
-      while (size < at + bytes.length) size += writeSync(fd, bytes, size - at)
-      return at
-    },
-    read(at, length) {
-      const bytes = Buffer.allocUnsafe(length)
-      if (readSync(fd, bytes, 0, length, at) < length) throw new Error('the spool is cut short')
-      return bytes
-    },
-    close() {
-      closeSync(fd)
-      rmSync(path, { force: true })
-    },
-  }
-}

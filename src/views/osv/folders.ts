@@ -1,7 +1,7 @@
 import type { OsvReader, ArchiveInfo } from '../../store/osv/reads.ts'
 import type { ViewsWriter } from '../../store/views/writes.ts'
 import type { MadeFile } from '../files.ts'
-import type { Spool } from './archive.ts'
+import type { Spool } from '../../zip/spool.ts'
 import type { RecordReads } from './records.ts'
 import { stampLines, writeText } from './stamps.ts'
 

@@ -19,7 +19,7 @@ export interface Selection {
 /** Compressed bytes to read from which a thread of its own is worth its start. */
 const THREAD_FROM = 2 << 20
 /** The thread creates much garbage that lives shortly: a small young generation keeps its memory small. */
-const LIMITS = { maxYoungGenerationSizeMb: 8 }
+const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
 /**
  * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
@@ -56,7 +56,7 @@ export async function readArchive(
 function isMuch(directory: Directory, numbers: Uint32Array): boolean {
   let bytes = 0
   for (let i = 0; i < numbers.length && bytes < THREAD_FROM; i++)
-    bytes += directory.entry(numbers[i] ?? 0).compressedSize
+    bytes += directory.compressedSize(numbers[i] ?? 0)
   return bytes >= THREAD_FROM
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { truncateSync } from 'node:fs'
+import { readdirSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { buildArchive } from '../../../../src/archive/build.ts'
@@ -119,6 +119,8 @@ describe('an archive that is read in a thread of its own', () => {
       code: 'archive',
     })
     expect(archiveOf(bench)).toBe(published)
+    const left = readdirSync(join(bench.dir, 'derived')).filter((name) => !name.endsWith('.zip'))
+    expect(left).toEqual([])
     expect(bench.content(IDS[0] ?? '')?.toString()).toBe(RECORDS.get(IDS[0] ?? ''))
   })
 
