@@ -158,8 +158,7 @@ export function createArchiveReader(
       const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
       for (const i of run.members) {
         const entry = directory.entry(i)
-        const end = regionEnd(directory, i)
-        const region = window?.subarray(entry.offset - run.from, end - run.from)
+        const region = window?.subarray(entry.offset - run.from, regionEnd(directory, i) - run.from)
         const waiting =
           region === undefined
             ? visit(entry, { refused: `its ${run.bytes} bytes are over the cap` })
