@@ -53,8 +53,10 @@ interface CoalescerState {
 export interface Coalescer {
   /** Takes up what is pending. */
   readonly start: () => void
-  /** Something new is in the inbox, or is pending again. */
+  /** An event was stored that waits for a refresh. */
   readonly arrived: () => void
+  /** Another process wrote to the inbox: takes up what is due, and nothing waits longer for it. Rejects as the inbox does. */
+  readonly changed: () => Promise<void>
   readonly state: () => CoalescerState
   /** No refresh begins any more. One that runs is not waited for: its rows stay pending, for the next start. */
   readonly stop: () => void
@@ -140,11 +142,12 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     wave = { first: wave?.first ?? now(), last: now() }
     if (!busy && !stopped) void plan()
   }
+  const changed = (): Promise<void> => (busy || stopped ? Promise.resolve() : plan())
   const stop = (): void => {
     stopped = true
     timer.clear()
   }
-  return { start: arrived, arrived, stop, state: () => state }
+  return { start: arrived, arrived, changed, stop, state: () => state }
 }
 
 interface Wave {

@@ -68,11 +68,11 @@ export function startRefresher(options: RefresherOptions): Refresher {
   }
 }
 
-/** Rows that a command made pending again are taken up like new ones. */
+/** Takes up rows that a command made pending again. The relay and other commands write to the same database. */
 function watchOthers({ inbox, log }: RefresherOptions, coalescer: Coalescer): NodeJS.Timeout {
   const look = async (): Promise<void> => {
     try {
-      if (await inbox.changed()) coalescer.arrived()
+      if (await inbox.changed()) await coalescer.changed()
     } catch (error) {
       log.debug({}, `the inbox cannot be looked at: ${messageOf(error)}`)
     }

@@ -43,6 +43,26 @@ describe('the coalescer of refreshes', () => {
     expect(starts).toEqual([0, 2_000, 5_500, 7_500, 9_600])
   })
 
+  test('lets no event wait because another process wrote to the database, and takes up what it made pending', async () => {
+    const world = createWorld(atOnce, always)
+    const start = world.clock.now()
+    world.arrive(tagged('first'))
+    await world.pass(1_500)
+    await world.changed() // nothing is pending: the relay wrote
+    await world.pass(500)
+    world.arrive(tagged('second'))
+    await world.pass(1_000)
+    world.store(tagged('again'))
+    await world.changed()
+    await world.pass(5_000)
+    const starts = world.asked.map(({ startedAt, tags }) => [startedAt - start, ...tags])
+    expect(starts).toEqual([
+      [0, 'first'],
+      [2_000, 'second'],
+      [4_000, 'again'],
+    ])
+  })
+
   test('waits no longer than thirty seconds while events keep coming', async () => {
     const world = createWorld(atOnce, always)
     await world.pass(10_000)

@@ -168,7 +168,7 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Shown
     },
     /** An event that the process did not live to tell of. */
     store: (target: EventTarget | null) => held.add(target),
-    noticed: () => coalescer.arrived(),
+    changed: () => coalescer.changed(),
     /** Ends the process at this very moment and starts another. */
     restart(): void {
       coalescer.stop()
