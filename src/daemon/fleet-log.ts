@@ -1,3 +1,4 @@
+import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
 
@@ -10,11 +11,7 @@ export function logChanges(
   logFailure(log, before, report)
   const { paused, newest } = report
   if (paused === (before?.paused ?? false)) return
-  if (paused)
-    log.warn(
-      { generation: newest?.generation },
-      'fleet: a rollback was published: nothing is synced until "patchmirror fleet release"',
-    )
+  if (paused) log.warn({ generation: newest?.generation }, `fleet: ${FLEET_PAUSED}`)
   else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
 }
 

@@ -77,6 +77,7 @@ export function fleetStatusOf({ config, known, now }: StatusParts, leads: boolea
         ? null
         : { since: toIso(failingSince), refused: failing?.refused ?? null, message },
     holdingBackSince: toIsoOrNull(known.holdingSince),
+    paused: leads && report?.paused === true,
     fenced: report?.fenced ?? 0,
     requests: traffic?.requests ?? {},
     bytes: traffic?.bytes ?? { up: 0, down: 0 },

@@ -33,6 +33,8 @@ export const FLEET_METRICS: readonly Metric[] = [
     one(({ epoch }) => epoch)],
   ['patchmirror_fleet_holding_back_seconds', 'For how long newer snapshots are stored than the fleet serves.', 'gauge', [],
     one(({ holdingBackSince }) => holdingBackSince === null ? 0 : Math.max(0, (Date.now() - Date.parse(holdingBackSince)) / 1000))],
+  ['patchmirror_fleet_paused', '1: this mirror leads and syncs nothing: a rollback was published and not released.', 'gauge', [],
+    one(({ paused }) => Number(paused))],
   ['patchmirror_fleet_requests_total', 'Calls of the object store since the start.', 'counter', ['verb', 'outcome'],
     requests],
   ['patchmirror_fleet_bytes_total', 'Bytes of objects since the start.', 'counter', ['direction'],

@@ -140,6 +140,10 @@ interface FleetLeader {
   readonly expiresAt: string
 }
 
+/** What an operator reads while a rollback stops all syncs. */
+export const FLEET_PAUSED =
+  'a rollback was published: nothing is synced until "patchmirror fleet release"'
+
 /** State of a mirror of a fleet. Generations are numbers, 0: none. */
 export interface FleetStatus {
   /** The object store, without secrets. */
@@ -172,6 +176,8 @@ export interface FleetStatus {
   } | null
   /** Since when newer snapshots are stored here than are served, because they are not published or not yet active. */
   readonly holdingBackSince: string | null
+  /** Whether this mirror leads and syncs nothing, because a rollback was published and not released. */
+  readonly paused: boolean
   /** Times that another mirror had published under a newer lease, since the start. */
   readonly fenced: number
   /** Calls of the store since the start, by verb and then by outcome. */

@@ -1,4 +1,4 @@
-import type { FleetStatus } from '../../domain/status.ts'
+import { FLEET_PAUSED, type FleetStatus } from '../../domain/status.ts'
 import { timeOf } from '../output.ts'
 
 /** Returns the lines of `patchmirror status` on the part of a mirror in its fleet. */
@@ -17,6 +17,7 @@ export function describeFleet(fleet: FleetStatus): string[] {
   return [
     `fleet: ${fleet.name} (${role}) ${who}`,
     `fleet: ${what}${newest}${lag}${since}, from ${fleet.url}`,
+    ...(fleet.paused ? [`fleet: ${FLEET_PAUSED}`] : []),
     ...(holdingBackSince === null
       ? []
       : [`fleet: newer snapshots are stored since ${at(holdingBackSince)} and not served by the fleet yet`]), // prettier-ignore

@@ -2,6 +2,7 @@ import type { SourceState, SourceStatus, Status } from '../../api/status/report.
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
+import { FLEET_PAUSED } from '../../domain/status.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
 import {
@@ -168,6 +169,7 @@ function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[]
     plain(clip(`${fleet.name} (${fleet.role}): ${who}`)),
     state(what, isBehind ? 'warn' : 'good'),
     ...(publishedAt === null ? [] : [time(publishedAt, now)]),
+    ...(fleet.paused ? [state(FLEET_PAUSED, 'warn')] : []),
     ...(failing === null ? [] : [state(clip(failing.message), 'bad')]),
   ]
 }

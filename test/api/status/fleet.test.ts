@@ -9,7 +9,14 @@ const STATUS: FleetStatus = {
   ...{ url: 'file:///srv/fleet', name: 'b', site: null, role: 'reader', leads: false, epoch: 3 },
   leader: { name: 'a', url: 'http://a:8080', epoch: 3, expiresAt: ago(-20) },
   ...{ seen: 7, prepared: 7, served: 7, lagSeconds: 0, publishedAt: ago(60), activatesAt: ago(40) },
-  ...{ failing: null, holdingBackSince: null, fenced: 0, requests: {}, bytes: { up: 0, down: 0 } },
+  ...{
+    failing: null,
+    holdingBackSince: null,
+    paused: false,
+    fenced: 0,
+    requests: {},
+    bytes: { up: 0, down: 0 },
+  },
 }
 const failing = (refused: string | null, seconds: number): Pick<FleetStatus, 'failing'> => ({
   failing: { since: ago(seconds), refused, message: 'it does not answer' },
