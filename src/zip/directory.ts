@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { MirrorError } from '../core/errors.ts'
+import { freeBytes } from './free-bytes.ts'
 
 /** One member as the central directory describes it. Sizes and offsets in bytes. */
 export interface ZipEntry {
@@ -31,6 +32,8 @@ export interface Directory {
   offset(i: number): number
   /** Returns the bytes of the i-th member's stream, without making an entry. */
   compressedSize(i: number): number
+  /** Frees its memory at once; it cannot be used any more. */
+  free(): void
   /** Returns the first byte after the i-th member's region: the next local header or the central directory. */
   regionEnd(i: number): number
 }
@@ -131,6 +134,7 @@ export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Dire
     entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)),
     offset: offsetOf,
     compressedSize: (i) => far(bytes, positionOf(i), 'compressedSize'),
+    free: () => [bytes, positions, offsets].forEach(freeBytes),
   }
 }
 

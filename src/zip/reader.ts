@@ -92,6 +92,7 @@ function closable(reader: ArchiveReader, file: FileHandle): ArchiveFile {
     readMembers: (want, visit) => current().readMembers(want, visit),
     readNumbered: (numbers, visit) => current().readNumbered(numbers, visit),
     close: () => {
+      opened?.directory.free()
       opened = null
       return file.close()
     },
@@ -211,9 +212,8 @@ function* plan(directory: Directory, numbers: Iterable<number>, gap: number): Ge
       run = null
     }
     run ??= { from: offset, bytes: 0, members: [] }
-    const last = Math.max(run.from + run.bytes, end)
+    run.bytes = Math.max(run.from + run.bytes, end) - Math.min(run.from, offset)
     run.from = Math.min(run.from, offset)
-    run.bytes = last - run.from
     run.members.push(i)
   }
   if (run !== null) yield run

@@ -186,6 +186,15 @@ describe('an archive on disk', () => {
     }
   })
 
+  test('frees its directory when it is closed', async () => {
+    const reader = await openArchive(onDisk(writeRawZip(bulky(300, 1))), LIMITS)
+    const { directory } = reader
+    expect(directory.entry(299).name).toBe('m-299')
+    await reader.close()
+    expect(() => directory.entry(0)).toThrow(RangeError)
+    await expect(readAll(reader)).rejects.toThrow('the archive was closed')
+  })
+
   test('that shrinks while it is read ends in an error, not in other bytes', async () => {
     const path = onDisk(writeRawZip(bulky(5, 1000)))
     const reader = await openArchive(path, LIMITS)

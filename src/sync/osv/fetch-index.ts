@@ -2,6 +2,7 @@ import { MirrorError, messageOf } from '../../core/errors.ts'
 import { contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { fetchIndex } from '../../upstream/osv.ts'
+import { freeBytes } from '../../zip/free-bytes.ts'
 import { deflate } from '../../zip/member.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
@@ -33,8 +34,10 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   const answer = await fetchIndex(session, full ? null : state, config.upstream.maxJsonBytes)
   if (answer.status === 200) {
     const { etag, lastModified, date } = answer.meta
-    const index = comparedIndex(context, answer.body) ?? parseIndex(answer.body)
+    const compared = comparedIndex(context, answer.body)
+    const index = compared ?? parseIndex(answer.body)
     const gzip = documentMember(answer.body, answer.gzip, deflate)
+    if (compared === null && answer.gzip !== null) freeBytes(answer.body) // decoded, and not read again
     return { index, stored: false, gzip, etag, lastModified, asOf: date }
   }
   if (answer.status !== 304)

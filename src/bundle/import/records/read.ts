@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { sha256Hex } from '../../../core/digest.ts'
-import { freeBytes } from '../free-bytes.ts'
+import { freeBytes } from '../../../zip/free-bytes.ts'
 import { FRAME, writeGzipMember } from '../../../store/database/gzip.ts'
 import type { RecordValue } from '../../../store/replication/rows.ts'
 import { TRANSFER_BYTES, type SendChunk } from '../../../threads/chunks.ts'
