@@ -27,6 +27,7 @@ import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.t
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
+import { collectWhenIdle } from './idle-memory.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import { type RunningEdge, startEdge } from './edge.ts'
 import { applyLive } from './reload.ts'
@@ -65,7 +66,7 @@ export function createAgent(given: AgentOptions): Agent {
   const { log: to, offline = false } = given
   const live = createLiveConfig(given.config, { offline, warn: (text) => to.warn({}, text) })
   const options = { ...given, config: live.config }
-  const on: Running = {}
+  const on: Running = { stops: [] }
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
     on.lock = acquireLock(config.data.dir, 'serve')
@@ -78,7 +79,7 @@ export function createAgent(given: AgentOptions): Agent {
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
-    if (config.server.keys.length === 0) on.stopKeys = startLocalKey(config.data.dir, now, log)
+    if (config.server.keys.length === 0) on.stops.push(startLocalKey(config.data.dir, now, log))
     const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
@@ -99,6 +100,7 @@ export function createAgent(given: AgentOptions): Agent {
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
+    on.stops.push(collectWhenIdle())
     on.lead = () => {
       on.startSchedule = (sync) =>
         startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now })
@@ -140,13 +142,13 @@ interface Running {
   bundles?: RunningBundles
   edge?: RunningEdge
   metrics?: Counters
-  stopKeys?: () => void
+  stops: (() => void)[]
 }
 
 /** Stops what runs, in this order: what writes first, what serves after it. */
 async function stop(on: Running): Promise<void> {
   on.webhooks?.refuse()
-  on.stopKeys?.()
+  on.stops.forEach((end) => end())
   await on.schedule?.stop()
   await on.fleet?.close()
   await on.thread?.stop()
@@ -233,9 +235,8 @@ function serverOptions(
   const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)
-  const people = createWeb({ config, version })
-  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage, people }
-  return { ...parts, startedAt: now() }
+  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }
+  return { ...parts, people: createWeb({ config, version }), startedAt: now() }
 }
 
 function logRun(log: Logger, report: RunReport): void {

@@ -29,7 +29,8 @@ export type ToWorker =
 
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
-  | { type: 'ended'; request: RunRequest; report: RunReport }
+  /** `keepUntil`: until when the thread knows limits of upstream that the next run needs, unix milliseconds. */
+  | { type: 'ended'; request: RunRequest; report: RunReport; keepUntil: number }
   | { type: 'failed'; request: RunRequest | null; message: string }
   /** A warning for the operator that is not part of a run. */
   | { type: 'warning'; message: string }
@@ -68,7 +69,8 @@ function main(port: NonNullable<typeof parentPort>): void {
 
   const run = async (request: RunRequest): Promise<void> => {
     try {
-      send({ type: 'ended', request, report: await runner.run(request) })
+      const report = await runner.run(request)
+      send({ type: 'ended', request, report, keepUntil: upstream.limitsKnownUntil() })
     } catch (error) {
       send({ type: 'failed', request, message: messageOf(error) })
     }

@@ -1,0 +1,73 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+/** What is known of this thread, and what can be done about its memory. */
+interface ThreadMemory {
+  /** Returns the share of time since the last call in which the event loop was busy, 0 to 1. */
+  readonly busyShare: () => number
+  /** Returns the bytes of the heap that are in memory. */
+  readonly heapBytes: () => number
+  /** Returns everything that the heap does not need to the system. */
+  readonly collect: () => void
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number
+}
+
+/** Interval of checks, milliseconds. */
+const CHECK_MS = 10_000
+/** Checks in a row that find the thread idle, before the heap is collected. */
+const IDLE_CHECKS = 2
+/** Share of time below which a thread is idle: its own timers take less, a request every second as well. */
+const IDLE_SHARE = 0.01
+/** Growth of the heap since the last collection that is worth another one, bytes. */
+const LEAST_GROWTH = 8e6
+/** Shortest time between two collections, milliseconds: each stops the thread for about a tenth of a second. */
+const PAUSE_MS = 600_000
+
+/**
+ * Returns a check to be called at intervals: it collects the heap once it has grown and the thread has become idle. V8 does
+ * not do this by itself: an idle thread allocates nothing, and only an allocation can cause a collection.
+ */
+export function createIdleCollection(thread: ThreadMemory): () => void {
+  let idleChecks = 0
+  let bytesAfter = 0
+  let collectedAt = -Infinity
+  return () => {
+    idleChecks = thread.busyShare() < IDLE_SHARE ? idleChecks + 1 : 0
+    if (idleChecks < IDLE_CHECKS || thread.now() - collectedAt < PAUSE_MS) return
+    if (thread.heapBytes() - bytesAfter < LEAST_GROWTH) return
+    thread.collect()
+    bytesAfter = thread.heapBytes()
+    collectedAt = thread.now()
+  }
+}
+
+/** Starts collecting the heap of this thread when it is idle; returns the function that ends it. */
+export function collectWhenIdle(): () => void {
+  let before = performance.eventLoopUtilization()
+  const check = createIdleCollection({
+    busyShare() {
+      const { utilization } = performance.eventLoopUtilization(before)
+      before = performance.eventLoopUtilization()
+      return utilization
+    },
+    heapBytes,
+    collect: collectHeap,
+    now: () => performance.now(),
+  })
+  const timer = setInterval(check, CHECK_MS).unref()
+  return () => clearInterval(timer)
+}
+
+/** Returns the bytes of this thread's heap that are in memory. */
+export function heapBytes(): number {
+  return getHeapStatistics().total_physical_size
+}
+
+/** Collects this thread's heap as V8 does when memory runs out, which also makes its young generation small again. */
+export function collectHeap(): void {
+  setFlagsFromString('--expose-gc') // for contexts that are created from now on
+  const gc = runInNewContext('gc') as NodeJS.GCFunction
+  setFlagsFromString('--no-expose-gc')
+  gc({ type: 'major', flavor: 'last-resort', execution: 'sync' })
+}

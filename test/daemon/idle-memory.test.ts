@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { collectHeap, createIdleCollection, heapBytes } from '../../src/daemon/idle-memory.ts'
+
+const MINUTE = 60_000
+
+test('the heap is collected when it has grown and the thread is idle, not more often than every ten minutes', () => {
+  const thread = { busy: 0, bytes: 60e6, at: 0 }
+  let collections = 0
+  const check = createIdleCollection({
+    busyShare: () => thread.busy,
+    heapBytes: () => thread.bytes,
+    collect() {
+      collections++
+      thread.bytes = 20e6
+    },
+    now: () => thread.at,
+  })
+  const checked = (busy: number, at: number, bytes = thread.bytes): number => {
+    Object.assign(thread, { busy, at, bytes })
+    check()
+    return collections
+  }
+  expect(checked(0.001, 0)).toBe(0)
+  expect(checked(0.5, 1)).toBe(0) // busy: it must be idle for two checks again
+  expect(checked(0.001, 2)).toBe(0)
+  expect(checked(0.001, 3)).toBe(1)
+  expect(checked(0.001, 11 * MINUTE, 27e6)).toBe(1) // not worth it
+  expect(checked(0.5, 11 * MINUTE, 60e6)).toBe(1)
+  expect(checked(0.001, 11 * MINUTE)).toBe(1)
+  expect(checked(0.001, 11 * MINUTE)).toBe(2)
+  expect(checked(0.001, 20 * MINUTE, 60e6)).toBe(2) // too soon
+  expect(checked(0.001, 22 * MINUTE)).toBe(3)
+})
+
+test('a collection returns what the heap does not need', () => {
+  const kept = { objects: Array.from({ length: 300_000 }, (_, n) => ({ n })) }
+  expect(kept.objects).toHaveLength(300_000)
+  const before = heapBytes()
+  kept.objects = []
+  collectHeap()
+  expect(heapBytes()).toBeLessThan(before - 8e6)
+})
