@@ -19,7 +19,7 @@ import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import type { ArchiveInfo, OsvReader, RecordToStore } from '../store/osv/reads.ts'
 import { createSpool, createSpooledPages, writeAll } from '../zip/spool.ts'
 import { type Adopted, createZipWriter } from '../zip/writer.ts'
-import { faultOfArchive, readRange } from './check.ts'
+import { checkTrailer, faultOfArchive, readRange } from './check.ts'
 import { crcOfParts, createSummer, digestOfParts, startsPart } from './parts.ts'
 
 /** An archive that was built and is not published yet. */
@@ -46,12 +46,15 @@ export interface Draft {
   /** Copies parts unchanged from another archive, which is open for reading. */
   adopt(parts: readonly ArchivePart[], members: Adopted, source: number): void
   /** Completes the file and renames it to its final name. */
-  finish(): Promise<BuiltArchive>
+  finish(meanwhile?: Meanwhile): Promise<BuiltArchive>
   /** False after `close`. */
   isOpen(): boolean
   /** Closes the file, if it is open; an unfinished one is removed. */
   close(): void
 }
+
+/** Is called with an archive while the disk still writes it; the file gets its name afterwards. */
+export type Meanwhile = (built: BuiltArchive) => void
 
 /** A record to add: its content's CRC-32 and size, and its gzip member. */
 type DraftRecord = Pick<RecordToStore, 'id' | 'crc32' | 'size' | 'body'>
@@ -98,15 +101,21 @@ export function createDraft(
       readRange(source, members.from, members.bytes, piece, (chunk) => writeAll(fd, chunk))
       for (const part of adopted) parts.push(part)
     },
-    async finish() {
-      const { size, members } = zip.finish()
+    async finish(meanwhile) {
+      const counts = zip.finish()
       const tail = summer.take()
-      await synced(fd)
       const sha256 = digestOfParts(parts, tail)
       const file = `osv-${sha256.slice(0, 32)}.zip`
+      const sums = { crc32c: crcOfParts(parts, tail), sha256 }
+      const built = { file, ...counts, ...sums, written, patched: written.length < parts.length }
+      const onDisk = synced(fd)
+      try {
+        meanwhile?.(built)
+      } finally {
+        await onDisk
+      }
       renameSync(temporary, join(dir, file))
-      const patched = written.length < parts.length
-      return { file, size, crc32c: crcOfParts(parts, tail), sha256, members, written, patched }
+      return built
     },
     isOpen: () => isOpen,
     close() {
@@ -154,19 +163,6 @@ export function unlisted(id: string): MirrorError {
   return new MirrorError('proof', `record ${id} is stored but not listed`)
 }
 
-/** Compares the gzip trailer of the stored bytes with the record's CRC-32 and size: damaged bytes must not be served. */
-function checkTrailer(id: string, body: Buffer, crc32: number, size: number): void {
-  const sound =
-    body.length >= 18 &&
-    body.readUInt32LE(body.length - 8) === crc32 &&
-    body.readUInt32LE(body.length - 4) === size
-  if (sound) return
-  throw new MirrorError(
-    'proof',
-    `the stored bytes of record ${id} do not match its checksum: run "patchmirror verify --repair"`,
-  )
-}
-
 /** Removes unfinished archives that a killed process left. */
 function dropUnfinished(dir: string): void {
   for (const name of readdirSync(dir))
@@ -182,11 +178,12 @@ export async function buildArchive(
   store: Pick<OsvReader, 'eachContent'>,
   dir: string,
   expected: (id: string) => boolean,
+  meanwhile?: Meanwhile,
 ): Promise<BuiltArchive> {
   const draft = createDraft(store, dir, expected)
   try {
     draft.write('', null)
-    return await draft.finish()
+    return await draft.finish(meanwhile)
   } finally {
     draft.close()
   }

@@ -1,7 +1,7 @@
 import { fstatSync, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { digestOfChunks } from '../core/digest.ts'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 import type { ArchiveInfo } from '../store/osv/reads.ts'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
 import { bytesOfParts, createSummer, digestOfParts } from './parts.ts'
@@ -102,4 +102,17 @@ export function readTail(fd: number, info: Recorded, parts: readonly ArchivePart
   const summer = createSummer({ crc: false })
   summer.update(tail)
   return digestOfParts(parts, summer.take()) === info.sha256 ? tail : null
+}
+
+/** Compares the gzip trailer of the stored bytes with the record's CRC-32 and size: damaged bytes must not be served. */
+export function checkTrailer(id: string, body: Buffer, crc32: number, size: number): void {
+  const sound =
+    body.length >= 18 &&
+    body.readUInt32LE(body.length - 8) === crc32 &&
+    body.readUInt32LE(body.length - 4) === size
+  if (sound) return
+  throw new MirrorError(
+    'proof',
+    `the stored bytes of record ${id} do not match its checksum: run "patchmirror verify --repair"`,
+  )
 }

@@ -4,7 +4,7 @@ import { systemCode } from '../core/errors.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import type { StoredPart } from '../store/osv/archive-parts.ts'
 import { entriesEnd, eachName } from '../zip/writer.ts'
-import { type BuiltArchive, type Draft, createDraft, unlisted } from './build.ts'
+import { type BuiltArchive, type Draft, type Meanwhile, createDraft, unlisted } from './build.ts'
 import { readTail } from './check.ts'
 
 /** Largest archive that is patched, bytes: one near 4 GiB may need Zip64 offsets, which patching does not support. */
@@ -29,6 +29,7 @@ export async function patchArchive(
   store: OsvReader,
   dir: string,
   expected: Expected,
+  meanwhile?: Meanwhile,
 ): Promise<BuiltArchive | null> {
   const info = store.readArchive()
   const parts = mergeHeadlessParts(store, store.listParts())
@@ -43,7 +44,7 @@ export async function patchArchive(
     const draft = createDraft(store, dir, expected.get)
     try {
       patch(draft, runs, { source, tail }, expected)
-      return await draft.finish()
+      return await draft.finish(meanwhile)
     } finally {
       draft.close()
     }

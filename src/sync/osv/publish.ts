@@ -41,20 +41,23 @@ export async function publishOsv(
   const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
-  const patched = isPatchable
-    ? await patchArchive(store.osv, dir, expectedMembers(listed.index, isListed))
-    : null
-  const built =
-    patched ??
-    (draft?.isOpen() === true ? await draft.finish() : null) ??
-    (await buildArchive(store.osv, dir, isListed))
+  const upstream = parseDate(listed.lastModified)
   const stored = store.osv.countRecords()
   const listedIds = whole ? ids.size : stored
-  const members = await countMembers(join(dir, built.file)) // of the directory, read back from the disk
-  const upstream = parseDate(listed.lastModified)
-  if (members !== built.members || members !== stored || members !== listedIds)
-    throw unproven(listedIds, stored, members)
-  replaceSnapshot(context, listed, { whole, served, built, upstream })
+  const publish = (built: BuiltArchive): void => {
+    if (built.members !== stored || stored !== listedIds)
+      throw unproven(listedIds, stored, built.members)
+    replaceSnapshot(context, listed, { whole, served, built, upstream })
+  }
+  const patched = isPatchable
+    ? await patchArchive(store.osv, dir, expectedMembers(listed.index, isListed), publish)
+    : null
+  const { file, members } =
+    patched ??
+    (draft?.isOpen() === true ? await draft.finish(publish) : null) ??
+    (await buildArchive(store.osv, dir, isListed, publish))
+  const read = await countMembers(join(dir, file)) // of the directory, read back from the disk
+  if (read !== members) throw unproven(listedIds, stored, read)
   return members
 }
 

@@ -3,6 +3,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  readdirSync,
   rmSync,
   truncateSync,
   writeSync,
@@ -117,6 +118,27 @@ describe('a patched archive', () => {
     expect(await patchArchive(store.osv, derived, any)).toBeNull()
     store.osv.replaceParts([])
     expect(await patchArchive(store.osv, derived, any)).toBeNull()
+  })
+
+  test('has its name only after it was published and written, and none when that fails', async () => {
+    const dir = temporary()
+    const store = await filled(dir, ids)
+    onTestFinished(() => store.close())
+    put(store, ids[3] ?? '', 'x')
+    const derived = join(dir, 'derived')
+    const before = readdirSync(derived)
+    const named: boolean[] = []
+    const publication = (built: BuiltArchive): void => {
+      named.push(readdirSync(derived).includes(built.file))
+      if (named.length === 1) throw new Error('not published')
+    }
+    await expect(patchArchive(store.osv, derived, any, publication)).rejects.toThrow(
+      'not published',
+    )
+    expect(readdirSync(derived)).toEqual(before)
+    const patched = await patchArchive(store.osv, derived, any, publication)
+    expect(named).toEqual([false, false])
+    expect(readdirSync(derived).sort()).toEqual([...before, patched?.file].sort())
   })
 
   test('is refused when it would contain an unlisted record', async () => {
