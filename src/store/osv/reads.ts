@@ -213,6 +213,10 @@ function createPairReader(db: Db) {
      * rounded up; null if there is none. No Last-Modified may be older, or importers would miss the change.
      */
     readNewestModified(now: number): number | null {
+      // Mostly it is of these days: then one pass over the records finds it.
+      const day = olderDay(now / 1000 - 86_400)
+      const recent = newestPast(lateStamps.iterate(day), now)
+      if (recent !== null && olderDay(recent) >= day) return recent
       const last = lastStamp.get(toIso(now)) ?? null
       const least = last === null ? null : newestPast([last], now)
       const rest = least === null ? stamps.iterate() : lateStamps.iterate(olderDay(least))
