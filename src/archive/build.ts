@@ -103,18 +103,15 @@ export function createDraft(
     },
     async finish(meanwhile) {
       const counts = zip.finish()
-      const tail = summer.take()
-      const sha256 = digestOfParts(parts, tail)
-      const file = `osv-${sha256.slice(0, 32)}.zip`
-      const sums = { crc32c: crcOfParts(parts, tail), sha256 }
-      const built = { file, ...counts, ...sums, written, patched: written.length < parts.length }
+      const sums = sumsOf(parts, summer.take())
+      const built = { ...counts, ...sums, written, patched: written.length < parts.length }
       const onDisk = synced(fd)
       try {
         meanwhile?.(built)
       } finally {
         await onDisk
       }
-      renameSync(temporary, join(dir, file))
+      renameSync(temporary, join(dir, built.file))
       return built
     },
     isOpen: () => isOpen,
@@ -126,6 +123,15 @@ export function createDraft(
       rmSync(temporary, { force: true })
     },
   }
+}
+
+/** Returns the digests of an archive, and the name that follows from them. */
+function sumsOf(
+  parts: readonly ArchivePart[],
+  tail: Parameters<typeof digestOfParts>[1],
+): Pick<BuiltArchive, 'file' | 'sha256' | 'crc32c'> {
+  const sha256 = digestOfParts(parts, tail)
+  return { file: `osv-${sha256.slice(0, 32)}.zip`, sha256, crc32c: crcOfParts(parts, tail) }
 }
 
 /** Adds records to an archive, part by part. */
