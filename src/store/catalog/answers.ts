@@ -39,6 +39,17 @@ export type StoredAnswer = Pick<
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
 
+type StoredRow = [
+  path: string,
+  resource: string,
+  owner: string,
+  ownerSha: Buffer,
+  etag: string | null,
+  status: number,
+  sha256: Buffer,
+  confirmedAt: number | null,
+]
+
 /** Reports whether upstream answered that it has no such content. */
 export function isNone(answer: Pick<CatalogAnswer, 'status'> | null | undefined): boolean {
   return answer?.status === 404 || answer?.status === 204
@@ -69,10 +80,6 @@ export function createCatalogAnswerReader(db: Db) {
   )
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
-  )
-  const stored = db.prepare<[], StoredAnswer>(
-    `SELECT path, resource, owner, owner_sha AS ownerSha, etag, status, sha256,
-       confirmed_at AS confirmedAt FROM catalog_answer`,
   )
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
@@ -117,7 +124,7 @@ export function createCatalogAnswerReader(db: Db) {
     isMissingPath: (path: string): boolean => gap.get(path) === 1,
     listMissingPaths: (): { path: string; resource: string }[] => missing.all(),
     /** Every stored answer, without its bytes. */
-    eachStoredAnswer: () => stored.iterate(),
+    eachStoredAnswer: createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
@@ -131,6 +138,31 @@ export function createCatalogAnswerReader(db: Db) {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]
       return { entries: all, answers, documents }
     },
+  }
+}
+
+/**
+ * Creates the reading of all stored answers. The rows come as arrays: of many thousands, objects made here take half the
+ * time of those that the library makes.
+ */
+function createStoredAnswers(db: Db): () => Generator<StoredAnswer> {
+  const rows = db
+    .prepare<[], StoredRow>(
+      'SELECT path, resource, owner, owner_sha, etag, status, sha256, confirmed_at FROM catalog_answer',
+    )
+    .raw()
+  return function* () {
+    for (const [
+      path,
+      resource,
+      owner,
+      ownerSha,
+      etag,
+      status,
+      sha256,
+      confirmedAt,
+    ] of rows.iterate())
+      yield { path, resource, owner, ownerSha, etag, status, sha256, confirmedAt }
   }
 }
 

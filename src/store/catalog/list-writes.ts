@@ -31,7 +31,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
       const changed = nextChanged(stored?.changed ?? null, null, now)
       tracker.record(path, stored === null ? null : String(stored.changed), String(changed))
       const id = stored?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
-      sql.dropEntries.run(id, path)
+      sql.dropEntries.run(id, path, path)
       sql.dropPages.run(id)
       sql.entries.run(id, path)
       sql.pages.run(id, path)
@@ -76,6 +76,9 @@ const REREAD = 500
 
 type FacetRow = [rowid: number, ordinal: number, body: Buffer, ...facets: (string | null)[]]
 
+/** The facet columns of a table, for SQL. */
+const facetsOf = (table: string): string => FACET_COLUMNS.replaceAll(/facet/g, `${table}.$&`)
+
 function prepareListWrites(db: Db) {
   return {
     walked: db
@@ -94,9 +97,14 @@ function prepareListWrites(db: Db) {
          entries = (SELECT count(*) FROM catalog_entry WHERE list = ?), changed = ? WHERE id = ?`,
     ),
     count: db.prepare<[number], number>('SELECT entries FROM catalog_list WHERE id = ?').pluck(),
+    // Not those that the walk found unchanged at the same place: where only a page's total differs, no item is written.
+    // Of two items of one id the first is stored, as it is of a list that was not stored before.
     dropEntries: db.prepare(
-      `DELETE FROM catalog_entry WHERE list = ? AND ordinal / 1000000 NOT IN
-         (SELECT number FROM staged_page WHERE path = ? AND kept = 1)`,
+      `DELETE FROM catalog_entry AS e WHERE e.list = ? AND e.ordinal / 1000000 NOT IN
+         (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
+       AND (SELECT s.ordinal = e.ordinal AND s.sha = e.sha AND (${facetsOf('s')}) IS (${facetsOf('e')})
+         FROM staged_entry s INDEXED BY staged_entry_id WHERE s.path = ? AND s.id = e.id
+         ORDER BY s.ordinal LIMIT 1) IS NOT TRUE`,
     ),
     dropPages: db.prepare('DELETE FROM catalog_page WHERE list = ?'),
     entries: db.prepare(

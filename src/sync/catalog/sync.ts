@@ -1,3 +1,4 @@
+import type { StoredAnswer } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl, Walks } from './crawl.ts'
@@ -52,9 +53,8 @@ async function crawlAll(
   const { facts, store } = context
   await walkLists(context, walks)
   const { crawl, tasks, inScope } = await planCrawl(context, walks)
-  const stored = new Map(
-    [...store.catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]),
-  )
+  const stored = new Map<string, StoredAnswer>()
+  for (const answer of store.catalog.eachStoredAnswer()) stored.set(answer.path, answer)
   await fetchAll(context, crawl, stored, tasks)
   await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))

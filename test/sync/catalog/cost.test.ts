@@ -1,7 +1,9 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import { databasePath } from '../../../src/store/database/open.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { contentsOf } from '../fixtures.ts'
 import { longTest, telling } from '../../support/tables.ts'
@@ -58,6 +60,31 @@ test('one changed tag costs its own requests and the list of its image', async (
   expect(asked(made, 'catalog')).toEqual([])
   expect(await differences(made)).toEqual([])
 })
+
+test('one changed tag writes no other item of its list, though the total of every page differs', async () => {
+  const made = await mirrored(SMALL)
+  const places = () => {
+    const { id = 0 } = made.store.catalog.readList('/v1/tags') ?? {}
+    return new Map(rowsOf(made.dir, id))
+  }
+  const before = places()
+  made.sandbox.service.addTag()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const after = places()
+  expect(after.size).toBe(before.size + 1)
+  expect([...before].filter(([item, rowid]) => after.get(item) !== rowid)).toEqual([])
+  expect(await differences(made)).toEqual([])
+})
+
+function rowsOf(dir: string, list: number): [string, number][] {
+  const db = new Database(databasePath(dir), { readonly: true })
+  try {
+    const sql = 'SELECT id, rowid FROM catalog_entry WHERE list = ?'
+    return db.prepare<[number], [string, number]>(sql).raw().all(list)
+  } finally {
+    db.close()
+  }
+}
 
 test('one changed ticket costs only the lists', async () => {
   const made = await mirrored()
