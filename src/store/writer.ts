@@ -29,6 +29,13 @@ export function openWrites(dataDir: string) {
   const queue = createQueue()
   const batch = createBatch(db)
   const tracker = createChangeTracker()
+  /** Commits when `work` resolves with `commit: true`; rolls back when it resolves with false or throws. */
+  const transaction = <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
+    queue(() => {
+      batch.end()
+      tracker.clear() // those of an earlier transaction were logged, or rolled back
+      return inTransaction(db, work)
+    })
   return {
     ...createTableWriters(db, tracker),
     /** Runs single statements that must not be part of another source's open transaction. */
@@ -50,13 +57,10 @@ export function openWrites(dataDir: string) {
           batch.written(most)
         }
       }),
-    /** Commits when `work` resolves with `commit: true`; rolls back when it resolves with false or throws. */
-    transaction: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
-      queue(() => {
-        batch.end()
-        tracker.clear() // those of an earlier transaction were logged, or rolled back
-        return inTransaction(db, work)
-      }),
+    transaction,
+    /** Does the same for many rows in the order of their keys: few pages are cached meanwhile, and none afterwards. */
+    fill: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
+      transaction(() => withFewPages(db, work)).finally(() => db.pragma('shrink_memory')),
     /**
      * Copies the write-ahead log into the database file, as far as no reader needs it; never waits, never throws: with
      * an open transaction or a full disk it is left to the next call.
@@ -195,6 +199,16 @@ async function inTransaction<T extends { commit: boolean }>(
   } catch (error) {
     rollBack(db)
     throw error
+  }
+}
+
+async function withFewPages<T>(db: Db, work: () => Promise<T>): Promise<T> {
+  const usual = Number(db.pragma('cache_size', { simple: true }))
+  db.pragma(`cache_size = ${usual / 2}`)
+  try {
+    return await work()
+  } finally {
+    db.pragma(`cache_size = ${usual}`)
   }
 }
 

@@ -4,21 +4,23 @@ import { openWrites } from '../../src/store/writer.ts'
 import { longTest } from '../support/tables.ts'
 
 describe('a transaction', () => {
-  test('is committed when its work returns so, and rolled back when it refuses or throws', async () => {
+  const kinds = ['transaction', 'fill'] as const
+  test.each(kinds)('(%s) is committed when its work returns so, else rolled back', async (kind) => {
     const store = writes()
+    const transaction = store[kind]
     const put = (id: string, commit: boolean) =>
-      store.transaction(() => {
+      transaction(() => {
         store.osv.insertRecord(record(id), 1)
         return Promise.resolve({ commit })
       })
     expect(await put('R-1', true)).toEqual({ commit: true })
     expect(await put('R-2', false)).toEqual({ commit: false })
-    const failing = store.transaction(() => {
+    const failing = transaction(() => {
       store.osv.insertRecord(record('R-3'), 1)
       return Promise.reject(new Error('half-way'))
     })
     await expect(failing).rejects.toThrow('half-way')
-    const throwing = store.transaction(() => {
+    const throwing = transaction(() => {
       store.osv.insertRecord(record('R-4'), 1)
       throw new Error('at once')
     })

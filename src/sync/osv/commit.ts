@@ -27,10 +27,11 @@ export async function commitChanges(
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const before = readdirSync(dir)
+  const isFirst = fetched.place === 'archive' && plan.stored === 0
+  const write = isFirst ? store.fill : store.transaction
   try {
-    const published = await store.transaction(async () => {
-      const draft =
-        fetched.place === 'archive' && plan.stored === 0 ? draftOf(context, listed) : null
+    const published = await write(async () => {
+      const draft = isFirst ? draftOf(context, listed) : null
       try {
         const missing = await writeChanges(context, listed, plan, fetched, draft)
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
