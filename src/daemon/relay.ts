@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
-import type { RelayStateChange } from '../relay/relay.ts'
+import type { RelayStateChange } from '../relay/state-changes.ts'
 import { type Db, inboxPath, nameStorageError, openInboxReader } from '../store/database/open.ts'
 import { type OutboxReads, type RelayTarget, createOutboxReads } from '../store/webhooks/outbox.ts'
 

@@ -7,10 +7,11 @@ import type {
   RelayOutbox,
   RelayTarget,
   DeliveryResult,
-  OutboxReads,
 } from '../store/webhooks/outbox.ts'
 import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
 import { snapshotMessage } from './message.ts'
+import { type RelayStateChange, createStateChanges } from './state-changes.ts'
+import { createTurns } from './turns.ts'
 
 /** Settings of the relay. */
 export interface RelaySettings {
@@ -28,6 +29,8 @@ interface RelayDeps {
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
   readonly reads: () => Pick<Reads, 'changes' | 'secrets'> | null
+  /** Whether another connection wrote to the store or the outbox since the last call. */
+  readonly changed: () => boolean
   /** Served position of the change log: announced snapshots must be readable. */
   readonly served: () => number
   /** Sends a delivery to a URL; never rejects. */
@@ -44,8 +47,13 @@ interface RelayDeps {
 
 /** Relays events. */
 export interface Relay {
-  /** Collects new events and starts due deliveries. Call it often: it is cheap when there is nothing to do. */
+  /** Collects new events and starts due deliveries. */
   tick(): void
+  /**
+   * The same, when there may be something to do: others wrote, a delivery waits, or the last time is a minute ago. Call it
+   * often: otherwise it is cheap.
+   */
+  poll(): void
   /** Resolves when no request is active and all results are stored. */
   idle(): Promise<void>
   /** Stops sending; active deliveries are sent again after the next start. */
@@ -69,12 +77,10 @@ export function createRelay(deps: RelayDeps): Relay {
   const { settings, outbox, now, onFault } = deps
   const active = new Map<string, Promise<void>>()
   let settled: DeliveryResult[] = []
-  let stopped = false
-  let pausedUntil = 0
-  const prune = createPruning(deps)
+  let [stopped, pausedUntil] = [false, 0]
+  const [prune, turns] = [createPruning(deps), createTurns(deps)]
   outbox.replaceTargets(settings.targets)
   const reportStateChanges = createStateChanges(outbox, deps.onTurn)
-
   const fault = (error: unknown): void => {
     pausedUntil = now() + FAULT_PAUSE_MS
     onFault(messageOf(error))
@@ -91,29 +97,31 @@ export function createRelay(deps: RelayDeps): Relay {
     settled = []
   }
   const start = (target: RelayTarget, delivery: DueDelivery): void => {
-    const key = keyOf(delivery)
     const attempt = deps.send(target.url, delivery).then((answer) => {
       if (stopped) return
       if (settled.length === 0) setImmediate(tick)
       settled.push(settle(deps, target, delivery, answer))
     })
-    active.set(key, attempt)
-    void attempt.finally(() => active.delete(key))
+    active.set(keyOf(delivery), attempt)
+    void attempt.finally(() => active.delete(keyOf(delivery)))
   }
   const tick = (): void => {
     if (stopped) return
+    turns.begun()
     flush()
     if (!isDue(pausedUntil, now(), FAULT_PAUSE_MS)) return
     try {
       prune()
       collect(deps)
       for (const [target, delivery] of listSendable(deps, active)) start(target, delivery)
+      turns.ended()
     } catch (error) {
       fault(error)
     }
   }
   return {
     tick,
+    poll: turns.pollOf(tick),
     async idle() {
       while (active.size > 0 || settled.length > 0) {
         await Promise.all(active.values())
@@ -221,26 +229,5 @@ function collectSnapshots(
     })
     outbox.passOnSnapshots(messages, instance, end, now())
     from = end
-  }
-}
-
-/** A changed state of a target, identified by its number: its URL may contain a token. */
-export type RelayStateChange = Pick<RelayTarget, 'id' | 'state' | 'reason'>
-
-/**
- * Returns a function that reports changed target states, each change once. Call it with the targets of the stored
- * attempts; states at the start are not reported.
- */
-function createStateChanges(
-  outbox: Pick<OutboxReads, 'listTargets'>,
-  onTurn: (turn: RelayStateChange) => void,
-): (ids: ReadonlySet<number>) => void {
-  const seen = new Map(outbox.listTargets().map(({ id, state }) => [id, state]))
-  return (ids) => {
-    for (const { id, state, reason } of outbox.listTargets()) {
-      if (!ids.has(id) || seen.get(id) === state) continue
-      seen.set(id, state)
-      onTurn({ id, state, reason })
-    }
   }
 }

@@ -2,12 +2,14 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
+import { createChangeCheck } from '../store/database/change-check.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { createReads } from '../store/reads.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { createTransport } from '../upstream/http/transport.ts'
-import { type RelayStateChange, createRelay } from './relay.ts'
+import { createRelay } from './relay.ts'
+import type { RelayStateChange } from './state-changes.ts'
 import { createSender, createSigner, formatSecret } from './sender.ts'
 
 /** Start data of the relay's thread. */
@@ -56,6 +58,7 @@ function main(port: MessagePort): void {
     settings,
     outbox: createRelayOutbox(db),
     reads: () => reads,
+    changed: createChangeCheck([db, mirror]),
     served: () => served,
     send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
     now: Date.now,
@@ -63,7 +66,7 @@ function main(port: MessagePort): void {
     onFault: (message) => send({ type: 'fault', message }),
     onTurn: (turn) => send({ type: 'turn', turn }),
   })
-  const timer = setInterval(() => relayLoop.tick(), CHECK_MS)
+  const timer = setInterval(() => relayLoop.poll(), CHECK_MS)
   port.on('message', (message: ToRelay) => {
     if (message.type === 'served') {
       served = message.log

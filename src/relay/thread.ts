@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
-import type { RelayStateChange } from './relay.ts'
+import type { RelayStateChange } from './state-changes.ts'
 import type { FromRelay, RelayStart, ToRelay } from './relay.worker.ts'
 
 /** The relay's thread as the rest of the program sees it. */

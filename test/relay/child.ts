@@ -1,6 +1,7 @@
 import { createRelay } from '../../src/relay/relay.ts'
 import { createSender, createSigner } from '../../src/relay/sender.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { createChangeCheck } from '../../src/store/database/change-check.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
 import { createReads } from '../../src/store/reads.ts'
@@ -12,11 +13,13 @@ const [, , dir = '', url = '', secret = ''] = process.argv
 const { config } = loadConfig({ env: {}, cwd: dir })
 const mirror = openReader(dir)
 if (mirror === null) throw new Error('there is no database')
+const outboxDb = openInbox(dir)
 const transport = createTransport(config.upstream)
 const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
 const relay = createRelay({
   settings: { ...config.relay, targets: [url], concurrency: 2 },
-  outbox: createRelayOutbox(openInbox(dir)),
+  outbox: createRelayOutbox(outboxDb),
+  changed: createChangeCheck([outboxDb, mirror]),
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
   send: createSender({
@@ -29,4 +32,4 @@ const relay = createRelay({
   onFault: (message) => process.stderr.write(`${message}\n`),
   onTurn: () => undefined,
 })
-setInterval(() => relay.tick(), 5)
+setInterval(() => relay.poll(), 5)

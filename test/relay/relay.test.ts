@@ -286,7 +286,7 @@ describe('a relay target', () => {
     for (let n = 0; n < 10; n++) made.deliver(`msg_${n}`)
     await expect
       .poll(() => {
-        made.relay.tick()
+        made.relay.poll()
         return quick.got.length
       })
       .toBe(10)
@@ -295,7 +295,7 @@ describe('a relay target', () => {
     for (const release of held) release()
     await expect
       .poll(() => {
-        made.relay.tick()
+        made.relay.poll()
         return new Set(slow.ids()).size
       })
       .toBe(10)
@@ -458,4 +458,29 @@ describe('a relay target', () => {
     expect(gone.got).toHaveLength(1)
     expect(again.outbox.listTargets().map(({ url }) => url)).toEqual([stays.url, comes.url])
   })
+})
+
+test('a poll asks the outbox nothing while nobody wrote and nothing waits, until a minute is over', async () => {
+  const to = await target()
+  const made = bench({ targets: [to.url] })
+  let asked = 0
+  const { listTargets } = made.outbox
+  made.outbox.listTargets = () => {
+    asked++
+    return listTargets()
+  }
+  const asksIn = async (work: () => void): Promise<boolean> => {
+    const before = asked
+    work()
+    await made.round()
+    return asked > before
+  }
+  expect(await asksIn(() => undefined)).toBe(true) // the first one
+  expect(await asksIn(() => undefined)).toBe(false)
+  expect(await asksIn(() => made.deliver('msg_1'))).toBe(true)
+  expect(to.ids()).toEqual(['msg_1'])
+  await made.round()
+  expect(await asksIn(() => undefined)).toBe(false)
+  expect(await asksIn(() => made.pass(MINUTE))).toBe(true)
+  expect(await asksIn(() => made.pass(-60 * MINUTE))).toBe(true) // the clock was corrected
 })

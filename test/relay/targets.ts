@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type Relay, type RelaySettings, createRelay } from '../../src/relay/relay.ts'
 import { createSender, createSigner } from '../../src/relay/sender.ts'
 import type { EventTarget } from '../../src/domain/image-reference.ts'
+import { createChangeCheck } from '../../src/store/database/change-check.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { type RelayOutbox, createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
@@ -156,6 +157,7 @@ export function bench(
     },
     outbox,
     reads: () => createReads(mirror),
+    changed: createChangeCheck([outboxDb, mirror]),
     served: () => Number.POSITIVE_INFINITY,
     send: createSender(deps),
     now,
@@ -182,7 +184,7 @@ export function bench(
       time += ms
     },
     async round() {
-      relay.tick()
+      relay.poll()
       await relay.idle()
     },
     deliver(webhookId, { body = `{"id":"${webhookId}"}`, state, endpoint = 'main', ...more } = {}) {

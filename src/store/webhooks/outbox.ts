@@ -143,6 +143,8 @@ export function createRelayOutbox(db: Db) {
         sql.moveCursor.run(instance, log)
       },
     ),
+    /** Whether any delivery waits, due or not. */
+    hasDeliveries: (): boolean => sql.waiting.get() === 1,
     /** Due deliveries of a target: new ones first, so that a failing one does not delay the others. */
     listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
       sql.due.all(target, now, now + longestMs, limit),
@@ -172,6 +174,7 @@ interface NewMessage {
 
 function prepareWrites(db: Db) {
   return {
+    waiting: db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM relay_delivery)').pluck(),
     target: db.prepare(
       `INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES (?, 'ok', 0, 0, 0)
        ON CONFLICT (url) DO NOTHING`,
