@@ -98,11 +98,12 @@ function prepareListWrites(db: Db) {
     ),
     count: db.prepare<[number], number>('SELECT entries FROM catalog_list WHERE id = ?').pluck(),
     // Not those that the walk found unchanged at the same place: where only a page's total differs, no item is written.
+    // The bodies are compared as well, so that a damaged one is replaced.
     // Of two items of one id the first is stored, as it is of a list that was not stored before.
     dropEntries: db.prepare(
       `DELETE FROM catalog_entry AS e WHERE e.list = ? AND e.ordinal / 1000000 NOT IN
          (SELECT number FROM staged_page WHERE path = ? AND kept = 1)
-       AND (SELECT s.ordinal = e.ordinal AND s.sha = e.sha AND (${facetsOf('s')}) IS (${facetsOf('e')})
+       AND (SELECT s.ordinal = e.ordinal AND s.sha = e.sha AND s.body = e.body AND (${facetsOf('s')}) IS (${facetsOf('e')})
          FROM staged_entry s INDEXED BY staged_entry_id WHERE s.path = ? AND s.id = e.id
          ORDER BY s.ordinal LIMIT 1) IS NOT TRUE`,
     ),
