@@ -48,7 +48,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
       now: number,
     ): number {
       let count = 0
-      for (const { path, resource } of sql.fetchedPaths.all()) {
+      for (const [, path, resource] of fetchedRows(sql)) {
         if (!owned(resource)) continue
         if (wanted(path) && publish(path, now)) count++
         sql.dropFetched.run(path)
@@ -125,6 +125,19 @@ function createConfirmations(db: Db) {
   }
 }
 
+const ROWS_AT_A_TIME = 1000
+
+/** Iterates over the fetched answers, without their bytes; rows that were yielded may be deleted meanwhile. */
+function* fetchedRows({ fetchedPaths }: ReturnType<typeof prepareAnswerWrites>) {
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const rows: FetchedRow[] = fetchedPaths.all(after, ROWS_AT_A_TIME)
+    yield* rows
+    after = rows.at(-1)?.[0]
+  }
+}
+
+type FetchedRow = [rowid: number, path: string, resource: string]
+
 type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string }
 
 function prepareAnswerWrites(db: Db) {
@@ -149,9 +162,11 @@ function prepareAnswerWrites(db: Db) {
       'SELECT status, owner_sha AS ownerSha FROM catalog_fetched WHERE path = ?',
     ),
     fetchedNames: db.prepare<[], string>('SELECT path FROM catalog_fetched').pluck(),
-    fetchedPaths: db.prepare<[], { path: string; resource: string }>(
-      'SELECT path, resource FROM catalog_fetched',
-    ),
+    fetchedPaths: db
+      .prepare<[number, number], FetchedRow>(
+        'SELECT rowid, path, resource FROM catalog_fetched WHERE rowid > ? ORDER BY rowid LIMIT ?',
+      )
+      .raw(),
     fetchedBody: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'body' | 'size'>>(
       'SELECT status, body, size FROM catalog_fetched WHERE path = ?',
     ),

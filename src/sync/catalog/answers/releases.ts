@@ -75,25 +75,26 @@ function pathsOf(
  * requested again when anything that the answer states about that version changes.
  */
 export function versionTasks(context: CatalogContext, crawl: Crawl): Task[] {
-  return answersOf(context, crawl, RELEASES.versions).flatMap(({ task, params, answer }) => {
+  const tasks: Task[] = []
+  for (const { task, params, answer } of answersOf(context, crawl, RELEASES.versions)) {
     const { ecosystem = '', name = '' } = params
-    return releasesIn(answer).flatMap((release) =>
-      pathsOf(ecosystem, name, release).flatMap((path) =>
-        derivedTask(crawl, task, path, release.stated),
-      ),
-    )
-  })
+    for (const release of releasesIn(answer))
+      for (const path of pathsOf(ecosystem, name, release))
+        tasks.push(...derivedTask(crawl, task, path, release.stated))
+  }
+  return tasks
 }
 
 /** Returns the provenance tasks of the architectures that the answers of `…/details` name. */
 export function architectureTasks(context: CatalogContext, crawl: Crawl): Task[] {
-  return answersOf(context, crawl, RELEASES.details).flatMap(({ task, params, answer }) => {
+  const tasks: Task[] = []
+  for (const { task, params, answer } of answersOf(context, crawl, RELEASES.details)) {
     const { ecosystem = '', name = '', version = '' } = params
-    const archs = archsIn(answer)
-    return pathsOf(ecosystem, name, { version, archs })
-      .filter(({ document }) => document !== null)
-      .flatMap((path) => derivedTask(crawl, task, path, task.ownerSha.toString('hex')))
-  })
+    for (const path of pathsOf(ecosystem, name, { version, archs: archsIn(answer) }))
+      if (path.document !== null)
+        tasks.push(...derivedTask(crawl, task, path, task.ownerSha.toString('hex')))
+  }
+  return tasks
 }
 
 /** Returns a task that only an answer names; none where the list of packages already names it. */
@@ -110,16 +111,20 @@ interface Answered {
 }
 
 /**
- * Returns the wanted answers of paths of the form `template` that are stored, or fetched by this run. None in a
- * refresh.
+ * Iterates over the wanted answers of paths of the form `template` that are stored, or fetched by this run; one at a time
+ * is in memory. None in a refresh.
  */
-function answersOf(context: CatalogContext, { wanted }: Crawl, template: string): Answered[] {
-  if (isNarrow(context)) return []
-  return [...wanted.values()].flatMap((task) => {
+function* answersOf(
+  context: CatalogContext,
+  { wanted }: Crawl,
+  template: string,
+): Generator<Answered> {
+  if (isNarrow(context)) return
+  for (const task of wanted.values()) {
     const params = task.resource === RELEASE.name ? matchPath(template, task.canonical) : null
     const answer = params === null ? null : readAnswer(context, task.canonical)
-    return params === null || answer === null ? [] : [{ task, params, answer }]
-  })
+    if (params !== null && answer !== null) yield { task, params, answer }
+  }
 }
 
 function readAnswer({ store }: CatalogContext, path: string): unknown {
