@@ -188,6 +188,25 @@ describe('the artifacts of a listed tag', () => {
   }
   const own = '/v1/tags/id%200'
 
+  test('are published by the thousand, but for those of another source', async () => {
+    const store = writes()
+    await store.transaction(() => {
+      for (let at = 0; at < 2500; at++)
+        store.catalog.keepFetched(
+          answer(`/v1/tags/${at}`, { resource: at % 5 === 0 ? 'users' : 'tags' }),
+        )
+      const count = store.catalog.publishFetched(
+        (resource) => resource === 'tags',
+        (path) => path !== '/v1/tags/2499',
+        NOW,
+      )
+      expect(count).toBe(1999)
+      return Promise.resolve({ commit: true })
+    })
+    expect([...store.catalog.eachFetchedPath()]).toHaveLength(500)
+    expect([...store.catalog.eachStoredAnswer()]).toHaveLength(1999)
+  })
+
   test('are reported as complete, none yet, lacking or out of scope', async () => {
     const [details, sbom] = [answer(own), answer(`${own}/sbom`)]
     expect(await stateWith([])).toBe('out of scope')
