@@ -16,6 +16,7 @@ const UNNAMED = bundleKey('0a'.repeat(32))
  * and collect. Expects the same data on all sides after each step.
  */
 export async function walkProtocol(store: ObjectStore, other: ObjectStore): Promise<void> {
+  await store.put(UNNAMED, Buffer.from('of a publication that was killed'))
   const bench = await leader()
   expect((await publish(store, bench.dir)).outcome).toBe('published')
   const reader = createNode(other)
@@ -41,13 +42,13 @@ export async function walkProtocol(store: ObjectStore, other: ObjectStore): Prom
 
   const config = nodeConfig(standby.dir)
   const given = { store, config, trust: fleetTrust(), now: Date.now }
+  await untilOlder(store, UNNAMED)
   const back = { ...given, keys: [signer()], program: 'patchmirror/test' }
   expect((await rollBackTo(back, 1)).outcome).toBe('published')
   await releaseRollback(store, 4)
   expect(await reader.catchUp()).toBe(4)
   expect(stateOf(reader.dir).digest).toBe(first.digest)
 
-  await store.put(UNNAMED, Buffer.from('of a publication that was killed'))
   let later = Date.now() + 16 * DAY_MS
   const collect = () =>
     collectGarbage({ ...given, trust: fleetTrust(() => later), now: () => later, dryRun: false })
@@ -57,4 +58,15 @@ export async function walkProtocol(store: ObjectStore, other: ObjectStore): Prom
   const late = createNode(other)
   expect(await late.catchUp()).toBe(4)
   expect(stateOf(late.dir).digest).toBe(first.digest)
+}
+
+/** Resolves once what is written is younger than an object, by the store's clock, which may count seconds. */
+async function untilOlder(store: ObjectStore, key: string): Promise<void> {
+  const modifiedAt = async (of: string): Promise<number> => (await store.head(of))?.modifiedAt ?? 0
+  const before = await modifiedAt(key)
+  const writes = async (): Promise<number> => {
+    await store.put('clock.json', Buffer.from('{}'))
+    return Math.floor(await modifiedAt('clock.json'))
+  }
+  await expect.poll(writes).toBeGreaterThan(Math.floor(before))
 }
