@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunReport } from '../../../src/sync/runner.ts'
@@ -34,6 +35,30 @@ export interface DaemonProcess {
   stop(): Promise<Ended>
 }
 
+/** The allocator's settings of the image and of the systemd unit. */
+const ALLOCATOR = {
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_TRIM_THRESHOLD_: '131072',
+  MALLOC_MMAP_THRESHOLD_: '2097152',
+}
+
+/** Modules of the measured process. */
+const CHILD = ['daemon-child', 'built', 'peak']
+
+/**
+ * Writes the modules of the measured process as plain JavaScript and returns its path: what removes types takes some
+ * megabytes of a process that loads TypeScript.
+ */
+function plainChild(): string {
+  const folder = `${ROOT}dist/bench`
+  mkdirSync(folder, { recursive: true })
+  for (const name of CHILD) {
+    const text = stripTypeScriptTypes(readFileSync(`${ROOT}test/bench/world/${name}.ts`, 'utf8'))
+    writeFileSync(`${folder}/${name}.js`, text.replace(/(from '\.\/\w+)\.ts'/g, "$1.js'"))
+  }
+  return `${folder}/${CHILD[0]}.js`
+}
+
 /** The built daemon in a process of its own, doing nothing until it is asked. */
 export async function startDaemon(
   upstream: string,
@@ -41,11 +66,12 @@ export async function startDaemon(
   settings: Record<string, string> = {},
 ): Promise<DaemonProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
-  const child = fork(`${ROOT}test/bench/world/daemon-child.ts`, [], {
+  const child = fork(plainChild(), [], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
       PATH: process.env['PATH'],
+      ...ALLOCATOR,
       PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
       PATCHMIRROR_DATA_DIR: dir,
       PATCHMIRROR_SERVER_PORT: '0',
