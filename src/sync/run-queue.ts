@@ -14,8 +14,6 @@ export interface RunQueue {
   ended(source: SourceName, outcome: RequestOutcome): void
   /** Starts the waiting runs that can start. */
   startWaiting(): void
-  /** Whether no run is in progress and none waits. */
-  isEmpty(): boolean
   /** Reports `reason` to all waiting callers after the thread has exited; runs that have not started stay queued. */
   fail(reason: string): void
 }
@@ -45,7 +43,6 @@ export function createRunQueue(
   }
   return {
     startWaiting,
-    isEmpty: () => running.size + waiting.size === 0,
     ask(request, onOutcome) {
       const before = waiting.get(request.source)
       const slot = { request: merged(before?.request, request), callbacks: before?.callbacks ?? [] }

@@ -29,8 +29,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
-  /** `keepUntil`: until when the thread knows limits of upstream that the next run needs, unix milliseconds. */
-  | { type: 'ended'; request: RunRequest; report: RunReport; keepUntil: number }
+  | { type: 'ended'; request: RunRequest; report: RunReport }
   | { type: 'failed'; request: RunRequest | null; message: string }
   /** A warning for the operator that is not part of a run. */
   | { type: 'warning'; message: string }
@@ -69,8 +68,7 @@ function main(port: NonNullable<typeof parentPort>): void {
 
   const run = async (request: RunRequest): Promise<void> => {
     try {
-      const report = await runner.run(request)
-      send({ type: 'ended', request, report, keepUntil: upstream.limitsKnownUntil() })
+      send({ type: 'ended', request, report: await runner.run(request) })
     } catch (error) {
       send({ type: 'failed', request, message: messageOf(error) })
     }

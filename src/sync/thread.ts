@@ -39,8 +39,6 @@ export interface SyncThread {
 export interface SyncThreadDeps {
   config: Config
   version: string
-  /** Time without a run after which the thread is ended, milliseconds; `REST_MS` when not given. The next run starts it. */
-  restMs?: number
   /** Blocks every outgoing connection of the thread. */
   offline?: boolean
   /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
@@ -55,12 +53,6 @@ export interface SyncThreadDeps {
   onCheckpoint(): void
 }
 
-/**
- * Time without a run after which the thread is ended, milliseconds: the runs of one burst of events use the same thread, and
- * a poll every hour does not keep its memory.
- */
-const REST_MS = 60_000
-
 const STOPPED = 'the program is stopping'
 
 /**
@@ -68,11 +60,8 @@ const STOPPED = 'the program is stopping'
  * thread is restarted.
  */
 export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
-  const { config, version, offline = false, restMs = REST_MS } = deps
-  let [stopping, keepUntil] = [false, 0]
-  const rest = (): void => {
-    if (requests.isEmpty()) supervisor.rest(Math.max(Date.now() + restMs, keepUntil))
-  }
+  const { config, version, offline = false } = deps
+  let stopping = false
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
     () => supervisor.isReady && !stopping && (deps.mayRun?.() ?? true),
@@ -84,15 +73,8 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
     // time. With an old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     mustStart: true,
-    onMessage(message) {
-      dispatch(deps, requests, message)
-      if (message.type === 'ended') keepUntil = message.keepUntil
-      if (['ended', 'failed'].includes(message.type)) rest()
-    },
-    onReady() {
-      requests.startWaiting()
-      rest()
-    },
+    onMessage: (message) => dispatch(deps, requests, message),
+    onReady: () => requests.startWaiting(),
     onFailed(message, wasReady) {
       if (!wasReady) requests.fail(`the sync thread cannot start: ${message}`)
       deps.onFailed(null, message)
@@ -102,27 +84,19 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
         stopping ? STOPPED : `the sync thread exited: ${failure ?? 'it reported no error'}`,
       ),
   })
-  const start = (request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void => {
-    supervisor.wake()
-    requests.ask(request, onOutcome)
-  }
   const ask = (request: RunRequest): Promise<RequestOutcome> =>
     stopping
       ? Promise.resolve({ failure: STOPPED })
-      : new Promise((resolve) => start(request, resolve))
+      : new Promise((resolve) => requests.ask(request, resolve))
   await supervisor.started
 
   return {
-    requestSync: (source, kind, trigger) => start({ source, kind, trigger }),
+    requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),
     abort: () => supervisor.post({ type: 'abort' }),
     checkpoint: () => supervisor.post({ type: 'checkpoint' }),
-    rebuildArchive() {
-      supervisor.wake() // each start rebuilds it
-      supervisor.post({ type: 'rebuild' })
-      rest()
-    },
+    rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {
       stopping = true
       await supervisor.stop()

@@ -23,13 +23,6 @@ export interface Supervisor<In> {
   readonly isReady: boolean
   /** Sends a message to the worker, ready or not; dropped while none runs. */
   post(message: In): void
-  /**
-   * The worker has nothing to do: it is ended at `at` (unix milliseconds), unless `wake` is called before. It is replaced only
-   * when `wake` is called.
-   */
-  rest(at: number): void
-  /** Keeps the worker, or starts one if it was ended or is ending after `rest`. */
-  wake(): void
   /** Sends `stop` and resolves when the worker has ended; it is not replaced. */
   stop(): Promise<void>
 }
@@ -44,121 +37,66 @@ interface SupervisorOptions<Out> extends WorkerOptions {
   readonly mustStart?: boolean
   /** Receives every message but `ready` and `refused`. */
   readonly onMessage: (message: Out) => void
-  /** A worker is ready; `isRestart`: it is not the first that was started. Called after each `wake` that started one as well. */
+  /** A worker is ready; `isRestart`: it is not the first that was started. */
   readonly onReady?: (isRestart: boolean) => void
   /** A worker could not start (`wasReady` false) or an error ended it; it will be replaced. */
   readonly onFailed: (message: string, wasReady: boolean) => void
-  /** A worker that was ready has ended, not by `rest`; `failure` is the message of the error that ended it. */
+  /** A worker that was ready has ended; `failure` is the message of the error that ended it. */
   readonly onEnded?: (failure: string | null) => void
 }
 
 /** Long enough that a worker that fails at once does not use up the CPU, short enough that a restart is hardly noticed. */
 const RESTART_MS = 5_000
 
-/** What is known of the worker of now. */
-interface SupervisorState<In> {
-  worker: RunningWorker<In | StopMessage> | null
-  isReady: boolean
-  stopping: boolean
-  /** `woken`: it is needed again while it ends. */
-  rests: 'no' | 'resting' | 'woken'
-  starts: number
-}
-
 /** Starts a long-lived worker and replaces it when it ends, until `stop` is called. */
 export function supervise<In, Out extends TypedMessage>(
   options: SupervisorOptions<Out>,
 ): Supervisor<In> {
+  const { restartMs = RESTART_MS, stopTimeoutMs, mustStart = false } = options
   const first: PromiseWithResolvers<void> = Promise.withResolvers()
-  const now: SupervisorState<In> = {
-    ...{ worker: null, isReady: false, stopping: false, rests: 'no', starts: 0 },
-  }
-  const timer = createTimer() // of the restart, or of the rest
+  let worker: RunningWorker<In | StopMessage> | null = null
+  let restart: NodeJS.Timeout | null = null
+  let isReady = false
+  let stopping = false
+  let starts = 0
   const start = (): void => {
-    now.starts += 1
-    now.rests = 'no'
-    now.worker = startReporting<In, Out>(options, eventsOf(options, now, { first, timer, start }))
+    starts += 1
+    worker = startReporting<In, Out>(options, {
+      onReady() {
+        isReady = true
+        options.onReady?.(starts > 1)
+        first.resolve()
+      },
+      onStartFailed(error) {
+        if (stopping) return
+        stopping = mustStart && starts === 1
+        if (stopping) return first.reject(error)
+        options.onFailed(error.message, false)
+        first.resolve()
+      },
+      onEnd(failure) {
+        const wasReady = isReady
+        worker = null
+        isReady = false
+        if (wasReady && failure !== null) options.onFailed(failure, true)
+        if (wasReady) options.onEnded?.(failure)
+        first.resolve() // stopped before it was ready
+        if (!stopping) restart = setTimeout(start, restartMs).unref()
+      },
+    })
   }
   start()
   return {
     started: first.promise,
     get isReady() {
-      return now.isReady
+      return isReady
     },
-    post: (message) => now.worker?.post(message),
-    rest(at) {
-      const end = (): void => {
-        now.isReady = false
-        now.rests = 'resting'
-        now.worker?.post({ type: 'stop' })
-      }
-      if (now.isReady && !now.stopping) timer.set(end, at - Date.now())
-    },
-    wake() {
-      if (now.isReady) timer.clear()
-      if (now.stopping || now.rests !== 'resting') return
-      now.rests = 'woken'
-      if (now.worker === null) start()
-    },
+    post: (message) => worker?.post(message),
     async stop() {
-      now.stopping = true
-      timer.clear()
-      if (now.worker !== null)
-        await stopWorker(now.worker, options.stopTimeoutMs, now.rests === 'no')
+      stopping = true
+      if (restart !== null) clearTimeout(restart)
+      if (worker !== null) await stopWorker(worker, stopTimeoutMs)
     },
-  }
-}
-
-interface Restart {
-  readonly first: PromiseWithResolvers<void>
-  readonly timer: ReturnType<typeof createTimer>
-  readonly start: () => void
-}
-
-/** Follows the worker from its start to its end, and starts the next one. */
-function eventsOf<In, Out extends TypedMessage>(
-  options: SupervisorOptions<Out>,
-  now: SupervisorState<In>,
-  { first, timer, start }: Restart,
-): StartEvents {
-  const { restartMs = RESTART_MS, mustStart = false } = options
-  return {
-    onReady() {
-      now.isReady = true
-      options.onReady?.(now.starts > 1)
-      first.resolve()
-    },
-    onStartFailed(error) {
-      if (now.stopping) return
-      now.stopping = mustStart && now.starts === 1
-      if (now.stopping) return first.reject(error)
-      options.onFailed(error.message, false)
-      first.resolve()
-    },
-    onEnd(failure) {
-      const { isReady: wasReady, rests } = now
-      now.worker = null
-      now.isReady = false
-      timer.clear()
-      if ((wasReady || rests !== 'no') && failure !== null) options.onFailed(failure, true)
-      if (wasReady) options.onEnded?.(failure)
-      first.resolve() // stopped before it was ready
-      if (now.stopping || rests === 'resting') return
-      if (rests === 'woken') start()
-      else timer.set(start, restartMs)
-    },
-  }
-}
-
-/** Returns a timer for one call at a time, which does not keep the process alive. */
-function createTimer() {
-  let timer: NodeJS.Timeout | undefined
-  return {
-    set(call: () => void, ms: number): void {
-      clearTimeout(timer)
-      timer = setTimeout(call, ms).unref()
-    },
-    clear: (): void => clearTimeout(timer),
   }
 }
 
@@ -197,9 +135,8 @@ function startReporting<In, Out extends TypedMessage>(
 async function stopWorker<In>(
   worker: RunningWorker<In | StopMessage>,
   timeoutMs: number | undefined,
-  mustAsk: boolean,
 ): Promise<void> {
-  if (mustAsk) worker.post({ type: 'stop' })
+  worker.post({ type: 'stop' })
   const terminate = (): void => void worker.terminate()
   const timeout = timeoutMs === undefined ? undefined : setTimeout(terminate, timeoutMs)
   await worker.ended

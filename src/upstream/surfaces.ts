@@ -30,8 +30,6 @@ export interface Upstream {
   limiter(url: string): HostLimiter
   /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to `cost`. Throws `upstream_*`. */
   fetchDocument(url: string, signal: AbortSignal, cost: Counts, sink: ArtifactSink): Promise<void>
-  /** Until when the limits of any host apply that its responses contained, unix milliseconds; 0: none are known. */
-  limitsKnownUntil(): number
   /** Closes every connection; current requests fail as unreachable. */
   close(): Promise<void>
 }
@@ -57,15 +55,12 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
   let documents: Transport | null = null
-  const limiters: HostLimiter[] = []
   const limiterFor = (host: string): HostLimiter => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
     const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
     const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
-    const made = createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
-    limiters.push(made)
-    return made
+    return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
   }
   const limiter = memoize(limiterFor)
   // The service limits requests with a credential; requests to the public feeds on the same host do not share that
@@ -100,7 +95,6 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       return root !== null && (isPublic || (kind !== null && credential(kind) !== null))
     },
     limiter: limiterOf,
-    limitsKnownUntil: () => Math.max(0, ...limiters.map((one) => one.knownUntil())),
     async fetchDocument(url, signal, cost, sink) {
       documents ??= createTransport(config.upstream, {
         publicOnly: !config.catalog.allowPrivateArtifacts,

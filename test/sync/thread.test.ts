@@ -9,7 +9,6 @@ import { longTest } from '../support/tables.ts'
 async function withThread(
   made: Bench,
   mayRun: () => boolean = () => true,
-  restMs?: number,
 ): Promise<{
   thread: SyncThread
   ended: RunReport[]
@@ -23,7 +22,6 @@ async function withThread(
     config: made.config,
     version: 'test',
     mayRun,
-    ...(restMs !== undefined && { restMs }),
     onEnded: (report) => void ended.push(report),
     onFailed: (_request, message) => void failed.push(message),
     onProgress: (step) => void progress.push(step),
@@ -37,7 +35,7 @@ const SMALL = { records: 40, large: 0 }
 describe('the sync thread', () => {
   test('runs the requested syncs beside the main thread', async () => {
     const made = await bench({ sandbox: SMALL })
-    const { thread, ended, failed, progress } = await withThread(made, undefined, 0)
+    const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())
     thread.requestSync('osv', 'sync', 'command')
     thread.requestSync('feeds', 'sync', 'command')
@@ -46,24 +44,7 @@ describe('the sync thread', () => {
     expect(failed).toEqual([])
     expect(progress.map(({ phase }) => phase)).toContain('publish')
     expect(differences(made)).toEqual([])
-    expect(await thread.refresh([])).toMatchObject({ ok: true }) // after its rest
   })
-
-  longTest(
-    'runs what is requested after its rest, at once or while it ends, in another thread',
-    async () => {
-      const made = await bench({ sandbox: SMALL })
-      const { thread, ended, failed } = await withThread(made, undefined, 0)
-      onTestFinished(() => thread.stop())
-      for (const pause of [0, 2, 20]) {
-        expect(await thread.refresh([])).toMatchObject({ ok: true })
-        await new Promise((resolve) => setTimeout(resolve, pause)) // it may be ending, or have ended
-      }
-      expect((await thread.refresh([])).reports.length).toBeGreaterThan(0)
-      expect(new Set(ended.map(({ state }) => state))).toEqual(new Set(['complete']))
-      expect(failed).toEqual([])
-    },
-  )
 
   longTest('merges many requests into one more run of the most thorough kind', async () => {
     const made = await bench({ sandbox: SMALL })

@@ -29,11 +29,11 @@ interface Watched extends Supervisor<ToEcho | StopMessage> {
   readonly seen: string[]
 }
 
-function start(begin: string, mustStart = false, data: unknown = null): Watched {
+function start(begin: string, mustStart = false): Watched {
   const seen: string[] = []
   const supervisor = supervise<ToEcho | StopMessage, FromEcho>({
     file: workerOf(begin),
-    data,
+    data: null,
     restartMs: 1,
     mustStart,
     onMessage: ({ text }) => seen.push(`echoed ${text}`),
@@ -100,101 +100,4 @@ test('a worker that is stopped before it is ready ends, and `started` resolves',
   const worker = start('')
   await Promise.all([worker.stop(), worker.started])
   expect(worker.seen).toEqual([])
-})
-
-/** Ends after `stop` only when it has read a text, so that a test can act while it ends. */
-const ENDS_LATE = `${READY}
-  let text
-  const echoed = new Promise((resolve) => (text = resolve))
-  const close = port.close.bind(port)
-  port.on('message', ({ type }) => type === 'echo' && text())
-  port.close = () => void echoed.then(close)`
-
-test('a worker at rest is ended without a report, and the next need starts another', async () => {
-  const worker = start(READY)
-  await worker.started
-  worker.rest(Date.now())
-  await expect.poll(() => worker.isReady).toBe(false)
-  worker.post({ type: 'echo', text: 'dropped, or read by the ending worker' })
-  worker.wake()
-  worker.wake()
-  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
-  worker.post({ type: 'echo', text: 'a' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('echoed a')
-  expect(worker.seen.filter((one) => !one.startsWith('echoed'))).toEqual(['ready', 'ready again'])
-})
-
-test('a worker that is needed again before its rest stays', async () => {
-  const worker = start(READY)
-  await worker.started
-  worker.rest(Date.now() + 20)
-  worker.wake()
-  worker.post({ type: 'echo', text: 'a' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('echoed a')
-  await new Promise((resolve) => setTimeout(resolve, 40)) // later than its rest
-  expect(worker.isReady).toBe(true)
-  expect(worker.seen).toEqual(['ready', 'echoed a'])
-})
-
-test('a worker that is needed while it ends is followed by one other', async () => {
-  const worker = start(ENDS_LATE)
-  await worker.started
-  worker.rest(Date.now())
-  await expect.poll(() => worker.isReady).toBe(false)
-  worker.wake()
-  worker.wake()
-  worker.post({ type: 'echo', text: 'end now' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
-  worker.post({ type: 'echo', text: 'end then' })
-})
-
-test('a worker that an error ends at its rest is reported, and started by the next need only', async () => {
-  const worker = start(ENDS_LATE)
-  await worker.started
-  worker.rest(Date.now())
-  await expect.poll(() => worker.isReady).toBe(false)
-  worker.post({ type: 'throw' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('failed: thrown by the worker (true)')
-  expect(worker.seen).toEqual(['ready', 'failed: thrown by the worker (true)'])
-  worker.wake()
-  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
-  worker.post({ type: 'echo', text: 'end then' })
-})
-
-test('a worker that cannot start after its rest is tried again', async () => {
-  const flag = new Int32Array(new SharedArrayBuffer(4))
-  const worker = start(`if (Atomics.add(workerData, 0, 1) === 1) throw new Error('no memory'); ${READY}`, false, flag) // prettier-ignore
-  await worker.started
-  worker.rest(Date.now())
-  await expect.poll(() => worker.isReady).toBe(false)
-  worker.wake()
-  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
-  expect(worker.seen).toEqual(['ready', 'failed: no memory (false)', 'ready again'])
-})
-
-test('a worker that is stopped at its rest, while it ends, or while it starts again, is not replaced', async () => {
-  const resting = start(READY)
-  await resting.started
-  resting.rest(Date.now())
-  await expect.poll(() => resting.isReady).toBe(false)
-  await resting.stop()
-  resting.wake()
-  const ending = start(ENDS_LATE)
-  await ending.started
-  ending.rest(Date.now())
-  await expect.poll(() => ending.isReady).toBe(false)
-  ending.wake()
-  ending.post({ type: 'echo', text: 'end now' })
-  await ending.stop()
-  const starting = start(READY)
-  await starting.started
-  starting.rest(Date.now())
-  await expect.poll(() => starting.isReady).toBe(false)
-  starting.wake()
-  await starting.stop()
-  for (const worker of [resting, ending, starting]) {
-    expect(worker.seen[0]).toBe('ready')
-    expect(worker.isReady).toBe(false)
-    expect(worker.seen.some((one) => one.startsWith('failed'))).toBe(false)
-  }
 })

@@ -14,8 +14,6 @@ export interface HostLimiter {
    * and the signal's reason when it aborts.
    */
   acquire(signal: AbortSignal, priority: Priority): Promise<RequestPermit>
-  /** Until when the limits that responses contained apply, unix milliseconds; 0: none are known. */
-  knownUntil(): number
 }
 
 /** Dependencies of a limiter. Clock and delay are arguments, so that tests are exact. */
@@ -44,7 +42,6 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
   const quota = unknownQuota()
   const pace = createPace(deps.perMinute)
   return {
-    knownUntil: () => Math.max(quota.blockedUntil, quota.resetAt),
     async acquire(signal, priority) {
       for (;;) {
         signal.throwIfAborted()

@@ -218,14 +218,3 @@ describe('a delay by a rate limit', () => {
     expect(await made.send()).toBeGreaterThan(0)
   })
 })
-
-test('says until when what it learned applies, so that it is not forgotten before', async () => {
-  const made = bench()
-  await made.send()
-  expect(made.limiter.knownUntil()).toBe(0)
-  await made.send(told(100, 40, { 'x-ratelimit-reset': '300' }))
-  expect(made.limiter.knownUntil()).toBe(START + 300_000)
-  const blocked = bench()
-  await blocked.send({ 'retry-after': '45' }, 429)
-  expect(blocked.limiter.knownUntil()).toBe(START + 45_000)
-})
