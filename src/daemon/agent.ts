@@ -24,15 +24,16 @@ import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/t
 import { createWeb } from '../web/web.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
-import { type RunningBundles, startBundles } from './bundles.ts'
+import type { RunningBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
 import { collectWhenIdle } from './idle-memory.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
-import { type RunningEdge, startEdge } from './edge.ts'
+import type { RunningEdge } from './edge.ts'
+import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { scheduledJobs } from './schedule.ts'
-import { type RunningViews, startViews } from './views.ts'
+import type { RunningViews } from './views.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
@@ -84,18 +85,12 @@ export function createAgent(given: AgentOptions): Agent {
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
-    const onMade = (): void => {
-      on.server?.snapshotChanged()
-      on.edge?.onViews()
-    }
-    on.views = startViews({ ...relay.shown, config, log, reads, onMade })
-    on.bundles = startBundles({ ...options, ...on.views.shown })
-    on.edge = startEdge({ ...options, reads, ...on.bundles.shown })
+    const { views, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, () => on.schedule, on.views), instance },
+      ...{ ...serverOptions(options, reads, () => on.schedule, views), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, ...relay.shown, ...on.views.shown, ...on.bundles.shown, ...on.edge.shown },
+      ...{ metrics, ...shown },
       ...(fleet && { fleet: fleet.status }),
     })
     const address = announceAddress(config.data.dir, instance, await on.server.listen())

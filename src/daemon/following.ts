@@ -1,0 +1,46 @@
+import type { MirrorServer } from '../api/server.ts'
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../core/log.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import type { SyncThread } from '../sync/thread.ts'
+import { type RunningBundles, startBundles } from './bundles.ts'
+import { type RunningEdge, startEdge } from './edge.ts'
+import type { RunningRelay } from './relay.ts'
+import { type RunningViews, startViews } from './views.ts'
+
+interface FollowingOptions {
+  readonly config: Config
+  readonly version: string
+  readonly log: Logger
+  readonly now?: () => number
+  readonly offline?: boolean
+}
+
+/** What is started, as the daemon keeps it to close it. */
+interface Following {
+  readonly server?: MirrorServer
+  views?: RunningViews
+  bundles?: RunningBundles
+  edge?: RunningEdge
+}
+
+/** Starts what follows the served data: views, bundles, caches. Returns what the server shows of them. */
+export function startFollowing(
+  options: FollowingOptions,
+  on: Following,
+  { reads, relay, thread }: { reads: PinnedReads; relay: RunningRelay; thread: SyncThread },
+) {
+  const onMade = (): void => {
+    on.server?.snapshotChanged()
+    on.edge?.onViews()
+  }
+  const views = (on.views = startViews({ ...options, ...relay.shown, reads, onMade }))
+  const bundles = (on.bundles = startBundles({ ...options, ...views.shown }))
+  const edge = (on.edge = startEdge({ ...options, reads, ...bundles.shown }))
+  const onServed = (upTo: number): void => {
+    edge.shown.onServed(upTo)
+    thread.checkpoint() // the reader has moved on, also after an import or a run of another process
+  }
+  const shown = { ...relay.shown, ...views.shown, ...bundles.shown, ...edge.shown, onServed }
+  return { views, shown }
+}

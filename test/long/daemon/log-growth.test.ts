@@ -1,0 +1,25 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { openWorld } from '../../support/daemons.ts'
+
+const ROUNDS = 12
+
+test('the write-ahead log of a daemon does not grow with the runs of another process', async () => {
+  const world = await openWorld({ records: 300, service: false })
+  onTestFinished(() => world.close())
+  Object.assign(world.env, {
+    PATCHMIRROR_SYNC_CATCH_UP: 'false',
+    PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
+    PATCHMIRROR_OSV_GUARD_FRACTION: '1',
+    PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+  })
+  await world.host()
+  const sizes: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    world.sandbox.feed.change(250)
+    expect((await world.patchmirror('sync', 'osv')).code).toBe(0) // it waits until the daemon serves it
+    sizes.push(statSync(join(world.data, 'mirror.db-wal')).size)
+  }
+  expect(sizes.at(-1)).toBeLessThan(3 * (sizes[0] ?? 0))
+})
