@@ -8,6 +8,7 @@ import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { STOPPING, warn } from './context.ts'
+import { refuseUnpublished } from './fleet/paused.ts'
 
 export { readLocalKey } from '../store/local-key.ts'
 export {
@@ -52,7 +53,7 @@ export async function withRunner<T>(
   onProgress: (progress: Progress) => void,
   work: (runner: Runner, store: Writes) => Promise<T>,
 ): Promise<T> {
-  refuseReader(config)
+  await refuseUnpublished(config)
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const signal of STOPPING) process.once(signal, abort)
@@ -66,14 +67,4 @@ export async function withRunner<T>(
     await upstream.close()
     store.close()
   }
-}
-
-/** Throws `config` for a reader of a fleet: what it fetched itself would be replaced by the next generation, and never served. */
-function refuseReader({ fleet }: Config): void {
-  if (fleet.url === null || fleet.role !== 'reader') return
-  throw new MirrorError(
-    'config',
-    'fleet.role: reader: this mirror gets its data from fleet.url and never asks upstream. Run the command on the mirror that leads ' +
-      '("patchmirror fleet status" names it)',
-  )
 }

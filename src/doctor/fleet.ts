@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
+import { FLEET_PAUSED } from '../domain/status.ts'
 import { fleetTrust } from '../bundle/format/keys.ts'
 import { findNewest, readGeneration } from '../fleet/generations/chain.ts'
 import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
@@ -65,6 +66,7 @@ async function member(world: DoctorWorld, config: Config): Promise<Finding> {
   if (state === null) return skipped('no daemon of this data folder is running')
   const { failing, lagSeconds, seen, served } = state
   if (failing !== null) return failure(`since ${failing.since}: ${failing.message}`, 'Correct what is named; the mirror serves what it has and tries again by itself.') // prettier-ignore
+  if (state.paused) return warning(FLEET_PAUSED, 'Run "patchmirror fleet release" once the service has the right data: the data of all mirrors gets older.') // prettier-ignore
   const text = `generation ${served} of ${seen} is served by ${state.name} (${state.leads ? 'leader' : state.role})`
   if (lagSeconds === null || lagSeconds <= maxLagSeconds) return fine(text)
   return warning(`${text}, ${lagSeconds} s late`, 'See the log of this mirror: it says what it downloads, and what refuses it.') // prettier-ignore

@@ -118,7 +118,9 @@ export async function fleetReleaseCommand(options: GenerationOptions): Promise<n
       print(
         isNeeded
           ? `syncs run again; generation ${number} is replaced by the next one`
-          : `generation ${number} is no rollback that is waiting: nothing was changed`,
+          : number === 0
+            ? `${store.url} has no generation yet: nothing was changed`
+            : `generation ${number} is no rollback that is waiting: nothing was changed`,
       )
     return 0
   })

@@ -1,4 +1,6 @@
+import { FLEET_PAUSED } from '../../domain/status.ts'
 import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
+import { isUnreleased } from '../../fleet/generations/rollback-state.ts'
 import { type Lease, fetchLease } from '../../fleet/lease/lease.ts'
 import { type ReaderReport, listReaders } from '../../fleet/readers.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
@@ -13,12 +15,13 @@ export async function fleetStatusCommand(
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
     const [lease] = await fetchLease(store)
+    const paused = newest !== null && (await isUnreleased(store, newest.generation))
     const mirrors = await listReaders(store)
     const { generation, publishedAt, epoch, mirror, sources = {} } = newest?.generation ?? {}
     if (options.json === true) {
       const shown = newest && { generation, publishedAt, epoch, mirror, sources }
       const { token: _token, ...leader } = lease ?? { token: null }
-      printJson({ store: store.url, newest: shown, lease: lease && leader, mirrors })
+      printJson({ store: store.url, newest: shown, paused, lease: lease && leader, mirrors })
       return 0
     }
     if (newest === null) print(`${store.url} has no generation yet`)
@@ -28,6 +31,7 @@ export async function fleetStatusCommand(
         `generation ${generation}  published ${publishedAt} by ${mirror?.slice(0, 8)} (epoch ${epoch})  ${counts.join('  ')}`,
       )
     }
+    if (paused) print(FLEET_PAUSED)
     print(
       lease === null
         ? 'lease: none'

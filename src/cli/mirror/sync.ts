@@ -15,6 +15,8 @@ import {
   withRunner,
 } from '../runner.ts'
 import { unsyncedHere } from '../store-access.ts'
+import { loadSettings } from '../context.ts'
+import { refuseReader } from '../fleet/paused.ts'
 import { untilServed } from './follow.ts'
 
 /** Options of `patchmirror sync`. */
@@ -37,6 +39,7 @@ export function runsExitCode(reports: readonly RunReport[]): number {
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
+  refuseReader(loadSettings(options, false, []).config) // it has no upstream, which would be asked for
   const loaded = settings(options, true, sourceFiles(named))
   const sources = parseSources(named, loaded.config)
   if (

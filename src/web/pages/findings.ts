@@ -1,6 +1,7 @@
 import { judgeReadiness } from '../../api/status/readiness.ts'
 import type { SourceStatus, Status } from '../../api/status/report.ts'
 import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
+import { FLEET_PAUSED } from '../../domain/status.ts'
 import type { NoticeBlock } from '../blocks.ts'
 import { clip } from '../cells.ts'
 import type { PageCall } from '../page.ts'
@@ -22,6 +23,7 @@ export function findProblems(call: PageCall, status: Status): Finding[] {
     ...status.sources.flatMap((source) =>
       sourceProblems(call, source, tooOld.get(source.name) ?? null),
     ),
+    ...fleetProblems(status),
     ...relayProblems(status),
     ...webhookProblems(status),
     ...bundleProblems(status),
@@ -95,6 +97,12 @@ function sourceProblems(call: PageCall, source: SourceStatus, tooOld: string | n
 
 function isSynced({ config }: PageCall, name: SourceName): boolean {
   return activeSources(config).includes(name)
+}
+
+function fleetProblems({ fleet }: Status): Finding[] {
+  if (fleet?.paused !== true) return []
+  const text = 'The data of all mirrors gets older. Release it once the service has the right data.'
+  return [problem('warn', `Fleet: ${FLEET_PAUSED}`, text, ['patchmirror fleet release'])]
 }
 
 function relayProblems({ relay }: Status): Finding[] {

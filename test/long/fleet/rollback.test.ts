@@ -29,6 +29,12 @@ test('goes back to an older generation beside the daemons, and syncs only after 
   await untilFleet(leader, ({ served, seen }) => served === seen && seen > wrong.served)
   await leader.said(/nothing is synced until/)
   expect(await fleetStatus(leader)).toMatchObject({ paused: true })
+  const refused = await world.patchmirror('sync', 'osv')
+  expect([refused.code === 0, refused.err]).toEqual([
+    false,
+    expect.stringContaining('run "patchmirror fleet release" first'),
+  ])
+  expect((await world.patchmirror('fleet', 'status')).out).toContain('nothing is synced until')
   expect((await world.patchmirror('status')).out).toMatch(/^fleet: .*nothing is synced until/m)
   expect(await ids(leader)).toBe(before)
 
