@@ -30,7 +30,7 @@ export function recordFinding(
   const sha256 = row.sha256.toString('hex')
   return {
     json: {
-      ...{ kind: 'record', id, size: row.size, sha256, changedHere: changedAt },
+      ...{ kind: 'record', id, size: row.size, sha256, lastModified: changedAt },
       record: upstreamJson(text),
     },
     lines: [
@@ -42,7 +42,7 @@ export function recordFinding(
       ...affectedLines(record, limit),
       ...referenceLines(record, limit),
       '',
-      `${row.size} bytes, changed here ${changedAt}`,
+      `${row.size} bytes, last modified ${changedAt}`,
       `SHA-256 ${sha256}`,
     ],
   }

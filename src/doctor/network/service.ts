@@ -158,7 +158,11 @@ async function credential(
 ): Promise<Finding> {
   const paths = pathsOf(config, probe)
   if (paths.length === 0)
-    return skipped('no credential is set, so only the public feeds are mirrored')
+    return skipped(
+      config.upstream.apiRoot === null
+        ? 'this mirror asks no service'
+        : 'no credential is set, so only the public feeds are mirrored',
+    )
   const readable: string[] = []
   const faults: string[] = []
   let wasRefused = false

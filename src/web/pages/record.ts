@@ -155,7 +155,7 @@ function storedRows(call: PageCall, id: string, stored: Stored): [string, Cell |
     ],
     ['size', size(stored.size)],
     ['SHA-256', code(stored.sha256.toString('hex'))],
-    ['changed here', time(stored.changed * 1000, now)],
+    ['last modified', time(stored.changed * 1000, now)],
     ['as of', time(entry?.asOf ?? null, now)],
     [
       'views that contain it',
