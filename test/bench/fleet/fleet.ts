@@ -50,7 +50,7 @@ export const fleet = defineGroup<{ close(): Promise<void> }, Run>({
   prepare: () => Promise.resolve({ close: () => Promise.resolve() }),
   async run(_, { size, seconds: length }) {
     const filled = await withFleet(size(RECORDS), async (all, dir, processes) => {
-      const fillMs = await fillReader(dir, processes)
+      const fillMs = await fillReader(dir, all, processes)
       return {
         fillMs,
         published: await publishOnce(all),
@@ -168,21 +168,29 @@ async function startFleet(
   const writer = await start('writer', 'writer', sandbox.url)
   await until(async () => (await fetch(`${writer.url}/-/leader`)).ok, 'the writer leads')
   await writer.run('feeds')
-  await writer.run('osv')
-  await until(() => generations(store) > 0, 'the first generation is on the store')
+  const { snapshot } = await writer.run('osv')
+  const serves = ({ url }: DaemonProcess) => until(async () => (await snapshotOf(url)) === snapshot, 'the records are served') // prettier-ignore
+  await serves(writer)
   const readers = [await start('reader-1', 'reader', ''), await start('reader-2', 'reader', '')]
-  for (const { url } of readers) await until(async () => isReady(url), 'a reader is ready')
+  await Promise.all(readers.map(serves))
   return { sandbox, store, writer, readers }
 }
 
 /** An empty reader, from its start to ready: milliseconds. */
-async function fillReader(dir: string, processes: DaemonProcess[]): Promise<number> {
+async function fillReader(
+  dir: string,
+  { writer }: Fleet,
+  processes: DaemonProcess[],
+): Promise<number> {
+  const snapshot = await snapshotOf(writer.url)
   const started = performance.now()
   const settings = { PATCHMIRROR_FLEET_ROLE: 'reader', PATCHMIRROR_FLEET_NAME: 'reader-3' }
   const all = { ...fleetSettings(), ...settings }
   const daemon = await startDaemon('', join(dir, 'reader-3'), all)
   processes.push(daemon)
-  await until(async () => isReady(daemon.url), 'an empty reader is ready')
+  const isFilled = async (): Promise<boolean> =>
+    (await isReady(daemon.url)) && (await snapshotOf(daemon.url)) === snapshot
+  await until(isFilled, 'an empty reader is ready')
   const ms = performance.now() - started
   await daemon.stop()
   processes.splice(processes.indexOf(daemon), 1)
