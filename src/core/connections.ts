@@ -25,8 +25,8 @@ export interface ConnectionOptions {
 /** Ends the connections of a server that stops. */
 export interface ConnectionLimit {
   /**
-   * Closes connections without a request in progress on which nothing came or went for a second: in TLS, those that were
-   * opened and not used are unknown to `closeIdleConnections`.
+   * Closes connections on which nothing came or went for a second, without a request in progress or bytes that the client
+   * has still to read: those that were opened and not used are unknown to `closeIdleConnections`.
    */
   closeQuiet(): void
   /** Closes all connections at once, also those in a TLS handshake, which the HTTP server does not know. */
@@ -36,6 +36,8 @@ export interface ConnectionLimit {
 interface Connection {
   readonly key: unknown
   readonly socket: Socket
+  /** What answers are written to: the socket, or the one above it in TLS. */
+  answers: Socket
   readonly address: string
   /** Requests that the HTTP server has parsed, and those of them without a complete response. */
   requests: number
@@ -103,7 +105,8 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
       report('full', 1)
     }
     const key = keyOf(socket)
-    const connection = { key, socket, address, requests: 0, active: 0, bytes: 0, movedAt: clock() }
+    const counts = { requests: 0, active: 0, bytes: 0, movedAt: clock() }
+    const connection = { key, socket, answers: socket, address, ...counts }
     open.set(key, connection)
     socket.once('close', () => {
       if (open.get(key) === connection) open.delete(key)
@@ -113,7 +116,9 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   interceptConnections(server, admit)
   server.prependListener('secureConnection', (socket: Socket) => {
     const below = open.get(keyOf(socket))
-    if (below !== undefined && reserved.has(below.socket)) reserved.add(socket)
+    if (below === undefined) return
+    below.answers = socket
+    if (reserved.has(below.socket)) reserved.add(socket)
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
   const timer = setInterval(() => {
@@ -148,7 +153,9 @@ function updateActivity(connection: Connection): void {
 
 function isQuiet(connection: Connection): boolean {
   updateActivity(connection)
-  return connection.active === 0 && clock() - connection.movedAt >= QUIET_MS
+  // Records are answered on the fast path, whose requests are not counted.
+  if (connection.active > 0 || connection.answers.writableLength > 0) return false
+  return clock() - connection.movedAt >= QUIET_MS
 }
 
 /**

@@ -9,8 +9,8 @@ import type { ReadReply } from './request.ts'
 /** A page of a list, taken out of upstream's envelope. */
 export interface ListPage {
   readonly items: readonly Fields[]
-  /** The items as upstream wrote them: a number keeps all its digits. */
-  readonly texts: readonly string[]
+  /** Returns the items as upstream wrote them: a number keeps all its digits. */
+  readonly texts: () => string[]
   /** Cursor of the next page, for `after`; null on the last one. */
   readonly next: string | null
   /** Items that fit the filter; null: unknown. */
@@ -36,7 +36,7 @@ export function parseListPage(
   const total = frame.total === null ? null : valueAt(page, frame.total)
   return {
     items: Array.isArray(items) ? items.map(fieldsOf) : [],
-    texts: Array.isArray(items) ? textsAt(body, frame) : [],
+    texts: () => (Array.isArray(items) ? textsAt(body, frame) : []),
     next: cursorOf(cursorIn(frame, page), reply.headers),
     total: typeof total === 'number' ? total : null,
   }

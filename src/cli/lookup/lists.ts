@@ -125,7 +125,7 @@ function listed(
   const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`] // prettier-ignore
   const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
   return {
-    json: { [name]: texts.map(upstreamJson), total, next },
+    json: { [name]: texts().map(upstreamJson), total, next },
     lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
   }
 }

@@ -2,6 +2,8 @@ import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { RunOutcome } from '../../store/runs/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
+import { loadSettings } from '../context.ts'
+import { refuseReader } from '../fleet/paused.ts'
 import { visible } from '../output.ts'
 import { createProgress } from '../progress.ts'
 import {
@@ -15,8 +17,6 @@ import {
   withRunner,
 } from '../runner.ts'
 import { unsyncedHere } from '../store-access.ts'
-import { loadSettings } from '../context.ts'
-import { refuseReader } from '../fleet/paused.ts'
 import { untilServed } from './follow.ts'
 
 /** Options of `patchmirror sync`. */

@@ -62,8 +62,8 @@ const PLAN_BYTES = 64 * 2 ** 20
  * Deletes bundles and changes that no generation of the last `fleet.keepDays` days and not the newest one names, and that
  * are older than `fleet.graceHours` and than the newest generation: others may belong to a publication that has not ended.
  * A publication that was suspended, for however long, cannot name what is deleted: the number that it wants exists. Also
- * deletes what mirrors said of themselves that has not been written again for `fleet.keepDays` days. An object is planned in one run and deleted in a later one, if all that is still true. When a generation cannot be read,
- * nothing is deleted. Throws `fleet`.
+ * deletes the reports of mirrors that were not written again for `fleet.keepDays` days. An object is planned in one run and
+ * deleted in a later one, if all that is still true. When a generation cannot be read, nothing is deleted. Throws `fleet`.
  */
 export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   const { store, config, now, dryRun } = deps

@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { type Socket, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createHttp } from '../../../src/api/http/node-server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
+import { longTest } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -108,3 +110,20 @@ test('one address has as many connections as the setting allows, a trusted proxy
   const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
   for (let again = 0; again < 4; again++) await answered(trusting, path, true)
 })
+
+longTest(
+  'an answer that a slow client still reads is sent to its end when the server stops',
+  async () => {
+    const served = await serve(() => undefined, {
+      ...{ dir, keep: true, closeGraceMs: 3_600_000 },
+      env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
+    })
+    const reader = await answered(served, '/external/osv/big.json', true)
+    const closing = served.server.close()
+    await delay(2000) // longer than a connection without a request may be quiet
+    reader.resume()
+    await once(reader, 'close')
+    await closing
+    expect(reader.bytesRead).toBeGreaterThan(20_000_000)
+  },
+)
