@@ -96,6 +96,7 @@ export function createAgent(given: AgentOptions): Agent {
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
+    await relay.placed // else whether the first snapshots are relayed would be a matter of time
     on.lead = () => {
       on.startSchedule = (sync) =>
         startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now })

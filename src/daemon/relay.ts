@@ -19,6 +19,8 @@ interface RelayStartOptions {
 export interface RunningRelay {
   /** For the server's options. */
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
+  /** Resolves when its first position in the change log is stored, or when it cannot start yet; never rejects. */
+  readonly placed: Promise<unknown>
   /** A delivery was stored: clients of the event stream are to be notified. */
   arrived(): void
   /** Ends it and starts it again with the settings in force. */
@@ -47,6 +49,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   }
   return {
     shown: { ...(opened && shownOf(opened.reads, attempt)), onServed },
+    placed: Promise.resolve(thread),
     arrived() {
       if (thread !== null) return
       thread = begin(options)

@@ -81,8 +81,8 @@ function main(port: MessagePort): void {
       port.close()
     })
   })
+  relayLoop.tick() // before ready: what is published after it is relayed
   send({ type: 'ready' })
-  relayLoop.tick()
 }
 
 function open({ data }: RelayStart['config']): { outbox: Db; mirror: Db } {

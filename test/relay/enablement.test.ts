@@ -5,9 +5,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/core/log.ts'
 import { startRelay } from '../../src/daemon/relay.ts'
-import { openInbox } from '../../src/store/database/open.ts'
+import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
+import { createReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { scratch } from '../store/fixtures.ts'
@@ -52,6 +53,27 @@ test('the log names a disabled target by its number, never by its URL', async ()
   expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })
   expect(lines[0]).not.toContain('127.0.0.1')
   expect(lines[0]).not.toContain('private')
+})
+
+test('a relay has its first position before the daemon starts to sync, so that no first snapshot is skipped', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const mirror = openReader(dir)
+  if (mirror === null) throw new Error('the database is not there')
+  onTestFinished(() => void mirror.close())
+  const instance = createReads(mirror).secrets.readInstance()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: 'http://127.0.0.1:9/hook' }
+  const { config } = loadConfig({ env, cwd: dir })
+  const passing = startRelay({
+    config,
+    version: 'test',
+    log: createLog({ level: 'error', format: 'json' }),
+  })
+  await passing.placed
+  expect(createRelayOutbox(db).readCursor(instance)).toBe(0)
+  await passing.close()
 })
 
 test('relay targets of an earlier version keep their position', () => {
