@@ -96,7 +96,8 @@ async function fill(
     const views = createViewsWriter(db)
     views.begin()
     linkFile(join(derivedDir(dataDir), archive.file), join(folder, WHOLE))
-    const work: ViewsWork = { ...options, views, spool, chosen, most: mostOf(options) }
+    const rules = { vendors: new Set(options.vendors), chosen }
+    const work: ViewsWork = { ...options, views, spool, rules, most: mostOf(options) }
     const report = before === null ? await fillAll(work) : await update(work, before)
     if (report === null) return null
     await writeWhole(options, views)

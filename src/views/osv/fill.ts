@@ -12,7 +12,7 @@ import { shareWhole } from './whole.ts'
 export async function fillAll(
   work: ViewsWork,
 ): Promise<{ records: number; changed: number } | null> {
-  const { views, reads, most, chosen, pause } = work
+  const { dataDir, views, reads, most, pause, rules } = work
   const drafts = new Map<number, ArchiveDraft>()
   const put = (view: number, { id, ...stream }: MemberStream): number => {
     let draft = drafts.get(view)
@@ -20,8 +20,9 @@ export async function fillAll(
     return draft.add({ ...stream, name: `${id}.json` })
   }
   const prefixes = new Set<string>()
-  const placing = { views, vendors: new Set(work.vendors), chosen, prefixes, put }
-  const placed = await placeAll({ reads, placing, most, pause })
+  const source = { dataDir, snapshot: work.snapshot.id }
+  const placing = { views, prefixes, put }
+  const placed = await placeAll({ reads, rules, source, placing, most, pause })
   if (placed === null) return null
   for (const { id: view, name } of views.listViewIds()) {
     const archive = drafts.get(view)?.finish()

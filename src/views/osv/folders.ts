@@ -3,6 +3,7 @@ import type { ViewsWriter } from '../../store/views/writes.ts'
 import type { MadeFile } from '../files.ts'
 import type { Spool } from '../../zip/spool.ts'
 import type { RecordReads } from './records.ts'
+import type { PrepareRules } from './prepare/prepared.ts'
 import { stampLines, writeText } from './stamps.ts'
 
 /** What the folders of a generation are made with. */
@@ -15,9 +16,8 @@ export interface ViewsWork {
   readonly views: ViewsWriter
   /** Takes what waits to be written. */
   readonly spool: Spool
-  readonly vendors: readonly string[]
-  /** The folders that there may be, where a choice was made; null: all of them. */
-  readonly chosen: ReadonlySet<string> | null
+  readonly snapshot: { readonly id: string }
+  readonly rules: PrepareRules
   /** Folders that there may be, however they are called. */
   readonly most: number
   readonly pause: () => Promise<void>

@@ -1,43 +1,49 @@
-import { contentOf, deflatedOf } from '../../store/database/gzip.ts'
+import { contentOf } from '../../store/database/gzip.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
 import { spooled } from '../../store/views/member-writes.ts'
 import { GAP } from '../../store/views/numbers.ts'
 import type { Spool } from '../../zip/spool.ts'
-import { type ReadRecord, eachBatch } from './contents.ts'
+import { eachBatch } from './prepare/contents.ts'
 import { createFolderChoice } from './ecosystem-limit.ts'
 import { type Placing, placeRecord } from './place.ts'
+import { type PrepareRules, prepareRecord } from './prepare/prepared.ts'
+import { type PrepareOptions, prepareAll } from './prepare/read.ts'
+import { contentIn } from './prepare/send.ts'
 import { analyse } from './record.ts'
 
 /** What records are read from. */
-export type RecordReads = Pick<OsvReader, 'eachDigest' | 'eachSum' | 'readRecord'>
+export type RecordReads = Pick<OsvReader, 'countRecords' | 'eachDigest' | 'eachSum' | 'readRecord'>
 
 /** What bringing a generation's rows up to date needs. */
 interface RecordsOptions {
   readonly reads: RecordReads
   readonly placing: Placing
+  readonly rules: PrepareRules
   /** Folders that there may be, however they are called. */
   readonly most: number
   /** Yields to other work from time to time; throws when the build is to end. */
   readonly pause: () => Promise<void>
 }
 
-/** Places all records, in the order of their ids; null when that takes more folders than there may be. */
-export async function placeAll(options: RecordsOptions): Promise<{ records: number } | null> {
-  const { reads, placing, most, pause } = options
-  let records = 0
-  for (const batch of eachBatch(reads)) {
-    for (const record of batch) {
-      placeRecord(placing, toStored(record, ++records * GAP))
-      if (placing.views.countFolders() > most) return null
-    }
-    await pause()
-  }
-  return { records }
-}
+/** Ends a walk over the records. */
+class TooManyFolders extends Error {}
 
-function toStored({ id, sha256, stamp, body, content }: ReadRecord, num: number) {
-  const crc32 = body.readUInt32LE(body.length - 8) // was compared with the content
-  return { num, id, sha256, stamp, content, crc32, deflated: deflatedOf(body) }
+/** Places all records, in the order of their ids; null when that takes more folders than there may be. */
+export async function placeAll(
+  options: RecordsOptions & PrepareOptions,
+): Promise<{ records: number } | null> {
+  const { placing, most } = options
+  let records = 0
+  try {
+    await prepareAll(options, (record) => {
+      placeRecord(placing, ++records * GAP, record)
+      if (placing.views.countFolders() > most) throw new TooManyFolders()
+    })
+    return { records }
+  } catch (error) {
+    if (error instanceof TooManyFolders) return null
+    throw error
+  }
 }
 
 /** What an update did. */
@@ -56,7 +62,7 @@ interface Update {
 export async function updateRecords(
   options: RecordsOptions & { readonly spool: Spool },
 ): Promise<Update | null> {
-  const { reads, placing, most, pause, spool } = options
+  const { reads, placing, rules, most, pause, spool } = options
   const { views } = placing
   const found = await compareRecords(options)
   if (found === null) return null
@@ -81,7 +87,8 @@ export async function updateRecords(
     const stored = reads.readRecord(id)
     if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
     const { body, size } = stored
-    placeRecord(into, toStored({ id, sha256, stamp, body, content: contentOf(body, size) }, num))
+    const content = contentIn({ id, sha256, stamp, body, content: contentOf(body, size) })
+    placeRecord(into, num, prepareRecord(content, rules))
     if (views.countFolders() > most) return null
     await pause()
   }
@@ -143,7 +150,7 @@ function isBefore(one: string, other: string): boolean {
 
 /** The folders that there may be, of all that the records name; null when all of them may. */
 export async function chooseFolders(
-  options: Pick<RecordsOptions, 'reads' | 'most' | 'pause'> & Pick<Placing, 'vendors'>,
+  options: Pick<RecordsOptions, 'reads' | 'most' | 'pause'> & Pick<PrepareRules, 'vendors'>,
 ): Promise<ReadonlySet<string> | null> {
   const { reads, most, pause, vendors } = options
   const choice = createFolderChoice(most)

@@ -16,11 +16,11 @@ export async function update(
   work: ViewsWork,
   before: string,
 ): Promise<{ records: number; changed: number } | null> {
-  const { views, reads, most, chosen, pause, spool } = work
+  const { views, reads, rules, most, pause, spool } = work
   const prefixes = new Set<string>()
   const put = (): number => 0 // the streams go into the spool
-  const placing = { views, vendors: new Set(work.vendors), chosen, prefixes, put }
-  const made = await updateRecords({ reads, placing, most, pause, spool })
+  const placing = { views, prefixes, put }
+  const made = await updateRecords({ reads, placing, rules, most, pause, spool })
   if (made === null) return null
   for (const { id: view, name, prefixes: old } of views.listViewIds()) {
     const nums = made.touched.get(view)

@@ -125,3 +125,25 @@ longTest(
     expect(ids).toHaveLength(20)
   },
 )
+
+longTest(
+  'records that another thread prepares give the same files as those of one thread',
+  async () => {
+    const bench = openBench()
+    const records: Record<string, string> = {}
+    const add = (from: number, to: number): void => {
+      for (let i = from; i < to; i++)
+        records[`R-${String(i)}`] = record(`R-${String(i)}`, '2026-05-01', [
+          'Root:npm',
+          `p${String(i)}`,
+        ])
+    }
+    add(1000, 4950) // fewer than a thread is started for
+    bench.store.publishOsv(records, FILLED_AT)
+    await bench.make()
+    add(4950, 5050)
+    bench.store.publishOsv(records, FILLED_AT + DAY)
+    expect(await bench.make()).toMatchObject({ incremental: true, changed: 100 })
+    await expectSameAsFull(bench, records, FILLED_AT + DAY)
+  },
+)

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
-import { contentOf, sizeOf } from '../../store/database/gzip.ts'
-import type { OsvReader } from '../../store/osv/reads.ts'
+import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
+import type { OsvReader } from '../../../store/osv/reads.ts'
 
 /** A stored record with its content. */
 export interface ReadRecord {
