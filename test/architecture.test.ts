@@ -30,6 +30,7 @@ type Part =
   | 'fleet'
   | 'json'
   | 'main'
+  | 'match'
   | 'query'
   | 'relay'
   | 'sandbox'
@@ -59,6 +60,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   query: ['core', 'json'],
   sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
+  match: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
@@ -115,6 +117,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'domain',
     'fleet',
     'json',
+    'match',
     'relay',
     'store',
     'sync',

@@ -58,7 +58,7 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Pac
 }
 
 /** The order by which a version of the package is judged; undefined when another package is meant. */
-function orderFor(
+export function orderFor(
   affected: Fields,
   { ecosystem, name }: Asked,
   vendor: string | undefined,
@@ -71,7 +71,8 @@ function orderFor(
   return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined
 }
 
-function* isAffected(
+/** Evaluates one element of a record's `affected`, which is about the package; `order`: of `orderFor`. */
+export function* isAffected(
   affected: Fields,
   version: AskedVersion,
   order: VersionOrder | null,

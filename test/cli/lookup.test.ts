@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -127,6 +127,72 @@ describe('show', () => {
   })
 })
 
+describe('match', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-sboms-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const file = (name: string, document: unknown): string => {
+    const path = join(folder, name)
+    writeFileSync(path, typeof document === 'string' ? document : JSON.stringify(document))
+    return path
+  }
+  const component = (name: string, purl?: string) => ({ name, purl, 'bom-ref': name })
+  const sbom = file('sbom.json', {
+    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component: { name: 'app' } } },
+    components: [
+      component('lodash', 'pkg:npm/lodash@4.17.0'),
+      component('fixed', 'pkg:npm/lodash@4.17.21'),
+      component('file'),
+    ],
+  })
+
+  test('prints the findings of an SBOM with their fixes, what was not judged, and the snapshot', async () => {
+    const { code, out } = await ask('match', sbom)
+    expect(code).toBe(0)
+    expect(out).toMatch(/^CycloneDX 1\.6, app: 3 packages, 2 findings in 1 \(2 of no stated severity\); 2 with a fix; 1 not judged/) // prettier-ignore
+    expect(out).toMatch(/^unknown +lodash +4\.17\.0 +4\.17\.21 +GHSA-1 +CVE-2026-1, CVE-2026-2$/m)
+    expect(out).toMatch(/^1 +it has no package URL \(purl\) +file$/m)
+    expect(out).toMatch(/^osv: snapshot [\da-f]{12}, published .*, as of 2026-07-01 00:00:00Z, \d+ d/m) // prettier-ignore
+    expect(await json('match', sbom)).toMatchObject({
+      counts: { components: 3, packages: 3, vulnerable: 1, findings: 2, fixable: 2, notJudged: 1 },
+      findings: [
+        { id: 'GHSA-1', fixed: ['4.17.21'], component: { refs: ['lodash'] } },
+        { id: 'GHSA-2' },
+      ],
+      notJudged: [{ code: 'no_purl', name: 'file' }],
+      snapshot: { asOf: '2026-07-01T00:00:00.000Z', quarantined: 0, scope: null },
+    })
+  })
+
+  test('exits with 1 only for findings of the kind of --fail-on', async () => {
+    const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
+    expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
+    const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
+    expect(await fail('any', none)).toBe(0)
+    expect(await ask('match', sbom, '--fail-on', 'high')).toMatchObject({
+      err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string, // prettier-ignore
+    })
+  })
+
+  test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
+    const wrong: [string[], RegExp][] = [
+      [[join(folder, 'none')], /there is no such file/],
+      [[file('bom.xml', '<bom/>')], /the SBOM cannot be read: it is XML/],
+      [
+        [sbom, '--fail-on', 'huge'],
+        /--fail-on takes one of any, fixable, high, critical, not huge/,
+      ],
+      [[sbom, '--format', 'constructor'], /--format takes one of table, json/],
+      [[sbom, '--format', 'table', '--json'], /exclude each other/],
+    ]
+    for (const [args, err] of wrong)
+      expect(await ask('match', ...args)).toMatchObject({ code: 2, err: expect.stringMatching(err) as string }) // prettier-ignore
+    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_QUERY: 'false' } // prettier-ignore
+    expect(await run(['match', sbom], off, '/')).toMatchObject({
+      ...{ code: 3, err: expect.stringContaining('views.query are off') as string },
+    })
+  })
+})
+
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
     const first = (await json('patches', '--limit', '5')) as { patches: unknown[]; next: string }
@@ -158,7 +224,9 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   expect(await ask('show', 'CVE-2026-2')).toMatchObject({ code: 1, err: expect.stringContaining('GHSA-1, GHSA-2') as string }) // prettier-ignore
   expect(await ask('search', 'none')).toMatchObject({ code: 1 })
   const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
-  for (const args of [['search', 'x'], ['show', 'x'], ['tags'], ['patches']]) {
+  const bom = join(scratch(), 'bom.json')
+  writeFileSync(bom, '{"bomFormat":"CycloneDX","specVersion":"1.6"}')
+  for (const args of [['search', 'x'], ['show', 'x'], ['tags'], ['patches'], ['match', bom]]) {
     const { code, err } = await run(args, empty, '/')
     expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^no snapshot yet: /)])
   }
@@ -167,6 +235,11 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
     PATCHMIRROR_OSV_STALE_ACTION: 'refuse',
   }
-  const refused = await run(['show', 'GHSA-1', '--json'], old, '/')
-  expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
+  for (const args of [
+    ['show', 'GHSA-1'],
+    ['match', bom],
+  ]) {
+    const refused = await run([...args, '--json'], old, '/')
+    expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
+  }
 })

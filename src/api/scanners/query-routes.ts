@@ -107,7 +107,7 @@ async function withOneGeneration<Value>(
   for (;;) {
     const generation = views.current()
     try {
-      return { generation, value: await work(sourceOf(generation)) }
+      return { generation, value: await work(querySourceOf(generation)) }
     } catch (error) {
       const asked = error instanceof MirrorError && ['bad_request', 'aborted'].includes(error.code)
       if (asked || views.current() === generation) return views.read(() => rethrow(error))
@@ -119,7 +119,10 @@ function rethrow(error: unknown): never {
   throw error
 }
 
-function sourceOf(views: QueryViews): QuerySource {
+/** Returns a generation of views as the place that queries look in. */
+export function querySourceOf(
+  views: Pick<Views, 'listCandidates' | 'readViewRecord'>,
+): QuerySource {
   return {
     listCandidates: views.listCandidates,
     readRecord: (ecosystem, id) => views.readViewRecord(folderOf(ecosystem), id),

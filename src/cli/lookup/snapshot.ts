@@ -50,13 +50,10 @@ export function runLookup(
   work: (stored: LookupCall) => LookupResult,
 ): number {
   const { config } = settings(options, false, [])
-  const { dir } = config.data
   const isJson = options.json === true
   const used: { freshness: Freshness | null } = { freshness: null }
   try {
-    const shortReads = openShortReads(dir)
-    if (shortReads === null)
-      throw whyUnread(dir, `no snapshot yet: nothing is mirrored in ${dir}: ${firstStep(config)}`)
+    const shortReads = openLookup(config)
     return closing(shortReads, () =>
       shortReads.during(() => {
         const freshness = createFreshness(config, shortReads.reads, Date.now())
@@ -75,14 +72,22 @@ export function runLookup(
       }),
     )
   } catch (error) {
-    return refuse(error, isJson, used.freshness)
+    return refuseLookup(error, isJson, used.freshness)
   }
+}
+
+/** Opens the data folder of the settings for reading. Throws `not_ready` where nothing is mirrored in it. */
+export function openLookup(config: Config): NonNullable<ReturnType<typeof openShortReads>> {
+  const { dir } = config.data
+  const shortReads = openShortReads(dir)
+  if (shortReads !== null) return shortReads
+  throw whyUnread(dir, `no snapshot yet: nothing is mirrored in ${dir}: ${firstStep(config)}`)
 }
 
 const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'stale' } as const
 
-/** Says why nothing is shown; throws every other error on. */
-function refuse(error: unknown, isJson: boolean, freshness: Freshness | null): number {
+/** Prints why nothing is shown and returns the exit code; throws every other error on. */
+export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshness | null): number {
   if (!(error instanceof MirrorError)) throw error
   const { code, message } = error
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })

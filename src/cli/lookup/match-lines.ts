@@ -1,0 +1,74 @@
+import type { MatchFinding, MatchResult, MatchSnapshot, NotJudged } from '../../match/result.ts'
+import { LEVELS } from '../../match/severity.ts'
+import { cut, duration, table, timeOf } from '../output.ts'
+
+/** Names of components that are listed for one reason; `--json` has all. */
+const MOST_NAMES = 5
+
+/** Returns what was found in an SBOM as lines of text. */
+export function matchLines(result: MatchResult): string[] {
+  const { findings, notJudged, snapshot } = result
+  return [
+    headline(result),
+    ...section('', findings.map(rowOf), FINDING_HEAD),
+    ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
+    '',
+    snapshotLine(snapshot),
+  ]
+}
+
+const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 'also known as']
+
+function headline({ sbom, counts }: MatchResult): string {
+  const { findings, vulnerable, packages, fixable, levels, notJudged } = counts
+  const parts = [...LEVELS, 'unknown' as const].flatMap(
+    (level) =>
+    levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`], // prettier-ignore
+  )
+  const name = sbom.name === '' ? 'unnamed' : sbom.name
+  const what = `${sbom.format}, ${name}: ${packages} packages`
+  const rest = notJudged === 0 ? '' : `; ${notJudged} not judged, or not completely`
+  if (findings === 0) return `${what}, no findings${rest}`
+  return `${what}, ${findings} findings in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
+}
+
+function rowOf({ severity, component, fixed, id, aliases }: MatchFinding): string[] {
+  const { level, score } = severity
+  const shown = score === null ? '' : ` ${score.toFixed(1)}`
+  return [
+    `${level ?? 'unknown'}${shown}`,
+    cut(component.name, 60),
+    cut(component.version, 40),
+    fixed.length === 0 ? '-' : fixed.join(', '),
+    id,
+    aliases.length === 0 ? '-' : cut(aliases.join(', '), 60),
+  ]
+}
+
+function reasonRows(notJudged: readonly NotJudged[]): string[][] {
+  const reasons = [...Map.groupBy(notJudged, ({ reason }) => reason)]
+  return reasons.map(([reason, ones]) => {
+    const names = ones.slice(0, MOST_NAMES).map(({ name, purl }) => cut(name || (purl ?? '-'), 60))
+    const more = ones.length > MOST_NAMES ? ', …' : ''
+    return [String(ones.length), reason, `${names.join(', ')}${more}`]
+  })
+}
+
+function section(title: string, rows: readonly string[][], head: readonly string[]): string[] {
+  if (rows.length === 0) return []
+  return ['', ...(title === '' ? [] : [title]), ...table(head, rows).split('\n')]
+}
+
+function snapshotLine({ id, asOf, publishedAt, ageSeconds, ...more }: MatchSnapshot): string {
+  const { stale, quarantined, scope } = more
+  const published = publishedAt === null ? '' : `, published ${timeOf(Date.parse(publishedAt))}`
+  const marks = [
+    stale,
+    quarantined > 0
+      ? 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
+      : null,
+    scope === null ? null : `the mirror has only a part of the records: ${scope}`,
+  ].filter((mark) => mark !== null)
+  const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
+  return [`osv: snapshot ${id.slice(0, 12)}${published}, ${age}`, ...marks].join('; ')
+}

@@ -1,0 +1,122 @@
+import { readFileSync, statSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError, whyUnreadable } from '../../core/errors.ts'
+import { createMatcher } from '../../match/matcher.ts'
+import { readInputSbom, sbomTooLarge } from '../../match/read.ts'
+import type { MatchFinding, MatchResult } from '../../match/result.ts'
+import { SBOM_BOUNDS, unreadable } from '../../match/sbom.ts'
+import { readCurrentViews } from '../../store/views/generations.ts'
+import { visibleLines } from '../output.ts'
+import { print, printJson, settings, warn } from '../runner.ts'
+import { closing } from '../store-access.ts'
+import { matchLines } from './match-lines.ts'
+import { type LookupOptions, openLookup, refuseLookup } from './snapshot.ts'
+
+/** Options of `patchmirror match`. */
+interface MatchOptions extends LookupOptions {
+  format?: string
+  failOn?: string
+}
+
+/** Exit code where findings are of the kind that `--fail-on` names. */
+const FOUND = 1
+
+/**
+ * `patchmirror match SBOM`: the vulnerabilities of an SBOM's components, from the data folder alone. Exit code 1 where
+ * `--fail-on` applies; 3 where the mirror cannot know; 2 for what is no SBOM.
+ */
+export async function matchCommand(file: string, options: MatchOptions): Promise<number> {
+  const failsOn = failureOf(options.failOn)
+  const write = writerOf(options)
+  const { config } = settings(options, false, [])
+  try {
+    const sbom = readInputSbom(await readInput(file))
+    const reads = openLookup(config)
+    const result = await closing(reads, () => {
+      requireViews(config)
+      const matcher = createMatcher(config, reads)
+      const request = { now: Date.now(), served: null, check: () => undefined }
+      return closing(matcher, () => matcher.match(sbom, request))
+    })
+    write(result)
+    warnUnknown(options.failOn, result)
+    return result.findings.some(failsOn) ? FOUND : 0
+  } catch (error) {
+    return refuseLookup(error, options.json === true || options.format === 'json', null)
+  }
+}
+
+const FAILURES: Readonly<Record<string, (finding: MatchFinding) => boolean>> = {
+  any: () => true,
+  fixable: ({ fixed }) => fixed.length > 0,
+  high: ({ severity: { level } }) => level === 'critical' || level === 'high',
+  critical: ({ severity: { level } }) => level === 'critical',
+}
+
+/** The values of `--fail-on`. */
+const FAIL_ON = Object.keys(FAILURES)
+
+function failureOf(name: string | undefined): (finding: MatchFinding) => boolean {
+  if (name === undefined) return () => false
+  const failsOn = Object.hasOwn(FAILURES, name) ? FAILURES[name] : undefined
+  if (failsOn !== undefined) return failsOn
+  throw new MirrorError('usage', `--fail-on takes one of ${FAIL_ON.join(', ')}, not ${name}`)
+}
+
+/** Says that a threshold by severity passes over findings whose records state none. */
+function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void {
+  const { unknown } = counts.levels
+  if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return
+  warn(`the records of ${unknown} findings state no severity: --fail-on ${failOn} does not count them`) // prettier-ignore
+}
+
+const WRITERS: Readonly<Record<string, (result: MatchResult) => void>> = {
+  table: (result) => {
+    for (const line of matchLines(result)) print(visibleLines(line))
+  },
+  json: printJson,
+}
+
+function writerOf({ format, json }: MatchOptions): (result: MatchResult) => void {
+  const name = format ?? (json === true ? 'json' : 'table')
+  const writer = Object.hasOwn(WRITERS, name) ? WRITERS[name] : undefined
+  if (writer !== undefined && (json !== true || name === 'json')) return writer
+  const known = Object.keys(WRITERS).join(', ')
+  throw new MirrorError(
+    'usage',
+    json === true
+      ? '--json and --format exclude each other'
+      : `--format takes one of ${known}, not ${name}`,
+  )
+}
+
+/** Throws `not_ready` where the data folder has no index of packages, with what to do. */
+function requireViews({ views, data }: Config): void {
+  if (!views.bucket && !views.query)
+    throw new MirrorError('not_ready', 'this mirror has no index of packages: views.bucket and views.query are off in its settings') // prettier-ignore
+  if (readCurrentViews(data.dir, 'osv') === null)
+    throw new MirrorError('not_ready', 'the index of packages is not built yet: a running daemon builds it, or "patchmirror export-db"') // prettier-ignore
+}
+
+/** Reads a file, or standard input for `-`. Throws `usage` for a file that cannot be read, `bad_request` for a large one. */
+async function readInput(file: string): Promise<Buffer> {
+  if (file === '-') return readStandardInput()
+  try {
+    if (statSync(file).size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
+    return readFileSync(file)
+  } catch (error) {
+    if (error instanceof MirrorError) throw error
+    throw new MirrorError('usage', `${file} cannot be read: ${whyUnreadable(error)}`)
+  }
+}
+
+async function readStandardInput(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
+  }
+  return Buffer.concat(chunks)
+}

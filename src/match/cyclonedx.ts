@@ -1,0 +1,48 @@
+import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
+import { SBOM_BOUNDS, type InputSbom, createComponents, textOr, unreadable } from './sbom.ts'
+
+/** Versions of the format whose components are as those of 1.6. */
+const VERSION = /^1\.\d+$/
+
+/**
+ * Reads a CycloneDX document: what it describes (`metadata.component`) and its components, nested ones included. Throws
+ * `bad_request`.
+ */
+export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
+  const version = textOr(document['specVersion'])
+  if (!VERSION.test(version))
+    throw unreadable(`CycloneDX ${version || 'without specVersion'} is not known here: use 1.4 to 1.6`) // prettier-ignore
+  const subject = fieldsOf(fieldsOf(document['metadata'])['component'])
+  const found = createComponents()
+  const add = (one: Fields): void => found.add(namesOf(one), [one['purl']])
+  if (textOr(subject['purl']) !== '') add(subject)
+  for (const list of [subject['components'], document['components']]) eachNested(list, add)
+  return {
+    format: `CycloneDX ${version}`,
+    name: textOr(subject['name']),
+    subjects: [subject['purl']].filter((purl) => typeof purl === 'string' && purl !== '') as string[], // prettier-ignore
+    components: found.components,
+  }
+}
+
+/** Calls `use` with each component of a list and those within it, in their order. */
+function eachNested(list: unknown, use: (component: Fields) => void): void {
+  const open = [eachObject(list)]
+  for (;;) {
+    const level = open.at(-1)
+    if (level === undefined) return
+    const { value, done } = level.next()
+    if (done === true) open.pop()
+    else {
+      use(value)
+      if (Array.isArray(value['components'])) open.push(eachObject(value['components']))
+      if (open.length > SBOM_BOUNDS.depth)
+        throw unreadable(`its components are nested deeper than ${SBOM_BOUNDS.depth} levels`)
+    }
+  }
+}
+
+function namesOf({ 'bom-ref': ref, group, name, version }: Fields) {
+  const parts = [textOr(group), textOr(name)].filter((part) => part !== '')
+  return { ref: textOr(ref), name: parts.join('/'), version: textOr(version) }
+}

@@ -1,0 +1,122 @@
+import { readOrigin } from '../api/http/origin.ts'
+import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
+import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
+import type { Config } from '../config/schema.ts'
+import { toIso } from '../core/time.ts'
+import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
+import type { openShortReads } from '../store/reads.ts'
+import { folderOf } from '../store/views/generations.ts'
+import type { Views } from '../store/views/reads.ts'
+import { judgeComponents } from './judge.ts'
+import type { MatchFinding, MatchResult, MatchSnapshot } from './result.ts'
+import type { InputSbom } from './sbom.ts'
+import { LEVELS } from './severity.ts'
+
+type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
+
+/** How an SBOM is judged. */
+interface MatchRequest {
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
+  readonly served: string | null
+  /** Called from time to time; throws to stop. */
+  readonly check: () => void
+}
+
+/** Judges SBOMs by what a data folder has. */
+interface Matcher {
+  /** Throws `not_ready` before the first views, `stale` when the age of the data refuses it, `bad_request`. */
+  match(sbom: InputSbom, request: MatchRequest): Promise<MatchResult>
+  close(): void
+}
+
+/**
+ * Creates the matcher of a data folder; the reads stay the caller's to close. An SBOM whose views are replaced and removed
+ * meanwhile is judged again, by the new ones.
+ */
+export function createMatcher(config: Config, shortReads: ShortReads): Matcher {
+  const views = createViewsInUse(config.data.dir, null, null)
+  return {
+    async match(sbom, request) {
+      for (;;) {
+        views.refresh()
+        const current = views.current()
+        try {
+          return await matchSbom({ config, shortReads, views: current }, sbom, request)
+        } catch (error) {
+          views.refresh()
+          if (!isDamage(error) || views.current() === current) throw error
+        }
+      }
+    },
+    close: () => views.close(),
+  }
+}
+
+interface MatcherParts {
+  readonly config: Config
+  readonly shortReads: ShortReads
+  readonly views: Views
+}
+
+async function matchSbom(
+  { config, shortReads, views }: MatcherParts,
+  sbom: InputSbom,
+  { now, served, check }: MatchRequest,
+): Promise<MatchResult> {
+  const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
+  const { components, format, name, enveloped } = sbom
+  const source = {
+    ...querySourceOf(views),
+    hasEcosystem: (ecosystem: string) => views.hasView(folderOf(ecosystem)),
+  }
+  const { packages, findings, notJudged } = await judgeComponents(components, source, check)
+  const counts = {
+    ...{ components: components.length, packages, notJudged: notJudged.length },
+    ...countFindings(findings),
+  }
+  return { sbom: { format, name, enveloped }, snapshot, counts, findings, notJudged }
+}
+
+/** Describes the snapshot of the views. Throws `stale`. */
+function snapshotOf(
+  config: Config,
+  { reads }: ShortReads,
+  info: Views['info'],
+  now: number,
+): MatchSnapshot {
+  const stored = reads.snapshots.readSnapshot('osv')
+  const own = readOrigin(reads, 'osv')
+  const isCurrent = stored?.id === info.snapshot
+  const origin =
+    own !== null && isCurrent
+      ? own
+      : { source: 'osv' as const, snapshot: info.snapshot, asOf: toIso(info.asOf), version: '' }
+  const { asOf, stale } = refuseStale(createStaleRule(config, () => now)('osv', origin))
+  const scope = parseScopeText(stored?.scope ?? null)
+  return {
+    id: info.snapshot,
+    publishedAt: stored !== null && isCurrent ? toIso(stored.publishedAt) : null,
+    asOf,
+    ageSeconds: Math.max(0, Math.round((now - Date.parse(asOf)) / 1000)),
+    stale: stale?.limit ?? null,
+    quarantined: reads.quarantine.countOpen('osv'),
+    scope: scope === null ? null : describeOsvScope(scope),
+  }
+}
+
+/** Returns the numbers of findings. */
+function countFindings(findings: readonly MatchFinding[]) {
+  const levels = [...LEVELS, 'unknown' as const].map((level) => [
+    level,
+    findings.filter(({ severity }) => (severity.level ?? 'unknown') === level).length,
+  ])
+  return {
+    vulnerable: new Set(findings.map(({ component }) => component)).size,
+    findings: findings.length,
+    fixable: findings.filter(({ fixed }) => fixed.length > 0).length,
+    levels: Object.fromEntries(levels) as MatchResult['counts']['levels'],
+  }
+}

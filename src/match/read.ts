@@ -1,0 +1,61 @@
+import { type Fields, fieldsOf, isObject, jsonTextOf } from '../json/objects.ts'
+import { readCycloneDx } from './cyclonedx.ts'
+import { SBOM_BOUNDS, type InputSbom, textOr, unreadable } from './sbom.ts'
+import { readSpdx2, readSpdx3 } from './spdx.ts'
+
+/** Envelopes within each other that are opened: a bundle, its DSSE envelope, its statement, and a predicate as text. */
+const MAX_ENVELOPES = 4
+
+const ACCEPTED = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON'
+
+/**
+ * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
+ * are not checked. Throws `bad_request` for anything else.
+ */
+export function readInputSbom(bytes: Buffer): InputSbom {
+  if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
+  let document = parse(jsonTextOf(bytes))
+  for (let opened = 0; opened <= MAX_ENVELOPES; opened++) {
+    const enveloped = opened > 0
+    if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
+    if (typeof document['spdxVersion'] === 'string') return { ...readSpdx2(document), enveloped }
+    if (Array.isArray(document['@graph'])) return { ...readSpdx3(document), enveloped }
+    const content = contentOf(document)
+    if (content === null) break
+    document = content
+  }
+  throw unreadable(whyNot(document))
+}
+
+/** Returns why an SBOM is too large, and what to do. */
+export function sbomTooLarge(bytes: number = SBOM_BOUNDS.bytes): string {
+  return `it is larger than ${bytes / 2 ** 20} MiB: leave the files out of it, or split it`
+}
+
+/** What is in an envelope; null for what is none. */
+function contentOf({ dsseEnvelope, payload, predicate }: Fields): Fields | null {
+  if (isObject(dsseEnvelope)) return dsseEnvelope
+  if (typeof payload === 'string') return parse(Buffer.from(payload, 'base64').toString('utf8'))
+  if (typeof predicate === 'string') return parse(predicate)
+  if (!isObject(predicate)) return null
+  const { Data: data } = predicate // cosign's own form of a predicate
+  return typeof data === 'string' ? parse(data) : isObject(data) ? data : predicate
+}
+
+function parse(text: string): Fields {
+  try {
+    return fieldsOf(JSON.parse(text))
+  } catch (cause) {
+    const [first = ''] = text.split('\n', 1) // JSON Lines, as attestations are written: the first one
+    if (first.length < text.length && first.trimStart().startsWith('{')) return parse(first)
+    const kind = /^\s*</.test(text) ? 'it is XML' : 'it is not valid JSON'
+    throw unreadable(`${kind}: write it as ${ACCEPTED}`, cause)
+  }
+}
+
+function whyNot({ artifacts, predicateType }: Fields): string {
+  if (Array.isArray(artifacts)) return `it is in syft's own format: write it as ${ACCEPTED}`
+  const type = textOr(predicateType)
+  const found = type === '' ? '' : `, but a statement of type ${type.slice(0, 100)}`
+  return `it is none${found}: accepted are ${ACCEPTED}`
+}

@@ -1,0 +1,70 @@
+import type { Level, Severity } from './severity.ts'
+
+/** A package of the SBOM: equal components are one, with all their references. */
+export interface MatchedComponent {
+  readonly name: string
+  /** That of the purl, else of the SBOM. */
+  readonly version: string
+  readonly purl: string | null
+  /** `bom-ref`s or SPDX identifiers in the SBOM. */
+  readonly refs: readonly string[]
+}
+
+/** A vulnerability of a component. */
+export interface MatchFinding {
+  /** Id of the record. */
+  readonly id: string
+  readonly aliases: readonly string[]
+  readonly summary: string
+  readonly modified: string | null
+  readonly severity: Severity
+  readonly component: MatchedComponent
+  /** As the record writes them. */
+  readonly ecosystems: readonly string[]
+  /** Fixed versions above the component's; empty: the record names none. */
+  readonly fixed: readonly string[]
+}
+
+/** A component that was not judged, or not completely, and why. */
+export interface NotJudged extends MatchedComponent {
+  readonly code: 'no_purl' | 'bad_purl' | 'unknown_ecosystem' | 'no_records' | 'no_version' | 'version_not_ordered' // prettier-ignore
+  readonly reason: string
+}
+
+/** The snapshot that an SBOM was judged by. */
+export interface MatchSnapshot {
+  readonly id: string
+  /** ISO 8601 UTC; null: a newer snapshot is published already, and its index is being built. */
+  readonly publishedAt: string | null
+  /** Upstream's date, ISO 8601 UTC. */
+  readonly asOf: string
+  readonly ageSeconds: number
+  /** The setting that its age exceeds; null: none, or the settings serve it unmarked. */
+  readonly stale: string | null
+  /** Newer states of upstream that wait for a decision (`patchmirror approve`, `reject`). */
+  readonly quarantined: number
+  /** The scope of the mirror in words; null: it has all records of upstream. */
+  readonly scope: string | null
+}
+
+/** What was found in an SBOM. */
+export interface MatchResult {
+  readonly sbom: { readonly format: string; readonly name: string; readonly enveloped: boolean }
+  readonly snapshot: MatchSnapshot
+  readonly counts: MatchCounts
+  /** The worst first. */
+  readonly findings: readonly MatchFinding[]
+  readonly notJudged: readonly NotJudged[]
+}
+
+interface MatchCounts {
+  /** As the SBOM lists them. */
+  readonly components: number
+  /** Different packages among them; equal components are one. */
+  readonly packages: number
+  readonly vulnerable: number
+  readonly findings: number
+  readonly fixable: number
+  readonly notJudged: number
+  readonly levels: Readonly<Record<Level | 'unknown', number>>
+}

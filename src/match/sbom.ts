@@ -1,0 +1,54 @@
+import { MirrorError } from '../core/errors.ts'
+
+/** Bounds of an SBOM that is read: far above real ones, and what a thread of one gigabyte parses. */
+export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64 } as const
+
+/** A component as an SBOM lists it; texts are empty where it has none. A component with several purls is listed once for each. */
+export interface SbomComponent {
+  /** Its `bom-ref` or SPDX identifier. */
+  readonly ref: string
+  readonly name: string
+  readonly version: string
+  /** Null: it has none. */
+  readonly purl: string | null
+}
+
+/** What of an SBOM is judged. */
+export interface InputSbom {
+  /** Format and version, such as `CycloneDX 1.6`. */
+  readonly format: string
+  /** Name of what it describes; empty where it has none. */
+  readonly name: string
+  /** Package URLs of what it describes, such as an image. */
+  readonly subjects: readonly string[]
+  readonly components: readonly SbomComponent[]
+  /** Whether it came in a signed envelope, whose signature is not checked here. */
+  readonly enveloped: boolean
+}
+
+/** Collects components. Throws `bad_request` beyond the bounds. */
+export function createComponents() {
+  const components: SbomComponent[] = []
+  return {
+    components,
+    add(component: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
+      const texts = purls.filter((purl) => typeof purl === 'string' && purl !== '') as string[]
+      for (const purl of texts.length === 0 ? [null] : new Set(texts))
+        components.push({ ...component, purl })
+      if (components.length > SBOM_BOUNDS.components)
+        throw unreadable(
+          `it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`,
+        )
+    },
+  }
+}
+
+/** Returns a value of an SBOM that should be a text; '' for anything else. */
+export function textOr(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** Returns the error for what is no SBOM that can be judged. */
+export function unreadable(why: string, cause?: unknown): MirrorError {
+  return new MirrorError('bad_request', `the SBOM cannot be read: ${why}`, { cause })
+}

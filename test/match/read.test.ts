@@ -1,0 +1,141 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { readInputSbom } from '../../src/match/read.ts'
+import { SBOM_BOUNDS } from '../../src/match/sbom.ts'
+
+const read = (document: unknown) => readInputSbom(Buffer.from(JSON.stringify(document)))
+
+const CYCLONEDX = {
+  bomFormat: 'CycloneDX',
+  specVersion: '1.6',
+  metadata: {
+    component: { name: 'app', version: '1', purl: 'pkg:oci/app@sha256%3A1', 'bom-ref': 'root' },
+  },
+  components: [
+    {
+      ...{ 'bom-ref': 'a', group: '@scope', name: 'a', version: '1.0.0' },
+      purl: 'pkg:npm/%40scope/a@1.0.0',
+      components: [{ 'bom-ref': 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' }],
+    },
+    { type: 'file', name: 'c' },
+  ],
+}
+
+test('a CycloneDX document gives its subject and its components, nested ones included', () => {
+  expect(read(CYCLONEDX)).toEqual({
+    ...{ format: 'CycloneDX 1.6', name: 'app', enveloped: false },
+    subjects: ['pkg:oci/app@sha256%3A1'],
+    components: [
+      { ref: 'root', name: 'app', version: '1', purl: 'pkg:oci/app@sha256%3A1' },
+      { ref: 'a', name: '@scope/a', version: '1.0.0', purl: 'pkg:npm/%40scope/a@1.0.0' },
+      { ref: 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' },
+      { ref: '', name: 'c', version: '', purl: null },
+    ],
+  })
+})
+
+test('an SPDX 2.3 document gives its packages, one with two purls twice', () => {
+  const purl = (referenceLocator: string, referenceType = 'purl') => ({
+    ...{ referenceCategory: 'PACKAGE-MANAGER', referenceType, referenceLocator },
+  })
+  const sbom = read({
+    ...{ spdxVersion: 'SPDX-2.3', SPDXID: 'SPDXRef-DOCUMENT', name: 'image' },
+    packages: [
+      { SPDXID: 'SPDXRef-1', name: 'image', externalRefs: [purl('pkg:oci/image')] },
+      {
+        ...{ SPDXID: 'SPDXRef-2', name: 'a', versionInfo: '1' },
+        externalRefs: [
+          purl('pkg:npm/a@1'),
+          purl('pkg:npm/b@1', 'http://spdx.org/rdf/references/purl'),
+          purl('cpe:2.3:a:a:a:1', 'cpe23Type'),
+        ],
+      },
+      { SPDXID: 'SPDXRef-3', name: 'c', versionInfo: '3' },
+    ],
+    relationships: [{ relationshipType: 'DESCRIBES', relatedSpdxElement: 'SPDXRef-1' }],
+  })
+  expect(sbom).toMatchObject({ format: 'SPDX 2.3', name: 'image', subjects: ['pkg:oci/image'] })
+  expect(sbom.components.map(({ ref, purl: own }) => [ref, own])).toEqual([
+    ['SPDXRef-1', 'pkg:oci/image'],
+    ['SPDXRef-2', 'pkg:npm/a@1'],
+    ['SPDXRef-2', 'pkg:npm/b@1'],
+    ['SPDXRef-3', null],
+  ])
+})
+
+test('an SPDX 3 graph gives its packages, with purls of each form', () => {
+  const identifier = { externalIdentifierType: 'packageUrl', identifier: 'pkg:npm/b@2' }
+  const sbom = read({
+    '@context': 'https://spdx.org/rdf/3.0.1/spdx-context.jsonld',
+    '@graph': [
+      { type: 'CreationInfo', '@id': '_:info', specVersion: '3.0.1' },
+      { type: 'SpdxDocument', spdxId: 'urn:doc', name: 'doc', rootElement: ['urn:sbom'] },
+      { type: 'software_Sbom', spdxId: 'urn:sbom', rootElement: ['urn:a'] },
+      {
+        ...{ type: 'software_Package', spdxId: 'urn:a', name: 'a' },
+        ...{ software_packageVersion: '1', software_packageUrl: 'pkg:npm/a@1' },
+      },
+      { type: 'software_Package', spdxId: 'urn:b', name: 'b', externalIdentifier: [identifier] },
+      { type: 'software_File', spdxId: 'urn:f', name: 'f' },
+      { type: 'software_Package', spdxId: 'urn:c', name: 'c', software_packageVersion: '3' },
+    ],
+  })
+  expect(sbom).toEqual({
+    ...{ format: 'SPDX 3.0.1', name: 'doc', subjects: ['pkg:npm/a@1'], enveloped: false },
+    components: [
+      { ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
+      { ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
+      { ref: 'urn:c', name: 'c', version: '3', purl: null },
+    ],
+  })
+})
+
+test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
+  const plain = read(CYCLONEDX)
+  const statement = { _type: 'https://in-toto.io/Statement/v1', predicate: CYCLONEDX }
+  const payload = Buffer.from(JSON.stringify(statement)).toString('base64')
+  const envelope = { payloadType: 'application/vnd.in-toto+json', payload, signatures: [] }
+  const cosign = { predicate: { Data: JSON.stringify(CYCLONEDX), Timestamp: '' } }
+  const inside = { ...plain, enveloped: true }
+  for (const document of [statement, envelope, { dsseEnvelope: envelope }, cosign])
+    expect(read(document)).toEqual(inside)
+  const lines = `${JSON.stringify(envelope)}\n${JSON.stringify(envelope)}\n`
+  expect(readInputSbom(Buffer.from(lines))).toEqual(inside)
+})
+
+test('what is no SBOM is refused with what is accepted', () => {
+  const nested = (depth: number): object => (depth === 0 ? {} : { components: [nested(depth - 1)] })
+  const refused: [unknown, RegExp][] = [
+    [{}, /accepted are CycloneDX 1\.4 to 1\.6, SPDX 2\.3 or SPDX 3\.0, in JSON$/],
+    [{ artifacts: [] }, /syft's own format/],
+    [{ predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }, /CycloneDX 1\.4/],
+    [{ bomFormat: 'CycloneDX', specVersion: '2.0' }, /CycloneDX 2\.0 is not known here/],
+    [{ bomFormat: 'CycloneDX' }, /without specVersion/],
+    [{ spdxVersion: 'SPDX-1.2' }, /SPDX-1\.2 is not known here/],
+    [{ ...CYCLONEDX, ...nested(SBOM_BOUNDS.depth + 1) }, /nested deeper than 64 levels/],
+    [{ ...CYCLONEDX, components: Array(SBOM_BOUNDS.components + 1).fill({}) }, /more than 100000/],
+  ]
+  for (const [document, why] of refused) expect(() => read(document)).toThrow(why)
+  expect(() => readInputSbom(Buffer.from('<bom/>'))).toThrow(/it is XML: write it as CycloneDX/)
+  expect(() => readInputSbom(Buffer.from('{"a":'))).toThrow(/not valid JSON/)
+  let enveloped: object = CYCLONEDX
+  for (let level = 0; level < 6; level++) enveloped = { predicate: enveloped }
+  expect(() => read(enveloped)).toThrow(/it is none/)
+})
+
+const REAL = new URL('../../../shared/data/sboms/', import.meta.url)
+
+test.skipIf(!existsSync(REAL))('real SBOMs are read with all their components', () => {
+  const counts = {
+    'alpine-image.cdx.att.json': 15,
+    'centos-7-image.cdx.intoto.jsonl': 3,
+    'centos-7-image.spdx.json': 4,
+    'distroless-fat-image.spdx.json': 7,
+    'dropwizard-1.3.15.cdx.json': 168,
+    'dtrack-apiserver-4.5.0.cdx.json': 133,
+    'laravel-7.12.0.cdx-1.4.json': 63,
+    'proton-bridge-1.8.0.cdx.json': 202,
+  }
+  for (const [file, count] of Object.entries(counts))
+    expect([file, readInputSbom(readFileSync(new URL(file, REAL))).components.length]).toEqual([file, count]) // prettier-ignore
+})
