@@ -103,6 +103,7 @@ export const SCHEMA = {
     changeDays: integerSetting({ min: 1, max: 36_500, example: 30 }),
     keepRuns: integerSetting({ min: 1, max: 1_000_000, example: 500 }),
   },
+  history: { keepDays: integerSetting({ min: 0, max: 36_500, example: 90 }) },
   osv: {
     schedule: cronExpression('7 * * * *'),
     reconcileSchedule: cronExpression('23 3 * * *'),

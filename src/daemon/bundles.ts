@@ -22,11 +22,11 @@ export interface RunningBundles {
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */
 export function startBundles({ config, version, log, onServed }: BundlesOptions): RunningBundles {
-  const { bundle, data } = config
+  const { bundle, data, history } = config
   const wanted = bundle.outbox !== null || bundle.inbox !== null
   const thread: BoxesThread | null = wanted
     ? startBoxesThread({
-        config: { bundle, data },
+        config: { bundle, data, history },
         version,
         onSettled: (settled) => logResult(log, settled),
         onShipped: ({ file, sequence, kind, bytes, partial }) =>

@@ -137,8 +137,9 @@ function startFleet(options: FleetOptions): RunningFleet {
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
     relayed: (options) => ({ ...options, config: relayedWhile(leads, options.config) }),
     begin(address) {
+      const { fleet, bundle, data, history } = config
       thread = startFleetThread({
-        config: { fleet: config.fleet, bundle: config.bundle, data: config.data },
+        config: { fleet, bundle, data, history },
         ...{ version, address },
         onReport(report, traffic) {
           logChanges(log, known.report, report)

@@ -9,6 +9,7 @@ import { createChangeReader } from './changes/log.ts'
 import { createDocumentReader } from './feeds/documents.ts'
 import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv/reads.ts'
+import { createSupersededReader } from './osv/superseded.ts'
 import { createQuarantineReader } from './runs/quarantine.ts'
 import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
@@ -18,7 +19,7 @@ import { type ServedPin, createPin } from './pin.ts'
 /** Creates all reads on one connection, by the room that owns the tables. */
 export function createReads(db: Db) {
   return {
-    osv: createOsvReader(db),
+    osv: { ...createOsvReader(db), ...createSupersededReader(db) },
     feeds: createDocumentReader(db),
     catalog: {
       ...createCatalogListReader(db),

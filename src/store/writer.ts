@@ -15,6 +15,7 @@ import { createSecretReader } from './secret.ts'
 import { createLogAdoption } from './changes/log-adoption.ts'
 import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
+import { createSupersededReader } from './osv/superseded.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
@@ -88,7 +89,11 @@ export function openWrites(dataDir: string) {
 function createTableWriters(db: Db, tracker: ChangeTracker) {
   const changes = createChangeWriter(db)
   return {
-    osv: { ...createOsvWriter(db, tracker), staging: createStaging(db) },
+    osv: {
+      ...createOsvWriter(db, tracker),
+      ...createSupersededReader(db),
+      staging: createStaging(db),
+    },
     feeds: createDocumentWriter(db, tracker),
     catalog: {
       ...createCatalogListWriter(db, tracker),

@@ -96,7 +96,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.runs.pruneRuns(source, config.data.keepRuns)
     store.quarantine.forgetQuarantines(now() - config.data.tombstoneDays * DAY_MS)
-    store.changes.forgetChanges(source, now() - config.data.changeDays * DAY_MS)
+    store.changes.forgetOldChanges(source, now(), config)
   })
   const run = store.runs.readRun(runId)
   if (run === null) throw new MirrorError('internal', `run ${runId} left no row`)

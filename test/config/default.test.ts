@@ -65,6 +65,7 @@ test('the defaults are those that the manual documents', () => {
       concurrency: 16,
     },
     data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30, keepRuns: 500 },
+    history: { keepDays: 90 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',

@@ -15,7 +15,7 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 
 /** Start data of the thread of inbox and outbox. */
 export interface BoxesStart {
-  readonly config: Pick<Config, 'bundle' | 'data'>
+  readonly config: Pick<Config, 'bundle' | 'data' | 'history'>
   readonly version: string
 }
 

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { DAY_MS } from '../../core/time.ts'
 import { type BuiltArchive, buildArchive } from '../../archive/build.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { patchArchive } from '../../archive/patch.ts'
@@ -89,7 +88,7 @@ export async function applySource(
   const { snapshot: id, asOf, records, whole } = row
   const published = { source, id, runId, publishedAt: now(), asOf, records, whole, scope }
   store.snapshots.replaceSnapshot(published)
-  store.changes.forgetChanges(source, now() - config.data.changeDays * DAY_MS)
+  store.changes.forgetOldChanges(source, now(), config)
   const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
   return { source, before, after: id, asOf: confirmed, records, changed: counts }
 }

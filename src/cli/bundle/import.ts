@@ -107,11 +107,11 @@ function leadingTo({ kind, sources }: Manifest, before: readonly Manifest[]): Ma
 
 function taskOf(
   files: readonly string[],
-  { data, bundle }: Config,
+  { data, history, bundle }: Config,
   { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
 ): ImportTask {
   return {
-    ...{ config: { data, bundle }, files, trigger: 'command' },
+    ...{ config: { data, history, bundle }, files, trigger: 'command' },
     ...{ dryRun: dryRun === true, allowRollback: allowRollback === true },
     ...{ allowUnsigned: allowUnsigned === true, offline: offline === true, again: again === true },
   }

@@ -1,6 +1,7 @@
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { CHANGE_KINDS, type LoggedSnapshot, createChangeReader } from './log.ts'
+import { createSupersededWriter } from '../osv/superseded.ts'
 import type { ChangeKind } from './tracker.ts'
 
 /** A row of another mirror's change log, with its names. */
@@ -12,12 +13,14 @@ export interface AdoptedRow extends LoggedSnapshot {
 export function createLogAdoption(db: Db) {
   const sql = prepare(db)
   const reader = createChangeReader(db)
+  const superseded = createSupersededWriter(db)
   return {
     /**
      * Replaces the rows behind a position by those of another mirror, with their own numbers. Rows from which the log no
      * longer leads to the published snapshots are deleted: a follower that asks for them does a full read.
      */
     adoptLog(after: number, rows: readonly AdoptedRow[]): void {
+      superseded.releaseReplaced(after)
       sql.dropNames.run(after)
       sql.drop.run(after)
       for (const row of rows) {
@@ -25,6 +28,7 @@ export function createLogAdoption(db: Db) {
         sql.put.run({ ...rest, complete: complete ? 1 : 0 })
         for (const [name, kind] of names) sql.name.run(row.id, name, CHANGE_KINDS.indexOf(kind))
       }
+      superseded.settleAdopted(after)
       for (const { source, id } of sql.breaks.all()) forgetBefore(source, id)
       for (const source of SOURCES) settle(source)
       sql.number.run()

@@ -1,10 +1,19 @@
+import { DAY_MS } from '../../core/time.ts'
+import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { type LoggedSnapshot, CHANGE_KINDS, createChangeReader } from './log.ts'
+import { createSupersededWriter } from '../osv/superseded.ts'
 import type { Change, ChangeKind } from './tracker.ts'
 
 /** A snapshot to be logged. */
 type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed' | 'complete'>
+
+/** How long changes and superseded records are kept. */
+type KeepTimes = {
+  readonly data: Pick<Config['data'], 'changeDays'>
+  readonly history: Config['history']
+}
 
 /** Largest number of snapshots, and of their names together, in the log of a source. */
 const MAX_ROWS = 5_000
@@ -13,8 +22,20 @@ const MAX_NAMES = 200_000
 /** Creates writes of the change log; call each inside a transaction of the caller's. */
 export function createChangeWriter(db: Db) {
   const sql = prepareWrites(db)
+  const superseded = createSupersededWriter(db)
+  /**
+   * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits. Its
+   * newest row is never deleted.
+   */
+  const forgetChanges = (source: SourceName, before: number): void => {
+    const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
+    if (upTo === null) return
+    sql.dropNames.run(source, upTo)
+    sql.drop.run(source, upTo)
+  }
   return {
     ...createChangeReader(db),
+    forgetChanges,
     /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
     logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
       const known = complete && snapshot.previous !== null
@@ -26,19 +47,16 @@ export function createChangeWriter(db: Db) {
         removed: count('removed'),
         complete: known ? 1 : 0,
       }
-      const log = sql.log.run({ ...snapshot, ...counts }).lastInsertRowid
-      if (!known) return
-      for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
+      const log = Number(sql.log.run({ ...snapshot, ...counts }).lastInsertRowid)
+      if (known)
+        for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
+      if (snapshot.source === 'osv') superseded.settleReplaced(known ? log : null)
     },
-    /**
-     * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits.
-     * Its newest row is never deleted.
-     */
-    forgetChanges(source: SourceName, before: number): void {
-      const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
-      if (upTo === null) return
-      sql.dropNames.run(source, upTo)
-      sql.drop.run(source, upTo)
+    /** Does the same by the settings: superseded records lead to nothing without the rows that replaced them. */
+    forgetOldChanges(source: SourceName, now: number, { data, history }: KeepTimes): void {
+      const days = source === 'osv' ? Math.max(data.changeDays, history.keepDays) : data.changeDays
+      forgetChanges(source, now - days * DAY_MS)
+      if (source === 'osv') superseded.forgetReplaced(now - history.keepDays * DAY_MS)
     },
   }
 }

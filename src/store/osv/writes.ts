@@ -4,11 +4,13 @@ import type { Db } from '../database/open.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './reads.ts'
+import { type ReplacedRecord, createBodyReplacement } from './superseded.ts'
 
 /** Creates writes of OSV records. Call inside a transaction of the caller's; changes are recorded for the change log. */
 export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareWrites(db)
   const parts = createPartWriter(db)
+  const bodies = createBodyReplacement(db, tracker)
   const insert = (record: RecordToStore, changed: number): void => {
     const rowid = sql.body.run(record.body).lastInsertRowid
     const { id, modified, crc32, size, sha256, asOf } = record
@@ -18,7 +20,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   return {
     ...createOsvReader(db),
     ...parts,
-    ...createExactWrites(sql, parts, tracker, insert),
+    ...createExactWrites(sql, parts, tracker, insert, bodies),
     ...createMissingWrites(db),
     ...createOutsideWrites(db),
     /** Stores a record in an empty store, which has no archive parts either. `changed` in Unix seconds. */
@@ -35,17 +37,17 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
         tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, stateOf(modified, sha256))
       if (stored === undefined) return insert(record, changed)
       const forward = Math.max(changed, stored[1] + 1)
-      const { changes } = sql.updateBody.run(record.body, stored[0])
-      // Its bytes were lost: they get a new row, since another record may use the old row id now.
-      const rowid = changes > 0 ? stored[0] : sql.body.run(record.body).lastInsertRowid
+      const rowid = bodies.replaceBody(replacedOf(id, stored), record)
       const member = crc32Of(record.body)
       sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, id)
     },
     /** Stores a new `modified` from the index; the bytes stay unchanged. */
     markRecord: (id: string, modified: string): void => {
       const stored = sql.bodyOf.get(id)
-      if (stored !== undefined)
+      if (stored !== undefined) {
         tracker.record(id, stateOf(stored[2], stored[3]), stateOf(modified, stored[3]))
+        bodies.keepStamp(replacedOf(id, stored), modified)
+      }
       sql.mark.run(modified, id)
     },
     /** Removes a record and stores a tombstone, unless its id is one that no mirror may store. */
@@ -53,7 +55,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       parts.touchPart(id)
       const stored = sql.bodyOf.get(id)
       tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, null)
-      sql.removeBody.run(id)
+      if (stored !== undefined) bodies.releaseBody(replacedOf(id, stored))
       sql.remove.run(id)
       if (faultOfRecordId(id) === null) sql.addTombstone.run(id, now, runId)
     },
@@ -78,6 +80,7 @@ function createExactWrites(
   parts: Pick<ReturnType<typeof createPartWriter>, 'touchPart'>,
   tracker: ChangeTracker,
   insert: (record: RecordToStore, changed: number) => void,
+  bodies: Pick<ReturnType<typeof createBodyReplacement>, 'releaseBody'>,
 ) {
   return {
     /** Stores a record in a store without records and archive parts. `changed` in Unix seconds. */
@@ -94,7 +97,7 @@ function createExactWrites(
       if (tracker.isComplete())
         tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, stateOf(modified, sha256))
       if (stored !== undefined) {
-        sql.removeBody.run(id)
+        bodies.releaseBody(replacedOf(id, stored))
         sql.remove.run(id)
       }
       insert(record, changed)
@@ -105,7 +108,7 @@ function createExactWrites(
       if (stored === undefined) return
       parts.touchPart(id)
       tracker.record(id, stateOf(stored[2], stored[3]), null)
-      sql.removeBody.run(id)
+      bodies.releaseBody(replacedOf(id, stored))
       sql.remove.run(id)
     },
   }
@@ -144,6 +147,12 @@ function createOutsideWrites(db: Db) {
   }
 }
 
+type StoredRow = [body: number, changed: number, modified: string, sha256: Buffer, size: number]
+
+function replacedOf(id: string, [body, , modified, sha256, size]: StoredRow): ReplacedRecord {
+  return { id, body, modified, sha256, size }
+}
+
 /** Returns a text that differs whenever a record's bytes or its `modified` differ. */
 function stateOf(modified: string, sha256: Buffer): string {
   return `${sha256.toString('base64')} ${modified}`
@@ -157,19 +166,15 @@ function prepareWrites(db: Db) {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     bodyOf: db
-      .prepare<[string], [number, number, string, Buffer]>(
-        'SELECT body, changed, modified, sha256 FROM osv_record WHERE id = ?',
+      .prepare<[string], StoredRow>(
+        'SELECT body, changed, modified, sha256, size FROM osv_record WHERE id = ?',
       )
       .raw(),
-    updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
     update: db.prepare(
       `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
          as_of = ?, body_crc32 = ? WHERE id = ?`,
     ),
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
-    removeBody: db.prepare(
-      'DELETE FROM osv_body WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
-    ),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
     addTombstone: db.prepare(
       'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',

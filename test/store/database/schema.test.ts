@@ -53,6 +53,7 @@ const MIRROR_STEPS: readonly string[] = [
   'bb4069e96ca73703',
   '687a04883fcf1ac2',
   'a3b3f2e15508df84',
+  '302bad5d379d1b5c',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

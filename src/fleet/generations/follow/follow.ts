@@ -14,7 +14,7 @@ import { type ChainState, createVerifiedChain, refuseOtherTime } from './verifie
 /** What a follower needs. */
 interface FollowDeps {
   readonly store: ObjectStore
-  readonly config: Pick<Config, 'bundle' | 'data' | 'fleet'>
+  readonly config: Pick<Config, 'bundle' | 'data' | 'history' | 'fleet'>
   readonly trust: KeyTrust
   readonly now: () => number
   /** Resolves at a time (Unix milliseconds); rejects when the program ends, and then nothing is committed. */

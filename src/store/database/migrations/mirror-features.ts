@@ -125,5 +125,24 @@ const KEY_COLUMNS = `
   ALTER TABLE local_key ADD COLUMN revoked_by TEXT;
   `
 
+/** The schema step for superseded versions of records. */
+const SUPERSEDED_TABLES = `
+  CREATE TABLE osv_superseded (   -- records as they were before a snapshot replaced or removed them
+    id TEXT NOT NULL,
+    log INTEGER NOT NULL,         -- the row of change_log that replaced this version; 0: not published yet
+    modified TEXT NOT NULL,       -- as the served index said it
+    size INTEGER NOT NULL,        -- of the content
+    sha256 BLOB NOT NULL,         -- of the content
+    body INTEGER,                 -- row of osv_body, once for equal bytes of an id; null: those of the next version
+    PRIMARY KEY (id, log)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX osv_superseded_log ON osv_superseded (log);
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
-export const LATER_STEPS: readonly string[] = [MISSING_TABLES, KEY_COLUMNS, SCOPE_TABLES]
+export const LATER_STEPS: readonly string[] = [
+  MISSING_TABLES,
+  KEY_COLUMNS,
+  SCOPE_TABLES,
+  SUPERSEDED_TABLES,
+]

@@ -1,0 +1,184 @@
+import type { ChangeTracker } from '../changes/tracker.ts'
+import type { Db } from '../database/open.ts'
+import type { RecordToStore } from './reads.ts'
+
+/** A stored record as it was before a write replaced or removed it. */
+export interface ReplacedRecord {
+  readonly id: string
+  /** Row of its bytes. */
+  readonly body: number
+  /** As the served index said it. */
+  readonly modified: string
+  readonly sha256: Buffer
+  readonly size: number
+}
+
+/** An earlier version of a record. */
+interface EarlierRecord {
+  /** The `modified` that the served index had for it. */
+  modified: string
+  /** A gzip member of upstream's bytes; null when they are those that are stored now. */
+  body: Buffer | null
+  /** Bytes of the content. */
+  size: number
+  sha256: Buffer
+}
+
+/** The position of versions that the open transaction replaced and that no published snapshot names yet. */
+const UNPUBLISHED = 0
+
+/**
+ * Creates the writes that replace a record's bytes: their row stays, named as a superseded version, while the change log
+ * lists names; else it is used again or deleted, and followers do a full read. Call inside the caller's transaction.
+ */
+export function createBodyReplacement(db: Db, tracker: Pick<ChangeTracker, 'isComplete'>) {
+  const sql = prepareReplacement(db)
+  const keep = ({ id, modified, sha256, size }: ReplacedRecord, body: number | null): boolean =>
+    sql.add.run({ id, log: UNPUBLISHED, modified, sha256, size, body }).changes > 0
+  /** Of several versions within one transaction the first is kept, which was published. Equal bytes are stored once. */
+  const releaseBody = (replaced: ReplacedRecord): void => {
+    const { id, body, sha256 } = replaced
+    const isKept = tracker.isComplete() && sql.hasBody.get(body) === 1
+    const same = isKept ? sql.sameBytes.get(id, sha256) : undefined
+    if (!isKept || !keep(replaced, same ?? body) || same !== undefined) sql.dropBody.run(body)
+  }
+  /** Keeps the earlier stamp of a record whose bytes stay. */
+  const keepStamp = (replaced: ReplacedRecord, modified: string): void => {
+    if (replaced.modified !== modified && tracker.isComplete()) keep(replaced, null)
+  }
+  return {
+    releaseBody,
+    keepStamp,
+    /** Stores the bytes that replace others, and returns their row. */
+    replaceBody(
+      replaced: ReplacedRecord,
+      { body, sha256, modified }: RecordToStore,
+    ): number | bigint {
+      const isSame = replaced.sha256.equals(sha256)
+      if (isSame) keepStamp(replaced, modified)
+      if (isSame || !tracker.isComplete()) {
+        if (sql.updateBody.run(body, replaced.body).changes > 0) return replaced.body
+        // Its bytes were lost: they get a new row, since another record may use the old row id now.
+      } else releaseBody(replaced)
+      return sql.body.run(body).lastInsertRowid
+    },
+  }
+}
+
+/** Creates the writes that give superseded versions their position in the change log, and that delete old ones. */
+export function createSupersededWriter(db: Db) {
+  const sql = prepareWrites(db)
+  /** Deletes the rows of some positions, and bytes that no other version of the same record shares. */
+  const drop = (upTo: number, from: number): void => {
+    sql.dropBodies.run({ from, upTo })
+    sql.drop.run({ from, upTo })
+  }
+  return {
+    /**
+     * Gives the versions that the open transaction replaced their position in the log; drops those of names that the log
+     * does not list there. Null: it lists none.
+     */
+    settleReplaced(log: number | null): void {
+      if (log !== null) sql.settle.run({ log })
+      drop(UNPUBLISHED, UNPUBLISHED)
+    },
+    /** Drops the versions that a source's log no longer leads to, and those replaced at or before a time, Unix milliseconds. */
+    forgetReplaced(before: number): void {
+      const upTo = sql.oldest.get({ before }) ?? null
+      if (upTo !== null) drop(upTo, UNPUBLISHED + 1)
+    },
+    /**
+     * Prepares for another mirror's log behind a position: `settleAdopted` gives what was replaced there its new place.
+     * After several local snapshots it is not known which of the versions the other mirror replaced: all are dropped.
+     */
+    releaseReplaced(after: number): void {
+      if (sql.countLogs.get(after) === 1) sql.release.run(after)
+      drop(Number.MAX_SAFE_INTEGER, after + 1)
+    },
+    /** Gives released versions the first position behind `after` that names them; drops what none names. */
+    settleAdopted(after: number): void {
+      sql.adopt.run({ after })
+      drop(UNPUBLISHED, UNPUBLISHED)
+    },
+  }
+}
+
+/** Creates the reads of superseded versions; usable on any connection. */
+export function createSupersededReader(db: Db) {
+  const row = db.prepare<[string, number], Omit<EarlierRecord, 'body'>>(
+    'SELECT modified, size, sha256 FROM osv_superseded WHERE id = ? AND log = ?',
+  )
+  // A version whose bytes stayed when only its stamp changed has those of the next version that lost its own.
+  const bytes = db
+    .prepare<[string, number], Buffer>(
+      `SELECT b.bytes FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
+       WHERE s.id = ? AND s.log >= ? ORDER BY s.log LIMIT 1`,
+    )
+    .pluck()
+  const usage = db.prepare<[], { versions: number; bodies: number; bytes: number }>(
+    `SELECT (SELECT count(*) FROM osv_superseded) AS versions, count(*) AS bodies,
+       coalesce(sum(octet_length(bytes)), 0) AS bytes
+     FROM osv_body WHERE rowid IN (SELECT body FROM osv_superseded)`,
+  )
+  return {
+    /** Returns a record as it was before a position of the log replaced it; null if that version is not stored. */
+    readEarlier(id: string, log: number): EarlierRecord | null {
+      const found = row.get(id, log)
+      return found === undefined ? null : { ...found, body: bytes.get(id, log) ?? null }
+    },
+    /** Counts the superseded versions, their bodies and the bytes of these. */
+    measureSuperseded: () => usage.get() ?? { versions: 0, bodies: 0, bytes: 0 },
+  }
+}
+
+function prepareReplacement(db: Db) {
+  return {
+    body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
+    updateBody: db.prepare('UPDATE osv_body SET bytes = ? WHERE rowid = ?'),
+    dropBody: db.prepare('DELETE FROM osv_body WHERE rowid = ?'),
+    hasBody: db.prepare<[number], number>('SELECT 1 FROM osv_body WHERE rowid = ?').pluck(),
+    sameBytes: db
+      .prepare<[string, Buffer], number>(
+        'SELECT body FROM osv_superseded WHERE id = ? AND sha256 = ? AND body IS NOT NULL LIMIT 1',
+      )
+      .pluck(),
+    add: db.prepare(
+      `INSERT OR IGNORE INTO osv_superseded (id, log, modified, sha256, size, body)
+       VALUES (@id, @log, @modified, @sha256, @size, @body)`,
+    ),
+  }
+}
+
+function prepareWrites(db: Db) {
+  type Span = { from: number; upTo: number }
+  return {
+    settle: db.prepare<[{ log: number }]>(
+      `UPDATE osv_superseded SET log = @log WHERE log = ${UNPUBLISHED}
+         AND EXISTS (SELECT 1 FROM change_name n WHERE n.log = @log AND n.name = osv_superseded.id)`,
+    ),
+    dropBodies: db.prepare<[Span]>(
+      `DELETE FROM osv_body WHERE rowid IN (
+         SELECT s.body FROM osv_superseded s WHERE s.log BETWEEN @from AND @upTo AND NOT EXISTS
+           (SELECT 1 FROM osv_superseded o
+            WHERE o.id = s.id AND o.body = s.body AND o.log NOT BETWEEN @from AND @upTo))`,
+    ),
+    drop: db.prepare<[Span]>('DELETE FROM osv_superseded WHERE log BETWEEN @from AND @upTo'),
+    oldest: db
+      .prepare<{ before: number }, number | null>(
+        `SELECT max(id) FROM (
+           SELECT max(id) AS id FROM change_log WHERE source = 'osv' AND published_at <= @before
+           UNION ALL SELECT min(id) - 1 FROM change_log WHERE source = 'osv')`,
+      )
+      .pluck(),
+    countLogs: db
+      .prepare<[number], number>('SELECT count(DISTINCT log) FROM osv_superseded WHERE log > ?')
+      .pluck(),
+    release: db.prepare(`UPDATE osv_superseded SET log = ${UNPUBLISHED} WHERE log > ?`),
+    adopt: db.prepare<[{ after: number }]>(
+      `UPDATE osv_superseded SET log = f.log
+       FROM (SELECT n.name, min(n.log) AS log FROM change_log l JOIN change_name n ON n.log = l.id
+             WHERE l.source = 'osv' AND l.id > @after GROUP BY n.name) AS f
+       WHERE osv_superseded.log = ${UNPUBLISHED} AND f.name = osv_superseded.id`,
+    ),
+  }
+}
