@@ -94,6 +94,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks',
   ],
   doctor: [
+    'api/status/readiness.ts',
     'api/status/report.ts',
     'bundle/format/keys.ts',
     'config',

@@ -9,6 +9,7 @@ import { networkChecks } from './network/checks.ts'
 import { type ServiceProbe, openProbe, serviceChecks } from './network/service.ts'
 import { programChecks } from './program.ts'
 import { receiverChecks } from './receivers.ts'
+import { sourceChecks } from './sources.ts'
 import type { DoctorWorld } from './world.ts'
 
 /**
@@ -35,6 +36,7 @@ function mirrorChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): 
     ...network,
     ...receiverChecks(world, config),
     ...accountChecks(world, config, probe),
+    ...sourceChecks(world, config),
     ...carriedChecks(world, config),
     ...fleetChecks(world, config),
   ]

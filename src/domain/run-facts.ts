@@ -9,6 +9,14 @@ export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   unusable: 'unusableEntries',
 }
 
+/** Facts of a partial run with the reasons of what is missing, each line as `name: reason`; subscriptions have their own. */
+export const REASON_FACTS: readonly string[] = [
+  'lackingIds',
+  'incompleteLists',
+  'failed',
+  'unusable',
+]
+
 /** Returns who runs this command, for the run log: the name of the operating system's user, `root (alice)` with sudo. */
 export function operatorName(env: Readonly<Partial<Record<string, string>>> = process.env): string {
   const name = userName()

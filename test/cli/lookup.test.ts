@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
+import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { scratch } from '../config/loading.ts'
 import { openFilledStore } from '../support/filled-store.ts'
@@ -24,9 +25,11 @@ beforeAll(async () => {
     env: {
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
       PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_CATALOG_SCOPE: 'all',
     },
   })
-  expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
+  bench.sandbox.faults.set(/\/provenance$/, { kind: 'status', status: 400 })
+  expect(await bench.run('catalog')).toMatchObject({ state: 'partial' })
   const authorization = `Bearer ${SANDBOX_KEYS.readonly}`
   const listed = await fetch(`${bench.sandbox.url}/v1/patches`, { headers: { authorization } })
   reference = /"upstream_reference": ?(\d+)/.exec(await listed.text())?.[1] ?? ''
@@ -123,7 +126,36 @@ describe('show', () => {
     for (const text of [reference, `cr.example.com/${reference}`, tag?.digest ?? '']) {
       expect([text, await json('show', text)]).toMatchObject([text, { kind: 'tag', id: tag?.id }])
     }
-    expect((await ask('show', reference)).out).toMatch(/^sbom +\S/m)
+    const { out } = await ask('show', reference)
+    expect(out).toMatch(/^sbom +stored +\S/m)
+    expect(out).toMatch(/^provenance +could not be fetched +-$/m)
+    expect(out).toMatch(/^provenance: .*\/provenance.*400/m) // the reason that the run gave
+  })
+
+  test('finds a digest by its first eight digits, within a repository too, and lists what several digits may be', async () => {
+    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { id, digest } = tags[0] ?? { id: '', digest: '' }
+    const { repository } = await json('show', id)
+    const digits = digest.slice('sha256:'.length)
+    const short = [`sha256:${digits.slice(0, 12)}`, digits.slice(0, 8).toUpperCase(), digits]
+    for (const text of [...short, `${String(repository)}@${digits.slice(0, 12)}`])
+      expect([text, await json('show', text)]).toMatchObject([text, { kind: 'tag', id }])
+    expect(await ask('show', digits.slice(0, 7))).toMatchObject({ code: 1 })
+    expect(await ask('show', `other@${digits}`)).toMatchObject({ code: 1 })
+    const reads = openShortReads(dir)
+    expect(reads?.reads.catalog.listDigestsFrom('sha256:', 9)).toHaveLength(3) // all that begin so
+    reads?.close()
+  })
+
+  test('lists the tags of a repository with digest, date and id', async () => {
+    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { repository } = await json('show', tags[0]?.id ?? '')
+    const { code, out } = await ask('show', `cr.example.com/${String(repository)}`)
+    expect(code).toBe(0)
+    expect(out).toMatch(/^\S+:\S+ +[\da-f]{12} +\d{4}-\d\d-\d\d +\S+$/m)
+    const found = await json('show', String(repository))
+    expect(found).toMatchObject({ kind: 'repository', total: 2 })
+    expect(found['tags']).toContainEqual(tags[0])
   })
 })
 
@@ -214,6 +246,26 @@ describe('a list', () => {
   test('as JSON has every number with all its digits', async () => {
     expect(String(Number(reference))).not.toBe(reference)
     expect((await ask('patches', '--json')).out).toMatch(new RegExp(`: ?${reference}\\b`))
+  })
+})
+
+test('a record that upstream lists and this mirror could not fetch is shown with the reason', async () => {
+  const store = openWrites(dir)
+  store.osv.addMissing('LOST-1')
+  const id = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 })
+  const end = {
+    asOf: null,
+    snapshot: null,
+    code: null,
+    message: 'partial',
+    state: 'partial',
+  } as const
+  const facts = { lackingIds: ['LOST-1: upstream answered 418'] }
+  store.runs.endRun(id, { ...end, endedAt: 2, facts })
+  store.close()
+  expect(await ask('show', 'LOST-1')).toMatchObject({
+    code: 3,
+    err: expect.stringMatching(/^not mirrored yet: .*: upstream answered 418\n/) as string,
   })
 })
 

@@ -207,6 +207,16 @@ const CASES: Case[] = [
     subscriptionsUnderstood: '1 of 2',
     subscriptionsNotUnderstood: ['sub-2: it names nothing that is listed'],
   })],
+  ['a run that could not fetch everything', 'sources', 'warn', 'such as /v1/tags/1/sbom: set catalog.allowPrivateArtifacts; /v1/tags/2/vex: 404', ({ dir }) => logRun(dir, {
+    lackingIds: ['/v1/tags/1/sbom: set catalog.allowPrivateArtifacts', '/v1/tags/1/vex: set catalog.allowPrivateArtifacts', '/v1/tags/2/vex: 404'],
+  })],
+  ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
+  ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
+  ['data that is older than its setting allows', 'sources', 'warn', 'feeds.maxAgeHours', ({ dir }) => {
+    const db = openWriter(dir)
+    db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')
+    db.close()
+  }],
   ['an endpoint that a reverse proxy does not pass on', 'endpoint', 'fail', '404', async (made) => {
     keepSecret(made, null)
     await daemon(made, 404)
@@ -267,7 +277,11 @@ const FEW = [
   ...['a proxy that asks for a password', 'a host without an address', 'a clock that is behind'],
   ...['plain http where https is expected', 'an HTML page in the middle', 'a service that is down'],
   ...['a wrong key', 'a role that may not read everything', 'a used up rate limit'],
-  ...['a subscription that names nothing', 'an endpoint that a reverse proxy does not pass on'],
+  ...[
+    'a run that could not fetch everything',
+    'a subscription that names nothing',
+    'an endpoint that a reverse proxy does not pass on',
+  ],
   ...['a webhook subscription that the service no longer has', 'a disabled relay target'],
   ...['a generation that is none', 'an inbox folder that is missing', 'a revoked key that signs'],
   'damaged views',
@@ -365,7 +379,11 @@ function setVersion(dir: string, version: number): void {
   db.close()
 }
 
-function logRun(dir: string, facts: Record<string, string | string[]>): void {
+function logRun(
+  dir: string,
+  facts: Record<string, string | string[]>,
+  state: 'partial' | 'failed' | 'quarantined' = 'partial',
+): void {
   const store = openWrites(dir)
   const id = store.runs.startRun({
     source: 'catalog',
@@ -373,7 +391,7 @@ function logRun(dir: string, facts: Record<string, string | string[]>): void {
     trigger: 'command',
     startedAt: 1,
   })
-  const end = { asOf: 1, snapshot: null, code: null, message: 'partial', state: 'partial' } as const
+  const end = { asOf: 1, snapshot: null, code: null, message: state, state }
   store.runs.endRun(id, { ...end, endedAt: 2, facts })
   store.close()
 }

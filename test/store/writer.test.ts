@@ -121,7 +121,7 @@ describe('a gathered write', () => {
   }
   const lack = (store: ReturnType<typeof openWrites>, path: string): Promise<void> =>
     store.gathered(100, () =>
-      store.catalog.replaceMissingPaths(() => false, new Map([[path, 'tags']])),
+      store.catalog.replaceMissingPaths(() => false, [{ path, resource: 'tags', reason: null }]),
     )
 
   test('is committed before anything else is written', async () => {
@@ -151,7 +151,7 @@ describe('a gathered write', () => {
     const store = openWrites(dir)
     const lackOne = (path: string): Promise<void> =>
       store.gathered(2, () =>
-        store.catalog.replaceMissingPaths(() => false, new Map([[path, 'tags']])),
+        store.catalog.replaceMissingPaths(() => false, [{ path, resource: 'tags', reason: null }]),
       )
     await lackOne('/v1/tags/1')
     await lackOne('/v1/tags/2')

@@ -226,7 +226,9 @@ describe('an incomplete refresh', () => {
     const other = await refresh(made)
     expect(other).toMatchObject({ state: 'partial', facts: { leftAlone: 1 } })
     expect(asked(made)).toHaveLength(2)
-    expect(made.store.catalog.listMissingPaths()).toHaveLength(1)
+    expect(made.store.catalog.listMissingPaths()).toMatchObject([
+      { path: `/v1/tags/${tag}/sbom`, reason: expect.stringContaining('500') as string },
+    ])
     expect(await refresh(made, target)).toMatchObject({ state: 'complete' })
     expect(made.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
     expect(made.store.catalog.listMissingPaths()).toEqual([])

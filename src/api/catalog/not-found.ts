@@ -14,7 +14,7 @@ import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
-import { notReady } from '../snapshot/not-ready.ts'
+import { notFetched, notReady } from '../snapshot/not-ready.ts'
 import type { Origins } from '../snapshot/served.ts'
 
 /** Explains why a path has no stored answer. */
@@ -78,7 +78,8 @@ export function createMissing(config: Config, served: Origins): Missing {
     explain(resource, params, path) {
       const { reads } = served
       const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
-      if (reads.catalog.isMissingPath(path)) throw coming()
+      const missing = reads.catalog.readMissingPath(path)
+      if (missing !== null) throw missing.reason === null ? coming() : notFetched(path, missing.reason)
       if (resource === null) return explainRelease(config, served, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')

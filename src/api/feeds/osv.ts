@@ -166,22 +166,24 @@ function missingForReason({ reads, listing }: ServedSnapshot, id: string): Probl
       'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it',
       { id },
     )
-  const why = reasonOf(reads, id)
-  const message = `upstream lists this record, and the mirror could not store it: ${why ?? '"patchmirror runs" names the run that tried'}`
-  if (why?.startsWith(ANSWERS_404) === true) return notFound(message, { id })
+  const why = whyNotFetched(reads, id)
+  const message = `upstream lists this record, and the mirror could not store it: ${why}`
+  if (why.startsWith(ANSWERS_404)) return notFound(message, { id })
   return { status: 503, error: 'not_ready', message, fields: { id } }
 }
+
+const NO_REASON = '"patchmirror runs" names the run that tried'
 
 /** Reason in run facts for a listed record that upstream answers with 404. */
 const ANSWERS_404 = 'upstream lists it but answers 404'
 
-/** Returns the reason that the last failed run recorded for this id; null where none names it. */
-function reasonOf(reads: ServedSnapshot['reads'], id: string): string | null {
-  for (const { source, facts } of reads.runs.listRuns(RUNS)) {
+/** Returns the reason why a listed record could not be fetched, or where to look for it: runs record it of some ids only. */
+export function whyNotFetched({ runs }: Pick<Reads, 'runs'>, id: string): string {
+  for (const { source, facts } of runs.listRuns(RUNS)) {
     const missing = source === 'osv' ? facts['lackingIds'] : undefined
     if (!Array.isArray(missing)) continue
     const found = (missing as string[]).find((line) => line.startsWith(`${id}: `))
-    return found?.slice(id.length + 2) ?? null
+    return found?.slice(id.length + 2) ?? NO_REASON
   }
-  return null
+  return NO_REASON
 }

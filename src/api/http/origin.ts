@@ -56,7 +56,7 @@ export function originOfOne(
 ): SnapshotOrigin {
   const whole = Date.parse(origin.asOf)
   const own = confirmedAt ?? Math.min(changed * 1000, whole)
-  const asOf = always && whole > own && !reads.catalog.isMissingPath(path) ? whole : own
+  const asOf = always && whole > own && reads.catalog.readMissingPath(path) === null ? whole : own
   return { ...origin, asOf: toIso(asOf) }
 }
 

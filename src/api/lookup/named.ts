@@ -27,17 +27,57 @@ const MOST_CANDIDATES = 5000
 
 /**
  * Returns listed items that name a text: a tag, a digest, a repository, or an image reference (`repository:tag`, with or
- * without a registry's host, `repository@digest`); at most `limit`.
+ * without a registry's host, `repository@digest`); at most `limit`. Where none does, a digest may be shortened.
  */
 export function findItems(catalog: Reads['catalog'], text: string, limit: number): NamedItem[] {
+  const named = findNamed(catalog, text, limit)
+  return named.length > 0 ? named : findShortened(catalog, text, limit)
+}
+
+/** `[repository@][algorithm:]` and the first digits of a digest. */
+const SHORTENED = /^(?:(.+)@)?(?:([a-z][a-z\d]*):)?([\da-f]{8,})$/i
+/** What digests begin with that are shortened without their algorithm. */
+const ALGORITHMS = ['sha256:', 'sha512:', '']
+
+/** Returns listed items whose digest begins with at least eight digits, within the repository that is named with them. */
+function findShortened(catalog: Reads['catalog'], text: string, limit: number): NamedItem[] {
+  const [match, within, algorithm, digits = ''] = SHORTENED.exec(text) ?? []
+  if (match === undefined) return []
+  const before = algorithm === undefined ? ALGORITHMS : [`${algorithm.toLowerCase()}:`]
+  const most = within === undefined ? limit : MOST_CANDIDATES
+  const found = before.flatMap((one) => catalog.listDigestsFrom(one + digits.toLowerCase(), most))
+  if (within === undefined) return found.slice(0, limit)
+  const { repository, tag } = namesOf({ ...NO_NAMES, subject: within })
+  return found
+    .filter(({ body }) => {
+      const texts = textsOf(body)
+      if (tag !== null) return isNamed(texts, { repository, tag, digest: null })
+      return repository !== null && isOfRepository(texts, repository)
+    })
+    .slice(0, limit)
+}
+
+/** Reports whether an item with these texts names a repository, whose first part may be left out: `python` for `library/python`. */
+function isOfRepository(texts: readonly string[], repository: string): boolean {
+  const names = texts.map((one) => namesOf({ ...NO_NAMES, subject: one }).repository)
+  return names.some((one) => one === repository || one?.endsWith(`/${repository}`) === true)
+}
+
+function textsOf(body: Buffer): string[] {
+  return textsWithin(JSON.parse(body.toString('utf8')))
+}
+
+function findNamed(catalog: Reads['catalog'], text: string, limit: number): NamedItem[] {
   const exact = catalog.listNaming(text, limit)
   if (exact.length > 0) return exact
   const names = namesOf({ ...NO_NAMES, subject: text })
   const key = names.digest ?? names.tag
+  if (key === null && names.repository !== null && names.repository !== text)
+    return ofRepository(catalog, names.repository, limit)
   if (key === null || key === text) return []
   const candidates = catalog
     .listNaming(key, MOST_CANDIDATES)
-    .map((item) => ({ item, texts: textsWithin(JSON.parse(item.body.toString('utf8'))) }))
+    .map((item) => ({ item, texts: textsOf(item.body) }))
     .filter(({ texts }) => names.digest === null || hasDigest(texts, names.digest))
   const named = candidates.filter(({ texts }) => isNamed(texts, names))
   // `python:3.12` for `library/python:3.12`
@@ -45,6 +85,12 @@ export function findItems(catalog: Reads['catalog'], text: string, limit: number
     texts.some((one) => one.endsWith(`/${names.repository}`)),
   )
   return (named.length > 0 ? named : short).slice(0, limit).map(({ item }) => item)
+}
+
+/** Returns the items of a repository that was named with the host of a registry. */
+function ofRepository(catalog: Reads['catalog'], repository: string, limit: number): NamedItem[] {
+  const items = catalog.listNaming(repository, limit)
+  return items.filter(({ body }) => isOfRepository(textsOf(body), repository))
 }
 
 const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }

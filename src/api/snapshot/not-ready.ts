@@ -11,6 +11,11 @@ export function notReady(reads: RunReads, source: SourceName, what: string): Mir
   return new MirrorError('not_ready', `${what} is not mirrored yet: ${whyMissing(reads, source)}`)
 }
 
+/** The error for what the service has and the last run that tried could not fetch, with the reason that the run gave. */
+export function notFetched(what: string, reason: string): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored yet: this mirror could not fetch it, and every sync tries again: ${reason}`) // prettier-ignore
+}
+
 const MAX_MESSAGE = 400
 
 /** Why nothing, or not everything, of a source is mirrored: one clause, from its last runs. */

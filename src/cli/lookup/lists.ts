@@ -37,15 +37,8 @@ export function tagsCommand(image: string | undefined, options: ListOptions): nu
       image === undefined
         ? read(stored, TAGS, {}, queryOf(options))
         : read(stored, TAGS_OF, { repo: repositoryOf(stored, image) }, queryOf(options))
-    const tags = page.items.map((item) => ({ names: namesOfTag({ ...item }), item }))
-    const rows = tags.map(({ names, item }) => [
-      [names.repository ?? (image === undefined ? null : cut(image, 60)), names.tag]
-        .filter((part) => part !== null)
-        .join(':'),
-      names.digest === null ? '-' : names.digest.replace(/^sha256:/, '').slice(0, 12),
-      textIn(item, 'updated_at').slice(0, 10),
-    ])
-    return listed('tags', page, ['tag', 'digest', 'updated'], rows)
+    const rows = page.items.map((item) => tagCells(item, image))
+    return listed('tags', page, TAG_COLUMNS, rows)
   })
 }
 
@@ -76,6 +69,20 @@ export function patchesCommand(options: ListOptions & Record<string, unknown>): 
     ])
     return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows) // prettier-ignore
   })
+}
+
+/** Heads of the cells of `tagCells`. */
+export const TAG_COLUMNS: readonly string[] = ['tag', 'digest', 'updated']
+
+/** Returns the cells of a listed tag. `image`: the repository that it is listed under, where it names none. */
+export function tagCells(item: Fields, image?: string): string[] {
+  const { repository, tag, digest } = namesOfTag({ ...item })
+  const names = [repository ?? (image === undefined ? null : cut(image, 60)), tag]
+  return [
+    names.filter((part) => part !== null).join(':'),
+    digest === null ? '-' : digest.replace(/^sha256:/, '').slice(0, 12),
+    textIn(item, 'updated_at').slice(0, 10),
+  ]
 }
 
 /** Commander's name of an option: `packageSrcName` for `--package-src-name`. */

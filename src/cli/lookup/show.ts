@@ -1,9 +1,15 @@
-import { whyOutOfScope } from '../../api/feeds/osv.ts'
+import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { findItems, findRecordIds } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { plainRepository } from '../../domain/image-reference.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { toIso } from '../../core/time.ts'
+import { type Fields, fieldsOf } from '../../json/objects.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { upstreamJson } from '../context.ts'
+import { table } from '../output.ts'
+import { TAG_COLUMNS, tagCells } from './lists.ts'
 import {
   type LookupResult,
   type LookupOptions,
@@ -19,7 +25,10 @@ const LIMIT = 20
 /** Names of records or tags that a message lists. */
 const NAMED = 10
 
-/** `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, digest or id. */
+/**
+ * `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
+ * shortened; the tags of a repository.
+ */
 export function showCommand(name: string, options: LookupOptions): number {
   const text = name.trim()
   const limit = limitOf(options.limit, LIMIT)
@@ -28,7 +37,7 @@ export function showCommand(name: string, options: LookupOptions): number {
     const record = withoutRecords === null ? recordOf(stored, text, limit) : null
     if (record !== null) return record
     const withoutCatalog = stored.use('catalog')
-    const tag = withoutCatalog === null ? tagOf(stored, text) : null
+    const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
     if (tag !== null) return tag
     return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
   })
@@ -47,20 +56,36 @@ function recordOf(stored: LookupCall, text: string, limit: number): LookupResult
   throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`) // prettier-ignore
 }
 
+/** Tags of one name that are looked for. */
+const MOST_TAGS = 1000
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
-function tagOf(stored: LookupCall, text: string): LookupResult | null {
+function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
   const { catalog } = stored.reads
   const list = catalog.readList(TAGS)
   const own = list === null ? null : catalog.readEntry(list.id, text)
   if (own !== null) return tagFinding(stored, own.id, own.body)
-  const named = findItems(catalog, text, 1000).filter((one) => one.list === TAGS)
+  const named = findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
   const [only] = named
   if (only === undefined) return null
   if (named.length === 1) return tagFinding(stored, only.id, only.body)
-  const ids = named.slice(0, NAMED).map(({ id }) => id)
-  const more = named.length > NAMED ? `\n  … and ${named.length - NAMED} more` : ''
-  throw new MirrorError('not_found', `not found: ${text} names ${named.length} tags; show one by its id:\n  ${ids.join('\n  ')}${more}`) // prettier-ignore
+  const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) })) // prettier-ignore
+  const rows = tags.slice(0, limit).map(({ id, item }) => [...tagCells(item), id])
+  const lines = [
+    `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
+    table([...TAG_COLUMNS, 'id'], rows),
+    ...(tags.length > limit ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`] : []), // prettier-ignore
+  ]
+  const isRepository = tags.every(({ item }) => isOfRepository(item, text))
+  if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
+  const items = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
+  return { json: { kind: 'repository', repository: text, total: tags.length, tags: items }, lines }
+}
+
+/** Reports whether a tag belongs to the repository of this name, with or without a registry's host. */
+function isOfRepository(item: Fields, name: string): boolean {
+  const { repository } = namesOfTag({ ...item })
+  return repository !== null && plainRepository(repository) === plainRepository(name)
 }
 
 /** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
@@ -78,9 +103,9 @@ function refuseMissing(
     if (osv.isOutside(id))
       throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
     if (osv.isMissing(id))
-      throw new MirrorError('not_ready', `not mirrored yet: upstream lists the record ${id}, and this mirror could not fetch it; every run tries again`) // prettier-ignore
+      throw new MirrorError('not_ready', `not mirrored yet: upstream lists the record ${id}, and this mirror could not fetch it, and every run tries again: ${whyNotFetched(stored.reads, id)}`) // prettier-ignore
   }
-  const isImage = /[/@]|^\w+:[0-9a-f]{32,}$/.test(text)
+  const isImage = /[/@]|^\w+:[0-9a-f]{8,}$/i.test(text)
   if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
   const what = withoutCatalog
     ? 'tags are not mirrored here, and no record'

@@ -7,13 +7,20 @@ import { upstreamJson } from '../context.ts'
 import { table, visible } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
 
+/** The reason of a path that a bundle brought as missing, or an earlier version of this program stored. */
+const NO_REASON =
+  'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
+
 const ARTIFACTS = RESOURCES.find(({ name }) => name === 'tags')?.artifacts ?? []
 
 /** How much of an artifact of a tag is stored. */
 interface Artifact {
   readonly kind: string
   readonly path: string
-  readonly state: 'stored' | 'the service has none' | 'not fetched yet' | 'not in scope'
+  readonly state:
+    'stored' | 'the service has none' | 'could not be fetched' | 'not fetched yet' | 'not in scope'
+  /** Why it could not be fetched; null where it was, or where this mirror does not know. */
+  readonly why: string | null
   readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[] // prettier-ignore
 }
 
@@ -38,6 +45,7 @@ export function tagFinding(stored: LookupCall, id: string, body: Buffer): Lookup
       ...facts.map(([name = '', value = '']) => `${name.padEnd(12)} ${visible(value)}`),
       '',
       table(['artifact', 'state', 'documents'], artifacts.map(rowOf)),
+      ...reasonsOf(artifacts),
     ],
   }
 }
@@ -54,10 +62,15 @@ function artifactOf({ reads }: LookupCall, id: string, template: string, kind: s
   const filled = fillPath(template, { id })
   const path = canonicalPath(filled) ?? filled
   const answer = catalog.readAnswer(path)
-  const named = { kind, path, documents: [] }
+  const named = { kind, path, documents: [], why: null }
   if (answer === null) {
-    const isDue = catalog.isMissingPath(path) || catalog.hasAnswers(`tags/${id}`)
-    return { ...named, state: isDue ? 'not fetched yet' : 'not in scope' }
+    const missing = catalog.readMissingPath(path)
+    if (missing !== null)
+      return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
+    return {
+      ...named,
+      state: catalog.hasAnswers(`tags/${id}`) ? 'not fetched yet' : 'not in scope',
+    }
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {
@@ -65,6 +78,18 @@ function artifactOf({ reads }: LookupCall, id: string, template: string, kind: s
     return document === null ? [] : [{ digest, type: type ?? document.type, size: document.size }]
   })
   return { ...named, state: 'stored', documents }
+}
+
+/** Returns each reason once, after the artifacts that it is about. */
+function reasonsOf(artifacts: readonly Artifact[]): string[] {
+  const reasons = Map.groupBy(
+    artifacts.filter(({ why }) => why !== null),
+    ({ why }) => why,
+  )
+  const lines = [...reasons].map(
+    ([why, about]) => `${about.map(({ kind }) => kind).join(', ')}: ${visible(why ?? '')}`,
+  )
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 function rowOf({ kind, state, documents }: Artifact): string[] {

@@ -1,5 +1,6 @@
 import {
   type CatalogAnswer,
+  type MissingPath,
   type StoredAnswer,
   answerState,
   createCatalogAnswerReader,
@@ -62,14 +63,11 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
         sql.dropFetched.run(path)
       }
     },
-    /** Stores which paths of the owned resources could not be fetched: path → resource. */
-    replaceMissingPaths(
-      owned: (resource: string) => boolean,
-      paths: ReadonlyMap<string, string>,
-    ): void {
+    /** Stores which paths of the owned resources could not be fetched; of a repeated path the last one. */
+    replaceMissingPaths(owned: (resource: string) => boolean, paths: Iterable<MissingPath>): void {
       for (const { path, resource } of reader.listMissingPaths())
         if (owned(resource)) sql.removeMissing.run(path)
-      for (const [path, resource] of paths) sql.addMissing.run(path, resource)
+      for (const missing of paths) sql.addMissing.run(missing)
     },
     removeAnswer: (path: string): void => {
       tracker.record(path, reader.readAnswerState(path), null)
@@ -172,7 +170,9 @@ function prepareAnswerWrites(db: Db) {
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
-    addMissing: db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (?, ?)'),
+    addMissing: db.prepare(
+      'INSERT OR REPLACE INTO catalog_lacking (path, resource, reason) VALUES (@path, @resource, @reason)',
+    ),
     removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
   }
 }

@@ -73,6 +73,13 @@ function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
  */
 export const IS_VEX = "status = 200 AND substr(path, -4) = '/vex'"
 
+/** A path that the scope wants and the last run could not have. `reason`: null where it is not known here. */
+export interface MissingPath {
+  path: string
+  resource: string
+  reason: string | null
+}
+
 /** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
   const answer = db.prepare<[string], AnswerRow>(
@@ -84,9 +91,11 @@ export function createCatalogAnswerReader(db: Db) {
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
-  const gap = db.prepare<[string], number>('SELECT 1 FROM catalog_lacking WHERE path = ?').pluck()
-  const missing = db.prepare<[], { path: string; resource: string }>(
-    'SELECT path, resource FROM catalog_lacking ORDER BY path',
+  const missing = db.prepare<[], MissingPath>(
+    'SELECT path, resource, reason FROM catalog_lacking ORDER BY path',
+  )
+  const missingOne = db.prepare<[string], MissingPath>(
+    'SELECT path, resource, reason FROM catalog_lacking WHERE path = ?',
   )
   const oldestVex = db
     .prepare<[], number | null>(
@@ -120,9 +129,9 @@ export function createCatalogAnswerReader(db: Db) {
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
-    /** Whether the last run was to fetch this path and could not. */
-    isMissingPath: (path: string): boolean => gap.get(path) === 1,
-    listMissingPaths: (): { path: string; resource: string }[] => missing.all(),
+    /** Returns the path when the last run was to fetch it and could not; null otherwise. */
+    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
+    listMissingPaths: (): MissingPath[] => missing.all(),
     /** Every stored answer, without its bytes. */
     eachStoredAnswer: createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */

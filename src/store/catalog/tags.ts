@@ -54,6 +54,12 @@ export function createAnnouncedReader(db: Db) {
      WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
      ORDER BY e.list, e.ordinal LIMIT ?`,
   )
+  const beginsWith = db.prepare<[from: string, to: string, limit: number], NamingItem>(
+    `SELECT l.path AS list, e.id, e.body FROM catalog_entry e JOIN catalog_list l ON l.id = e.list
+     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text >= ? AND text < ?
+       AND length(text) >= ${LEAST_DIGEST} AND instr(text, '-') = 0)
+     ORDER BY e.list, e.ordinal LIMIT ?`,
+  )
   const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
     'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
   )
@@ -84,6 +90,12 @@ export function createAnnouncedReader(db: Db) {
         .filter(({ body }) => isNamed(textsWithin(parse(body)), names))
         .slice(0, limit)
     },
+    /**
+     * Listed items that name a digest which begins like this, in order; at most `limit`. `beginning`: in lower
+     * case, with or without `sha256:`, as upstream writes digests.
+     */
+    listDigestsFrom: (beginning: string, limit: number): NamingItem[] =>
+      beginsWith.all(beginning, `${beginning}g`, limit),
     /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)
@@ -101,6 +113,9 @@ export function createAnnouncedReader(db: Db) {
     },
   }
 }
+
+/** Characters of the shortest text that is a digest. */
+const LEAST_DIGEST = 32
 
 /** Items that are compared with a reference, one after the other. */
 const MAX_COMPARED = 2000

@@ -111,7 +111,9 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
   const date = db
     .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?')
     .pluck()
-  const addMissing = db.prepare('INSERT OR REPLACE INTO catalog_lacking VALUES (@key, @resource)')
+  const addMissing = db.prepare(
+    'INSERT OR REPLACE INTO catalog_lacking (path, resource) VALUES (@key, @resource)',
+  )
   const removeMissing = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
     /**

@@ -1,4 +1,5 @@
 import type { MirrorError } from '../../core/errors.ts'
+import type { MissingPath } from '../../store/catalog/answers.ts'
 import type { WalkedList } from './lists/walk-list.ts'
 import type { Scope } from './scope/scope.ts'
 import type { Task } from './answers/plan.ts'
@@ -41,8 +42,8 @@ export interface Crawl {
   /** Paths of lists and answers that the run requested, or skipped after repeated failures of the host. */
   requested: Set<string>
   /**
-   * Missing paths that a refresh did not request: path → resource of those that earlier runs failed to fetch, and the
-   * number of those never requested.
+   * Missing paths that a refresh did not request: those that earlier runs failed to fetch, and the number of those
+   * never requested.
    */
-  carriedOver: { missing: Map<string, string>; unrequested: number }
+  carriedOver: { missing: Map<string, MissingPath>; unrequested: number }
 }

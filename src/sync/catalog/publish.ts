@@ -128,13 +128,14 @@ function recordMissing(
   { store, source }: CatalogContext,
   { missing, incomplete, wanted, carriedOver }: Crawl,
 ): void {
-  const paths = [...incomplete.keys(), ...missing.keys()].map((path): [string, string] => [
+  const paths = [...incomplete, ...missing].map(([path, reason]) => ({
     path,
-    wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
-  ])
+    resource: wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
+    reason,
+  }))
   store.catalog.replaceMissingPaths(
     (resource) => ownsResource(source, resource),
-    new Map([...carriedOver.missing, ...paths]),
+    [...carriedOver.missing.values(), ...paths],
   )
 }
 

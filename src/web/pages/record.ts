@@ -1,4 +1,4 @@
-import { whyOutOfScope } from '../../api/feeds/osv.ts'
+import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -203,7 +203,7 @@ function missingView(call: PageCall, id: string) {
   const isMissing = reads.osv.isMissing(id)
   const outside = whyOutOfScope(reads, id)
   const message = isMissing
-    ? `upstream lists the record ${clip(id)}, and this mirror could not fetch it yet: every run tries it again`
+    ? `upstream lists the record ${clip(id)}, and this mirror could not fetch it, and every run tries again: ${whyNotFetched(reads, id)}`
     : (outside ?? `this mirror has no record ${clip(id)}`)
   if (id === '' || reads.snapshots.readSnapshot('osv') === null)
     throw new MirrorError(

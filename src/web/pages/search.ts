@@ -31,7 +31,7 @@ const HELP: Block = {
   title: 'What can be found',
   text:
     'The id of a record or its beginning; a CVE or another id that records name; the exact name of a package; a purl; ' +
-    'and, with a local key, the name of an image tag or a digest.',
+    'and, with a local key, the name of an image tag, or a digest: its first 8 digits or more.',
 }
 
 /** Finds the package of a purl, in all versions: `pkg:npm/lodash`. */

@@ -181,7 +181,10 @@ describe('the artifacts of a listed tag', () => {
         () => true,
         NOW,
       )
-      store.catalog.replaceMissingPaths(() => true, new Map(lacking.map((path) => [path, 'tags'])))
+      store.catalog.replaceMissingPaths(
+        () => true,
+        lacking.map((path) => ({ path, resource: 'tags', reason: null })),
+      )
       return Promise.resolve({ commit: true })
     })
     return store.catalog.findAnnounced(targetOf({ tag: '1' })).artifacts

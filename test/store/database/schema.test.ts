@@ -54,6 +54,7 @@ const MIRROR_STEPS: readonly string[] = [
   '687a04883fcf1ac2',
   'a3b3f2e15508df84',
   '302bad5d379d1b5c',
+  '886fd0934cafaa53',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

@@ -139,10 +139,17 @@ const SUPERSEDED_TABLES = `
   CREATE INDEX osv_superseded_log ON osv_superseded (log);
   `
 
+/** The schema step for why a path of the catalog is missing. */
+const REASON_COLUMN = `
+  -- Why the last run that tried could not have it; null: a bundle brought the row, or an earlier version wrote it.
+  ALTER TABLE catalog_lacking ADD COLUMN reason TEXT;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
   KEY_COLUMNS,
   SCOPE_TABLES,
   SUPERSEDED_TABLES,
+  REASON_COLUMN,
 ]

@@ -77,7 +77,7 @@ export async function walkSublists(
 /** Returns whether a list is walked although its item is unchanged: it was incomplete, or was confirmed long ago. */
 function needsWalk(context: CatalogContext, path: string, stored: CatalogList): boolean {
   return (
-    context.store.catalog.isMissingPath(path) ||
+    context.store.catalog.readMissingPath(path) !== null ||
     isUnlearned(stored) ||
     isConfirmationDue(context, stored)
   )

@@ -93,12 +93,12 @@ export function carriedOver(
   stored: ReadonlyMap<string, StoredAnswer>,
 ): Crawl['carriedOver'] {
   const { store, source } = context
-  const missing = new Map<string, string>()
+  const missing: Crawl['carriedOver']['missing'] = new Map()
   if (!isNarrow(context)) return { missing, unrequested: 0 }
-  for (const { path, resource } of store.catalog.listMissingPaths()) {
+  for (const one of store.catalog.listMissingPaths()) {
+    const { path, resource } = one
     const isWanted = wanted.has(path) || wantedLists.has(path)
-    if (ownsResource(source, resource) && isWanted && !requested.has(path))
-      missing.set(path, resource)
+    if (ownsResource(source, resource) && isWanted && !requested.has(path)) missing.set(path, one)
   }
   const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
   const answers = [...wanted.keys()].filter(

@@ -1,0 +1,93 @@
+import { judgeReadiness } from '../api/status/readiness.ts'
+import type { Status } from '../api/status/report.ts'
+import type { Config } from '../config/schema.ts'
+import { REASON_FACTS } from '../domain/run-facts.ts'
+import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
+import { openReader } from '../store/database/open.ts'
+import { type Reads, createReads } from '../store/reads.ts'
+import type { Run, RunFacts } from '../store/runs/runs.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { ON_THE_WAY } from './network/service.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the check of what is mirrored: how the last runs ended, and how old each source is. */
+export function sourceChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'sources',
+      title: 'last run and age of each source',
+      needs: [...ON_THE_WAY, 'service', 'credential', 'database', 'schema'],
+      run: () => sources(world, config),
+    },
+  ]
+}
+
+/** Finds what `patchmirror status` exits with something other than 0 for, but for a source that was never synced. */
+async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
+  const status = await world.readStatus(config)
+  const db = openReader(config.data.dir)
+  if (status === null || db === null) return skipped('nothing is mirrored yet')
+  try {
+    const reads = createReads(db)
+    const stored = (name: SourceName): boolean =>
+      status.sources.some((one) => one.name === name && one.snapshot !== null)
+    const served = servedSources(config, stored)
+    const findings = served.flatMap((name) => [
+      ofRun(config, name, status, reads),
+      ...ofAge(config, name, status),
+    ])
+    return worst(findings, skipped('nothing is mirrored yet'))
+  } finally {
+    db.close()
+  }
+}
+
+/** Says how the runs ended that the state of a source comes from. */
+function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Reads): Finding {
+  const state = sources.find((source) => source.name === name)?.state ?? 'never'
+  const runs = [reads.runs.readLatestWholeRun(name), reads.runs.readLatestEndedRun(name)]
+  const run = runs.find((one) => one?.state === state) ?? null
+  if (run === null) return fine(`${name}: ${state === 'never' ? 'not mirrored yet' : state}`)
+  const said = `run ${run.id} of ${name} is ${state}: ${run.message ?? 'no message'}`
+  const again = activeSources(config).includes(name)
+    ? `The next run tries again: "patchmirror sync ${name}".`
+    : 'Get it complete on the source mirror, and bring another bundle from there.'
+  if (state === 'failed') return failure(said, `Correct what is named. ${again}`)
+  if (state === 'quarantined')
+    return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
+  if (state !== 'partial') return fine(`${name}: ${state}`)
+  const reasons = reasonsOf(run.facts)
+  if (reasons.length === 0 && isOnlySubscriptions(run))
+    return fine(`${name}: partial, see subscriptions`)
+  const such = reasons.length === 0 ? '' : `; such as ${reasons.join('; ')}`
+  return warning(`${said}${such}`, `Correct what is named; "patchmirror runs ${run.id}" lists more of it. ${again}`) // prettier-ignore
+}
+
+/** Reports whether nothing but subscriptions makes a run partial: another check names these. */
+function isOnlySubscriptions({ facts }: Run): boolean {
+  return facts['subscriptionsUnderstood'] !== undefined && facts['leftAlone'] === undefined
+}
+
+/** Different reasons that are named. */
+const MOST_REASONS = 3
+
+/** Returns the first line of each different reason that a run recorded. */
+function reasonsOf(facts: RunFacts): string[] {
+  const lines = REASON_FACTS.flatMap((name) => facts[name] ?? []).filter(
+    (line) => typeof line === 'string',
+  )
+  const first = new Map<string, string>()
+  for (const line of lines) {
+    const reason = line.slice(line.indexOf(': ') + 1)
+    if (!first.has(reason)) first.set(reason, line)
+  }
+  return [...first.values()].slice(0, MOST_REASONS)
+}
+
+/** Warns of a source whose data is older than its setting allows. */
+function ofAge(config: Config, name: SourceName, status: Status): Finding[] {
+  const { sources } = judgeReadiness(status, config, [name])
+  return sources
+    .filter(({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null)) // prettier-ignore
+    .map(({ reason }) => warning(`${name} is ${reason}`, `Keep a daemon running that syncs it, or bring newer bundles; otherwise raise ${name}.maxAgeHours.`)) // prettier-ignore
+}
