@@ -42,13 +42,8 @@ interface NamingItem {
 
 const NOT_LISTED: Announced = { listed: false, digestMatches: null, artifacts: null }
 
-/** Creates searches for announced tags among the listed ones, by index; usable on any connection. */
-export function createAnnouncedReader(db: Db) {
-  const candidates = db.prepare<[string], Candidate>(
-    `SELECT e.id, e.sha, e.body FROM catalog_entry e
-     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
-     ORDER BY e.ordinal`,
-  )
+/** Creates searches for listed items by what names them, by index. */
+function createNamingReader(db: Db) {
   const naming = db.prepare<[string, number], NamingItem>(
     `SELECT l.path AS list, e.id, e.body FROM catalog_entry e JOIN catalog_list l ON l.id = e.list
      WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
@@ -60,21 +55,6 @@ export function createAnnouncedReader(db: Db) {
        AND length(text) >= ${LEAST_DIGEST} AND instr(text, '-') = 0)
      ORDER BY e.list, e.ordinal LIMIT ?`,
   )
-  const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
-    'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
-  )
-  const anyMissing = db
-    .prepare<[string], number>(
-      "SELECT 1 FROM catalog_lacking WHERE resource = 'tags' AND instr(path || '/', ?) > 0 LIMIT 1",
-    )
-    .pluck()
-  const artifactsOf = ({ id, sha }: Candidate): NonNullable<Announced['artifacts']> => {
-    const stored = answers.all(`tags/${id}`)
-    const stale = stored.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
-    if (stale || anyMissing.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
-    if (stored.length === 0) return 'out of scope'
-    return stored.some(isNone) ? 'none yet' : 'complete'
-  }
   return {
     /**
      * Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`. Where none
@@ -96,6 +76,33 @@ export function createAnnouncedReader(db: Db) {
      */
     listDigestsFrom: (beginning: string, limit: number): NamingItem[] =>
       beginsWith.all(beginning, `${beginning}g`, limit),
+  }
+}
+
+/** Creates searches for announced tags among the listed ones, by index; usable on any connection. */
+export function createAnnouncedReader(db: Db) {
+  const candidates = db.prepare<[string], Candidate>(
+    `SELECT e.id, e.sha, e.body FROM catalog_entry e
+     WHERE e.rowid IN (SELECT entry FROM catalog_text WHERE text IN (SELECT value FROM json_each(?)))
+     ORDER BY e.ordinal`,
+  )
+  const answers = db.prepare<[string], { path: string; status: number; ownerSha: Buffer }>(
+    'SELECT path, status, owner_sha AS ownerSha FROM catalog_answer WHERE owner = ?',
+  )
+  const anyMissing = db
+    .prepare<[string], number>(
+      "SELECT 1 FROM catalog_lacking WHERE resource = 'tags' AND instr(path || '/', ?) > 0 LIMIT 1",
+    )
+    .pluck()
+  const artifactsOf = ({ id, sha }: Candidate): NonNullable<Announced['artifacts']> => {
+    const stored = answers.all(`tags/${id}`)
+    const stale = stored.some(({ status, ownerSha }) => status === 200 && !ownerSha.equals(sha))
+    if (stale || anyMissing.get(`/${encodeURIComponent(id)}/`) === 1) return 'lacking'
+    if (stored.length === 0) return 'out of scope'
+    return stored.some(isNone) ? 'none yet' : 'complete'
+  }
+  return {
+    ...createNamingReader(db),
     /** Returns whether what an event announced is readable now, and how much of it. */
     findAnnounced(target: EventTarget): Announced {
       const names = namesOf(target)
