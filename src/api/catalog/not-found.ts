@@ -79,7 +79,8 @@ export function createMissing(config: Config, served: Origins): Missing {
       const { reads } = served
       const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
       const missing = reads.catalog.readMissingPath(path)
-      if (missing !== null) throw missing.reason === null ? coming() : notFetched(path, missing.reason)
+      if (missing !== null)
+        throw missing.reason === null ? coming() : notFetched(path, missing.reason)
       if (resource === null) return explainRelease(config, served, params, path)
       if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
       const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
