@@ -12,17 +12,15 @@ export function createAssetWriter(db: Db) {
       'SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL',
     )
     .pluck()
-  const archive = db
-    .prepare<[number], string>("SELECT file FROM asset WHERE view = ? AND path LIKE '%/all.zip'")
-    .pluck()
+  const fileAt = db.prepare<[string], string>('SELECT file FROM asset WHERE path = ?').pluck()
   return {
     ...createViewCounter(db),
     putAsset({ path, view, gzip, ...asset }: ViewAsset & { path: string; view: number | null }) {
       const gzipped = { gzipFile: gzip?.file ?? null, gzipSize: gzip?.size ?? null }
       put.run({ ...asset, ...gzipped, path, view, prefixes: JSON.stringify(asset.prefixes) })
     },
-    /** The archive that contains a view's members. */
-    readArchiveFile: (view: number): string | null => archive.get(view) ?? null,
+    /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
+    readFile: (path: string): string | null => fileAt.get(path) ?? null,
     /** The name of every file of the generation. */
     listFiles: (): string[] => files.all(),
   }

@@ -38,6 +38,9 @@ export function createViewsWriter(db: Db) {
       )
       db.exec('COMMIT')
     },
+    /** Id of the snapshot that the generation shows; null if it is incomplete. */
+    readSnapshot: (): string | null =>
+      db.prepare<[], string>('SELECT snapshot FROM generation').pluck().get() ?? null,
     /** The version with which a generation was built; null if it is incomplete. */
     readForm: (): string | null =>
       db.prepare<[], string>('SELECT form FROM generation').pluck().get() ?? null,
@@ -70,6 +73,9 @@ function createRecordWriter(db: Db) {
   const rows = db
     .prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num')
     .raw()
+  const row = db
+    .prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?')
+    .raw()
   const put = db.prepare('INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
   const alias = db.prepare('INSERT OR IGNORE INTO alias VALUES (?, ?)')
   const name = db.prepare('INSERT INTO affected VALUES (?, ?, ?)')
@@ -80,11 +86,16 @@ function createRecordWriter(db: Db) {
     .prepare<[string], number>('SELECT num FROM record WHERE id > ? ORDER BY id LIMIT 1')
     .pluck()
   const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
+  const undated = db.prepare<[], number>("SELECT 1 FROM record WHERE instant = '' LIMIT 1").pluck()
   const count = db.prepare<[], number>('SELECT count(*) FROM record').pluck()
   return {
     /** All records, in the order of their ids. */
     eachRecord: () => rows.iterate(),
+    /** The row of a record; null when it is not stored. */
+    readRow: (id: string): StoredRow | null => row.get(id) ?? null,
     countRecords: (): number => count.get() ?? 0,
+    /** Whether a record has no date that can be read. */
+    hasUndated: (): boolean => undated.get() === 1,
     insertRecord: (row: RecordRow): void =>
       void put.run(
         ...[row.num, row.id, row.sha256, row.stamp, row.instant, JSON.stringify(row.views)],
@@ -98,34 +109,25 @@ function createRecordWriter(db: Db) {
     /** A number for a record that is not stored; null when there is none between its neighbours. */
     numberFor: (id: string): number | null =>
       numberBetween(before.get(id) ?? null, after.get(id) ?? null),
-    /**
-     * Removes records from all views, and passes on each view that contained one. The rows of those that changed stay until
-     * they are stored again, so that no other record gets a number behind theirs.
-     */
-    dropRecords: createDrop(db),
+    ...createDrops(db),
   }
 }
 
-function createDrop(db: Db) {
-  const views = db.prepare<[number], string>('SELECT views FROM record WHERE num = ?').pluck()
+function createDrops(db: Db) {
   const member = db.prepare('DELETE FROM member WHERE view = ? AND num = ?')
   const record = db.prepare('DELETE FROM record WHERE num = ?')
-  // The names of a record are found by reading all: an index for that would be as large as they are.
-  const named = ['affected', 'alias'].map((table) =>
-    db.prepare(`DELETE FROM ${table} WHERE num IN (SELECT value FROM json_each(?))`),
-  )
-  return (
-    { gone, changed }: { readonly gone: readonly number[]; readonly changed: readonly number[] },
-    left: (view: number, num: number) => void,
-  ): void => {
-    const all = [...gone, ...changed]
-    for (const num of all) {
-      for (const view of JSON.parse(views.get(num) ?? '[]') as number[]) {
-        member.run(view, num)
-        left(view, num)
-      }
-    }
-    for (const num of gone) record.run(num)
-    if (all.length > 0) for (const drop of named) drop.run(JSON.stringify(all))
+  const named = db.prepare('DELETE FROM affected WHERE view = ? AND name = ? AND num = ?')
+  const alias = db.prepare('DELETE FROM alias WHERE name = ? AND num = ?')
+  return {
+    /** Removes a record from a view, with the packages that it names there; false when one of these rows is missing. */
+    dropMember(view: number, num: number, names: readonly string[]): boolean {
+      const found = names.map((name) => named.run(view, name, num).changes)
+      return member.run(view, num).changes === 1 && found.every((changes) => changes === 1)
+    },
+    /** Removes the other ids of a record; false when one is missing. */
+    dropAliases: (num: number, names: readonly string[]): boolean =>
+      names.map((name) => alias.run(name, num).changes).every((changes) => changes === 1),
+    /** Removes a record's own row; false when it is missing. */
+    dropRow: (num: number): boolean => record.run(num).changes === 1,
   }
 }

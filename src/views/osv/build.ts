@@ -6,9 +6,10 @@ import { viewsPath } from '../../store/views/generations.ts'
 import { type ViewsWriter, createViewsWriter } from '../../store/views/writes.ts'
 import { createSpool } from '../../zip/spool.ts'
 import { isSoundFile, linkFile } from '../files.ts'
-import { stampLines, writeText } from './stamps.ts'
+import { type OldList, writeStamps } from './lists/lists.ts'
+import { encodeLines, writeText } from './lists/text.ts'
 import { MOST_FOLDERS } from './ecosystem-limit.ts'
-import { CSV, type ViewsWork, ZIP } from './folders.ts'
+import { CSV, STAMP_LIST, type ViewsWork, ZIP } from './folders.ts'
 import { type RecordReads, chooseFolders } from './records.ts'
 import { fillAll } from './fill.ts'
 import { update } from './update.ts'
@@ -19,6 +20,8 @@ import { PRIVATE_FOLDER } from '../../core/files.ts'
 interface BuildOptions {
   readonly dataDir: string
   readonly reads: RecordReads & OsvReader
+  /** Ids of the records that differ from an earlier snapshot; null when they are not known. */
+  readonly listChanged: (since: string) => readonly string[] | null
   readonly archive: ArchiveInfo
   /** Last-Modified of everything in it, unix seconds. */
   readonly changed: number
@@ -100,7 +103,7 @@ async function fill(
     const work: ViewsWork = { ...options, views, spool, rules, most: mostOf(options) }
     const report = before === null ? await fillAll(work) : await update(work, before)
     if (report === null) return null
-    await writeWhole(options, views)
+    await writeWhole(options, views, report.list)
     if (before !== null && !linkKept(views, folder, before)) return null
     const { records, changed } = report
     const odd = views.countOdd()
@@ -146,19 +149,20 @@ function takeOver(before: string, folder: string, form: string): boolean {
 const TEXT = 'text/plain; charset=utf-8'
 
 /** What is of all ecosystems together: the archive as it is published, the list of stamps, the names. */
-async function writeWhole(options: BuildOptions, views: ViewsWriter): Promise<void> {
+async function writeWhole(
+  options: BuildOptions,
+  views: ViewsWriter,
+  before: OldList | null,
+): Promise<void> {
   const { folder, archive } = options
   const all = views.listViewIds()
   const prefixes = [...new Set(all.flatMap((view) => view.prefixes))].sort()
   const { size, sha256, crc32c } = archive
   const whole = { file: WHOLE, size, sha256, crc32c, type: ZIP, gzip: null, prefixes: [] }
   views.putAsset({ ...whole, path: WHOLE, view: null })
-  const list = await writeText(folder, stampLines(views.eachStamp(null)))
-  views.putAsset({ ...list, type: CSV, prefixes, path: 'modified_id.csv', view: null })
-  const names = await writeText(
-    folder,
-    all.map((view) => `${view.name}\n`),
-  )
+  const list = await writeStamps(folder, () => views.eachStamp(null), before)
+  views.putAsset({ ...list, type: CSV, prefixes, path: STAMP_LIST, view: null })
+  const names = await writeText(folder, encodeLines(all.map((view) => `${view.name}\n`)))
   views.putAsset({ ...names, type: TEXT, prefixes, path: 'ecosystems.txt', view: null })
 }
 

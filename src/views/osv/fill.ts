@@ -11,7 +11,7 @@ import { shareWhole } from './whole.ts'
  */
 export async function fillAll(
   work: ViewsWork,
-): Promise<{ records: number; changed: number } | null> {
+): Promise<{ records: number; changed: number; list: null } | null> {
   const { dataDir, views, reads, most, pause, rules } = work
   const drafts = new Map<number, ArchiveDraft>()
   const put = (view: number, { id, ...stream }: MemberStream): number => {
@@ -29,10 +29,10 @@ export async function fillAll(
     const shown = views.countView(view, prefixes)
     if (archive === undefined || shown === null) throw new Error(`no record is in ${name}`)
     shareWhole(work.folder, archive)
-    await putView(work, { view, name, archive, prefixes: shown.prefixes })
+    await putView(work, { view, name, archive, prefixes: shown.prefixes }, null)
     await pause()
   }
-  return { ...placed, changed: placed.records }
+  return { ...placed, changed: placed.records, list: null }
 }
 
 /** Begins the archive of a view; in a file of its own when none is given. */

@@ -4,7 +4,7 @@ import type { MadeFile } from '../files.ts'
 import type { Spool } from '../../zip/spool.ts'
 import type { RecordReads } from './records.ts'
 import type { PrepareRules } from './prepare/prepared.ts'
-import { stampLines, writeText } from './stamps.ts'
+import { type OldList, writeStamps } from './lists/lists.ts'
 
 /** What the folders of a generation are made with. */
 export interface ViewsWork {
@@ -20,6 +20,8 @@ export interface ViewsWork {
   readonly rules: PrepareRules
   /** Folders that there may be, however they are called. */
   readonly most: number
+  /** Ids of the records that differ from an earlier snapshot; null when the change log does not say which. */
+  readonly listChanged: (since: string) => readonly string[] | null
   readonly pause: () => Promise<void>
 }
 
@@ -36,13 +38,17 @@ interface MadeView {
   readonly prefixes: readonly string[]
 }
 
-/** Stores a view's archive, and makes its list of stamps. */
+/** The name of each list of stamps; that of all ecosystems has it as its path under /osv/. */
+export const STAMP_LIST = 'modified_id.csv'
+
+/** Stores a view's archive, and makes its list of stamps; `old`: of the one of the generation before, if there is one. */
 export async function putView(
   { folder, views }: Pick<ViewsWork, 'folder' | 'views'>,
   { view, name, archive, prefixes }: MadeView,
+  old: OldList | null,
 ): Promise<void> {
   const zip = { ...archive, type: ZIP, gzip: null, prefixes }
   views.putAsset({ ...zip, path: `${name}/all.zip`, view })
-  const list = await writeText(folder, stampLines(views.eachStamp(view)))
-  views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/modified_id.csv`, view })
+  const list = await writeStamps(folder, () => views.eachStamp(view), old)
+  views.putAsset({ ...list, type: CSV, prefixes, path: `${name}/${STAMP_LIST}`, view })
 }

@@ -1,10 +1,14 @@
 import { contentOf } from '../../store/database/gzip.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
+import { MirrorError } from '../../core/errors.ts'
 import { spooled } from '../../store/views/member-writes.ts'
+import type { ViewRecord, Views } from '../../store/views/reads.ts'
 import { GAP } from '../../store/views/numbers.ts'
 import type { Spool } from '../../zip/spool.ts'
 import { eachBatch } from './prepare/contents.ts'
 import { createFolderChoice } from './ecosystem-limit.ts'
+import { type OldRecord, compareRecords } from './compare.ts'
+import type { ListChange, StampRow } from './lists/merge.ts'
 import { type Placing, placeRecord } from './place.ts'
 import { type PrepareRules, prepareRecord } from './prepare/prepared.ts'
 import { type PrepareOptions, prepareAll } from './prepare/read.ts'
@@ -12,7 +16,10 @@ import { contentIn } from './prepare/send.ts'
 import { analyse } from './record.ts'
 
 /** What records are read from. */
-export type RecordReads = Pick<OsvReader, 'countRecords' | 'eachDigest' | 'eachSum' | 'readRecord'>
+export type RecordReads = Pick<
+  OsvReader,
+  'countRecords' | 'eachDigest' | 'eachSum' | 'readEntry' | 'readRecord'
+>
 
 /** What bringing a generation's rows up to date needs. */
 interface RecordsOptions {
@@ -46,106 +53,116 @@ export async function placeAll(
   }
 }
 
+/** What differs in a view. */
+export interface ViewChange extends ListChange {
+  /** The numbers of the members that came, changed or left. */
+  readonly nums: readonly number[]
+}
+
 /** What an update did. */
 interface Update {
   readonly records: number
   /** Records that were new, changed or gone. */
   readonly changed: number
-  /** The numbers of the members that came into a view, changed in it or left it. */
-  readonly touched: ReadonlyMap<number, readonly number[]>
+  /** What differs in each view that is touched. */
+  readonly touched: ReadonlyMap<number, ViewChange>
+}
+
+/** What an update starts from. */
+interface UpdateOptions extends RecordsOptions {
+  readonly spool: Spool
+  /** The generation before. */
+  readonly old: Pick<Views, 'readUpstreamRecord'>
+  /** The ids that the change log names; null when it does not say which. */
+  readonly named: readonly string[] | null
 }
 
 /**
  * Brings the rows of records, members and names to what is stored: only what is new, changed or gone is read. Null when
- * another build from the beginning is needed: much differs, a number is missing, or there are too many folders.
+ * another build from the beginning is needed: much differs, a number is missing, there are too many folders, or the generation
+ * before is damaged.
  */
-export async function updateRecords(
-  options: RecordsOptions & { readonly spool: Spool },
-): Promise<Update | null> {
+export async function updateRecords(options: UpdateOptions): Promise<Update | null> {
   const { reads, placing, rules, most, pause, spool } = options
   const { views } = placing
-  const found = await compareRecords(options)
+  const found = await compareRecords({ ...options, views })
   if (found === null) return null
   const { changed, gone, records } = found
-  const touched = new Map<number, number[]>()
-  const touch = (view: number, num: number): void => {
-    const nums = touched.get(view)
-    if (nums === undefined) touched.set(view, [num])
-    else nums.push(num)
-  }
-  views.dropRecords({ gone, changed: changed.flatMap(({ num }) => num ?? []) }, touch)
-  const into: Placing = {
-    ...placing,
-    put(view, { num, deflated }) {
-      touch(view, num)
-      return spooled(spool.put(deflated))
-    },
-  }
-  for (const { id, num: before, sha256, stamp } of changed) {
-    const num = before ?? views.numberFor(id)
+  const touched = createTouched()
+  for (const old of gone) if (!dropRecord(options, old, true, touched)) return null
+  for (const { old } of changed)
+    if (old !== null && !dropRecord(options, old, false, touched)) return null
+  for (const { id, old, sha256, stamp } of changed) {
+    const num = old?.num ?? views.numberFor(id)
     if (num === null) return null
     const stored = reads.readRecord(id)
     if (stored === null) throw new Error(`the bytes of record ${id} are lost`)
     const { body, size } = stored
     const content = contentIn({ id, sha256, stamp, body, content: contentOf(body, size) })
-    placeRecord(into, num, prepareRecord(content, rules))
+    const record = prepareRecord(content, rules)
+    const put: Placing['put'] = (view, { deflated }) => {
+      touched.add(view, num, { instant: record.instant, name: id })
+      return spooled(spool.put(deflated))
+    }
+    placeRecord({ ...placing, put }, num, record)
     if (views.countFolders() > most) return null
     await pause()
   }
-  return { records, changed: changed.length + gone.length, touched }
+  return { records, changed: changed.length + gone.length, touched: touched.views }
 }
 
-interface Changed {
-  readonly id: string
-  /** Null for a new record. */
-  readonly num: number | null
-  readonly sha256: Buffer
-  readonly stamp: string
-}
-
-interface Comparison {
-  readonly changed: readonly Changed[]
-  /** Numbers of the records that are not stored any more. */
-  readonly gone: readonly number[]
-  readonly records: number
-}
-
-const PAGE = 1000
-/** Differences with which an update takes less than a build from the beginning: of so many records one. */
-const SHARE = 8
-
-/** Walks the stored records and those of the generation in the order of their ids; null when much differs. */
-async function compareRecords(options: RecordsOptions): Promise<Comparison | null> {
-  const { reads, placing, pause } = options
-  const most = Math.max(PAGE, placing.views.countRecords() / SHARE)
-  const changed: Changed[] = []
-  const gone: number[] = []
-  const known = placing.views.eachRecord()
-  try {
-    let next = known.next()
-    let records = 0
-    for (const [id, sha256, stamp] of reads.eachDigest()) {
-      if (++records % PAGE === 0) await pause()
-      while (next.done !== true && isBefore(next.value[1], id)) {
-        gone.push(next.value[0])
-        next = known.next()
-      }
-      const same = next.done !== true && next.value[1] === id ? next.value : null
-      if (same !== null) next = known.next()
-      if (same !== null && same[3] === stamp && same[2].equals(sha256)) continue
-      changed.push({ id, num: same?.[0] ?? null, sha256, stamp })
-      if (changed.length + gone.length > most) return null
-    }
-    for (; next.done !== true; next = known.next()) gone.push(next.value[0])
-    return gone.length > most ? null : { changed, gone, records }
-  } finally {
-    known.return?.()
+function createTouched() {
+  const views = new Map<number, { nums: number[]; removed: StampRow[]; added: StampRow[] }>()
+  const changeOf = (view: number) => {
+    const change = views.get(view) ?? { nums: [], removed: [], added: [] }
+    views.set(view, change)
+    return change
+  }
+  return {
+    views,
+    add(view: number, num: number, row: StampRow): void {
+      const { nums, added } = changeOf(view)
+      nums.push(num)
+      added.push(row)
+    },
+    remove(view: number, num: number, row: StampRow): void {
+      const { nums, removed } = changeOf(view)
+      nums.push(num)
+      removed.push(row)
+    },
   }
 }
 
-/** Compares ids as the database orders them. */
-function isBefore(one: string, other: string): boolean {
-  return one !== other && Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
+/**
+ * Removes a record from all views; `gone`: its own row as well. The rows of those that changed stay until they are stored again,
+ * so that no other record gets a number behind theirs. What it named is found by its bytes, as it was when they were
+ * stored. False when these are damaged or not all rows are there.
+ */
+function dropRecord(
+  { placing: { views }, rules, old }: UpdateOptions,
+  { num, id, sha256, stamp }: OldRecord,
+  gone: boolean,
+  touched: Pick<ReturnType<typeof createTouched>, 'remove'>,
+): boolean {
+  const stored = readSound(old, id)
+  if (stored === null) return false
+  const record = prepareRecord({ ...stored, id, sha256, stamp }, rules)
+  const forms = [record.own.folders, record.derived?.folders ?? []].flat()
+  for (const [folder, names] of forms) {
+    const view = views.viewId(folder)
+    if (!views.dropMember(view, num, names)) return false
+    touched.remove(view, num, { instant: record.instant, name: id })
+  }
+  return views.dropAliases(num, record.aliases) && (!gone || views.dropRow(num))
+}
+
+function readSound(old: UpdateOptions['old'], id: string): ViewRecord | null {
+  try {
+    return old.readUpstreamRecord(id)
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'corrupt') return null
+    throw error
+  }
 }
 
 /** The folders that there may be, of all that the records name; null when all of them may. */

@@ -1,47 +1,91 @@
 import { join } from 'node:path'
 import { type ViewPart, spooledAt } from '../../store/views/member-writes.ts'
+import { openViews } from '../../store/views/reads.ts'
 import type { MadeFile } from '../files.ts'
 import type { ArchiveDraft } from './archive.ts'
 import { beginArchive } from './fill.ts'
-import { type ViewsWork, putView } from './folders.ts'
-import { updateRecords } from './records.ts'
+import { STAMP_LIST, type ViewsWork, putView } from './folders.ts'
+import type { OldList } from './lists/lists.ts'
+import type { StampRow } from './lists/merge.ts'
+import { type ViewChange, updateRecords } from './records.ts'
 import { type ArchiveSource, openOldArchive } from './source.ts'
 import { adoptWhole, createPlan, isSharedArchive } from './whole.ts'
+
+/** What was made of the records. */
+interface Updated {
+  readonly records: number
+  readonly changed: number
+  /** The list of all ecosystems of the generation before, and what differs. */
+  readonly list: OldList | null
+}
 
 /**
  * Brings the database of the generation before, which is in the folder, up to date, and makes the files of the views in which
  * something differs; null when it takes a build from the beginning, also because a file of that generation is damaged.
  */
-export async function update(
-  work: ViewsWork,
-  before: string,
-): Promise<{ records: number; changed: number } | null> {
-  const { views, reads, rules, most, pause, spool } = work
+export async function update(work: ViewsWork, before: string): Promise<Updated | null> {
+  const { views, pause } = work
   const prefixes = new Set<string>()
+  const since = views.readSnapshot()
+  const named = since === null ? null : work.listChanged(since)
+  const old = openViews(before)
   const put = (): number => 0 // the streams go into the spool
-  const placing = { views, prefixes, put }
-  const made = await updateRecords({ reads, placing, rules, most, pause, spool })
+  const options = { ...work, placing: { views, prefixes, put }, named, old }
+  const made = await updateRecords(options).finally(() => old.close())
   if (made === null) return null
-  for (const { id: view, name, prefixes: old } of views.listViewIds()) {
-    const nums = made.touched.get(view)
-    if (nums === undefined) continue
-    const parts = views.listParts(view)
-    const file = views.readArchiveFile(view)
-    views.dropParts(view)
-    const shown = views.countView(view, new Set([...old, ...prefixes]))
-    if (shown === null) continue
-    const whole =
-      file !== null &&
-      shown.prefixes.length === 0 &&
-      shown.records === made.records &&
-      isSharedArchive(before, file)
-    const path = file === null ? null : join(before, file)
-    const archive = updateArchive(work, { view, path, parts, nums, whole })
-    if (archive === null) return null
-    await putView(work, { view, name, archive, prefixes: shown.prefixes })
+  const canMerge = !views.hasUndated()
+  const all: Record<'removed' | 'added', StampRow[]> = { removed: [], added: [] }
+  for (const view of views.listViewIds()) {
+    const change = made.touched.get(view.id)
+    if (change === undefined) continue
+    const inView = ({ instant, name }: StampRow) => ({ instant, name: `${view.name}/${name}` })
+    for (const row of change.removed) all.removed.push(inView(row))
+    for (const row of change.added) all.added.push(inView(row))
+    const options = { ...view, change, before, possible: prefixes, canMerge }
+    if (!(await updateView(work, options, made.records))) return null
     await pause()
   }
-  return made
+  const file = views.readFile(STAMP_LIST)
+  return {
+    ...made,
+    list: file === null || !canMerge ? null : { folder: before, file, change: all },
+  }
+}
+
+/** A view to update. */
+interface TouchedView {
+  readonly id: number
+  readonly name: string
+  readonly prefixes: readonly string[]
+  /** Prefixes that were taken off in changed records. */
+  readonly possible: ReadonlySet<string>
+  readonly change: ViewChange
+  /** Lists of stamps can be merged. */
+  readonly canMerge: boolean
+  /** Folder of the generation before. */
+  readonly before: string
+}
+
+/** Makes the files of a view, or removes it when it is empty; false when a file of the generation before is damaged. */
+async function updateView(
+  work: ViewsWork,
+  { id: view, name, prefixes, possible, change, canMerge, before }: TouchedView,
+  records: number,
+): Promise<boolean> {
+  const { views } = work
+  const parts = views.listParts(view)
+  const [file, list] = [views.readFile(`${name}/all.zip`), views.readFile(`${name}/${STAMP_LIST}`)]
+  views.dropParts(view)
+  const shown = views.countView(view, new Set([...prefixes, ...possible]))
+  if (shown === null) return true
+  const hasAll = shown.prefixes.length === 0 && shown.records === records
+  const whole = file !== null && hasAll && isSharedArchive(before, file)
+  const path = file === null ? null : join(before, file)
+  const archive = updateArchive(work, { view, path, parts, nums: change.nums, whole })
+  if (archive === null) return false
+  const old = list === null || !canMerge ? null : { folder: before, file: list, change }
+  await putView(work, { view, name, archive, prefixes: shown.prefixes }, old)
+  return true
 }
 
 /** An archive to update. */

@@ -39,6 +39,7 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
     return buildViews({
       dataDir,
       reads: reads.osv,
+      listChanged: (since) => changedSince(reads, since),
       archive,
       changed,
       snapshot,
@@ -50,6 +51,20 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
   }
   const { id, asOf } = snapshot
   return makeGeneration({ dataDir, kind: 'osv', name, snapshot: id, asOf, rebuild, make })
+}
+
+/** Most changed records that are taken from the change log: with more of them, all are compared. */
+const MOST_NAMED = 10_000
+
+/** Returns the ids of the records that differ from an earlier snapshot; null when the change log does not say which. */
+function changedSince({ snapshots, changes }: Reads, since: string): string[] | null {
+  const place = changes.findInLog(since).find(({ source }) => source === 'osv')
+  const latest = changes.readLatestLogged('osv')
+  if (place === undefined || latest?.snapshot !== snapshots.readSnapshot('osv')?.id) return null
+  const span = { ...place, until: latest?.id ?? 0 }
+  const names = changes.countNames(span)
+  if (names === null || names > MOST_NAMED) return null
+  return changes.listChanged(span, '', MOST_NAMED).map(({ name }) => name)
 }
 
 function changedIn(folder: string): number {

@@ -65,7 +65,8 @@ test('the chosen folders of too many ecosystems are the same by a full and by in
     const pause = async (): Promise<void> => Promise.resolve()
     const { changed } = archive
     const own = { dataDir: bench.dir, reads: reads.osv, archive, changed, snapshot, folder, before }
-    await buildViews({ ...own, vendors: ['Root'], mostFolders: 4, pause })
+    const listChanged = (): null => null
+    await buildViews({ ...own, vendors: ['Root'], mostFolders: 4, listChanged, pause })
     db.close()
     return folder
   }

@@ -1,6 +1,9 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { openReader } from '../../../src/store/database/open.ts'
+import { createReads } from '../../../src/store/reads.ts'
+import { makeOsvViews } from '../../../src/views/osv/views.ts'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
 import { GAP, numberBetween } from '../../../src/store/views/numbers.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
@@ -88,6 +91,44 @@ longTest(
     await expectSameAsFull(bench, records, FILLED_AT + 3 * DAY)
   },
 )
+
+test('an update reads the records that the change log names, and compares all where it does not say', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = {}
+  for (const id of 'abcdef') records[id] = record(id, '2026-05-01', ['Root:npm', id])
+  bench.store.publishOsv(records, FILLED_AT)
+  await bench.make()
+  const make = async (compares: boolean): Promise<void> => {
+    const db = openReader(bench.dir)
+    const reads = db && createReads(db)
+    if (reads === null) throw new Error('there is no store')
+    let compared = false
+    const eachDigest = () => {
+      compared = true
+      return reads.osv.eachDigest()
+    }
+    const pause = (): Promise<void> => Promise.resolve()
+    const counted = { ...reads, osv: { ...reads.osv, eachDigest } }
+    const made = await makeOsvViews({
+      dataDir: bench.dir,
+      reads: counted,
+      vendors: ['Root'],
+      pause,
+    })
+    expect([made?.incremental, compared]).toEqual([true, compares])
+    db?.close()
+  }
+  records['b'] = record('b', '2026-06-01', ['Root:npm', 'other'], ['Root:PyPI', 'b'])
+  delete records['c']
+  bench.store.publishOsv(records, FILLED_AT + DAY)
+  await make(false)
+  await expectSameAsFull(bench, records, FILLED_AT + DAY)
+  records['d'] = record('d', '2026-07-01', ['npm', 'd'])
+  bench.store.publishOsv(records, FILLED_AT + 2 * DAY)
+  bench.store.damage('DELETE FROM change_log')
+  await make(true)
+  await expectSameAsFull(bench, records, FILLED_AT + 2 * DAY)
+})
 
 test('numbers of records stay in the order of the ids, until none is free', () => {
   expect(numberBetween(null, null)).toBe(GAP)

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { closeSync, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { stampLines } from './stamps.ts'
+
+/** A row of a list: when a record was modified, in the form of `instantOf`, and its name. */
+export interface StampRow {
+  readonly instant: string
+  readonly name: string
+}
+
+/** What differs between a list and the next one. */
+export interface ListChange {
+  readonly removed: readonly StampRow[]
+  readonly added: readonly StampRow[]
+}
+
+/** A list cannot be merged: it must be made from all rows. */
+export class UnmergeableList extends Error {}
+
+interface Edit extends StampRow {
+  readonly bytes: Buffer
+  readonly line: Buffer
+  readonly adds: boolean
+}
+
+const WINDOW = 1 << 18
+const [COMMA, NEWLINE, QUOTE] = [0x2c, 0x0a, 0x22]
+
+/**
+ * Yields a list of the generation before with a change applied, without reading the rows of all records; each piece is valid
+ * until the next. No record may be without a date: it is shown as one of year 1, and is behind these. Throws
+ * `UnmergeableList` when a name is quoted, when a row is not where it must be, and, at the end, when the file does not have
+ * the digest in its name: then the pieces are not the list.
+ */
+export function* mergeList(
+  folder: string,
+  file: string,
+  change: ListChange,
+): Generator<Buffer, void, void> {
+  const edits = editsOf(change)
+  const digest = createHash('sha256')
+  let next = 0
+  for (const lines of eachWindow(join(folder, file))) {
+    digest.update(lines)
+    if (lines.includes(QUOTE)) throw new UnmergeableList()
+    let at = 0
+    const last = lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
+    for (let edit = edits[next]; edit !== undefined; edit = edits[++next]) {
+      if (compareTo(edit, lines, last) > 0) break
+      const place = placeOf(edit, lines, at)
+      yield lines.subarray(at, place)
+      at = edit.adds ? place : endOf(edit, lines, place)
+      if (edit.adds) yield edit.line
+    }
+    yield lines.subarray(at)
+  }
+  for (const { adds, line } of edits.slice(next)) {
+    if (!adds) throw new UnmergeableList()
+    yield line
+  }
+  if (digest.digest('hex').slice(0, 32) !== file.split('.', 1)[0]) throw new UnmergeableList()
+}
+
+/** Returns the changed rows in the order of the list, without those that are in both. */
+function editsOf({ removed, added }: ListChange): Edit[] {
+  const keyOf = ({ instant, name }: StampRow): string => `${instant} ${name}`
+  const [gone, come] = [new Set(removed.map(keyOf)), new Set(added.map(keyOf))]
+  const edits = [
+    ...removed.filter((row) => !come.has(keyOf(row))).map((row) => editOf(row, false)),
+    ...added.filter((row) => !gone.has(keyOf(row))).map((row) => editOf(row, true)),
+  ]
+  return edits.sort(
+    (one, other) => compare(other.instant, one.instant) || Buffer.compare(one.bytes, other.bytes),
+  )
+}
+
+function editOf(row: StampRow, adds: boolean): Edit {
+  const { instant, name } = row
+  const [text = ''] = stampLines([[instant, name]])
+  const line = Buffer.from(text)
+  if (instant === '' || line.includes(QUOTE)) throw new UnmergeableList()
+  return { instant, name, bytes: Buffer.from(name), line, adds }
+}
+
+/** Whole lines of a file, about 256 KiB each time; valid until the next. */
+function* eachWindow(path: string): Generator<Buffer> {
+  const fd = openSync(path, 'r')
+  const window = Buffer.allocUnsafe(WINDOW)
+  try {
+    let kept = 0
+    for (;;) {
+      const read = readSync(fd, window, kept, WINDOW - kept, null)
+      const filled = kept + read
+      const end = window.subarray(0, filled).lastIndexOf(NEWLINE) + 1
+      if (end === 0 && filled > 0) throw new UnmergeableList() // a line is longer than a window, or cut short
+      if (end > 0) yield window.subarray(0, end)
+      if (read === 0 || filled === 0) return
+      window.copyWithin(0, end, filled)
+      kept = filled - end
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Returns where the first line from `from` begins that is not before an edit: by halving. */
+function placeOf(edit: Edit, lines: Buffer, from: number): number {
+  let low = from
+  for (let high = lines.length; low < high;) {
+    const middle = Math.max(low, lines.lastIndexOf(NEWLINE, ((low + high) >>> 1) - 1) + 1)
+    if (compareTo(edit, lines, middle) > 0) low = lines.indexOf(NEWLINE, middle) + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Compares an edit with the line at an offset: positive when the edit comes after it. */
+function compareTo({ instant, bytes }: Edit, lines: Buffer, at: number): number {
+  const comma = lines.indexOf(COMMA, at)
+  const stamp = lines.toString('latin1', at, comma)
+  const order = compare(`${stamp.slice(0, 19)}.${stamp.slice(20, -1).padEnd(9, '0')}`, instant)
+  return order || bytes.compare(lines, comma + 1, lines.indexOf(NEWLINE, comma))
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
+/** Returns the end of the line that an edit removes. */
+function endOf({ line }: Edit, lines: Buffer, at: number): number {
+  const end = at + line.length
+  if (!line.equals(lines.subarray(at, end))) throw new UnmergeableList()
+  return end
+}
