@@ -1,12 +1,12 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
-import { type Fields, fieldsOf, jsonTextOf } from '../json/objects.ts'
+import type { Fields } from '../json/objects.ts'
 import { askVersion } from '../query/affected.ts'
 import { remedyFor } from '../query/fixes.ts'
 import { semverOrder } from '../query/orders/semver.ts'
 import { type Query, readPurl, readQuestion } from '../query/query.ts'
-import { type QuerySource, type SearchResult, search } from '../query/search.ts'
+import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
 import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
-import { LEVELS, type Severity, severityOf } from './severity.ts'
+import { LEVELS, severityOf } from './severity.ts'
 import type { SbomComponent } from './sbom.ts'
 
 /** Findings in one answer, far above real SBOMs. */
@@ -23,8 +23,8 @@ interface Judged {
   /** Different packages. */
   readonly packages: number
   /** The worst first. */
-  readonly findings: MatchFinding[]
-  readonly notJudged: NotJudged[]
+  readonly findings: readonly MatchFinding[]
+  readonly notJudged: readonly NotJudged[]
 }
 
 /**
@@ -37,24 +37,43 @@ export async function judgeComponents(
   check: () => void,
 ): Promise<Judged> {
   const packages = groupComponents(components)
+  const { judged, notJudged } = chooseJudged(packages, source, check)
   const find = createFinder(source, check)
-  const judged: Judged = { packages: packages.length, findings: [], notJudged: [] }
-  for (const listed of packages) {
+  const findings: MatchFinding[] = []
+  for (const { query, component } of judged) {
     check()
-    const asked = askAbout(listed)
-    const component = 'code' in asked ? listed : { ...listed, version: asked.version }
-    const why = 'code' in asked ? asked : whyPartly(asked, source)
-    if (why !== null) judged.notJudged.push({ ...component, ...why })
-    if ('code' in asked || why?.code === 'no_records') continue
-    for (const found of await find(asked)) judged.findings.push({ ...found, component })
-    if (judged.findings.length > MAX_FINDINGS)
+    for (const found of await find(query)) findings.push({ ...found, component })
+    if (findings.length > MAX_FINDINGS)
       throw new MirrorError(
         'bad_request',
         `the SBOM has more than ${MAX_FINDINGS} findings: split it`,
       )
   }
-  judged.findings.sort(compareFindings)
-  return judged
+  findings.sort(compareFindings)
+  return { packages: packages.length, findings, notJudged }
+}
+
+/** Returns what can be judged, the versions of a package one after the other, and what cannot, or not completely. */
+function chooseJudged(
+  packages: readonly MatchedComponent[],
+  source: JudgeSource,
+  check: () => void,
+) {
+  const notJudged: NotJudged[] = []
+  const judged = packages.flatMap((listed) => {
+    check()
+    const query = askAbout(listed)
+    const isKnown = !('code' in query)
+    const component = isKnown ? { ...listed, version: query.version } : listed
+    const why = isKnown ? whyPartly(query, source) : query
+    if (why !== null) notJudged.push({ ...component, ...why })
+    return isKnown && why?.code !== 'no_records' ? [{ query, component }] : []
+  })
+  judged.sort(
+    ({ query: one }, { query: other }) =>
+      compareText(one.ecosystem.name, other.ecosystem.name) || compareText(one.name, other.name),
+  )
+  return { judged, notJudged }
 }
 
 /** Returns the different packages of an SBOM: by purl and version, those without a purl by name and version. */
@@ -108,60 +127,65 @@ function whyPartly({ ecosystem, version }: KnownQuery, source: JudgeSource): Why
 type PackageFinding = Omit<MatchFinding, 'component'>
 
 /** Creates the function that finds the vulnerabilities of a package's version; those of the same are found once. */
-function createFinder(source: JudgeSource, check: () => void) {
-  const known = new Map<string, readonly PackageFinding[]>()
-  const describe = createDescriptions()
+function createFinder(source: QuerySource, check: () => void) {
+  const ofPackage = createPackageSource(source)
   const bounds = { records: Infinity, bytes: Infinity, isLate: () => false }
   const pause = (): Promise<void> => {
     check()
     return Promise.resolve()
   }
   return async (query: KnownQuery): Promise<readonly PackageFinding[]> => {
-    const key = JSON.stringify([query.ecosystem.name, query.name, query.version])
-    const before = known.get(key)
-    if (before !== undefined) return before
-    const { found } = await search(source, query, { ...bounds, pause })
+    const { found } = await search(ofPackage, query, { ...bounds, pause })
     const asked = { ...query, version: askVersion(query.version) }
-    const findings = found.map((one): PackageFinding => {
-      const { record, ...about } = describe(query.ecosystem.name, one)
-      return { ...about, ...remedyFor(record, asked, one.prefixes[0]) }
+    return found.map((one): PackageFinding => {
+      const record = one.parsed ?? parseRecord(one.content)
+      return { ...describe(one, { ...record }), ...remedyFor(record, asked, one.prefixes[0]) }
     })
-    known.set(key, findings)
-    return findings
   }
 }
 
-interface Description {
-  readonly record: Fields
-  readonly id: string
-  readonly aliases: readonly string[]
-  readonly summary: string
-  readonly modified: string | null
-  readonly severity: Severity
+/** Bytes of records of a package that are kept parsed: those of all but the packages with the most records. */
+const KEPT_BYTES = 8 * 2 ** 20
+
+/**
+ * Returns a source that reads the records of a package once for all its versions, when these are asked for one after the
+ * other.
+ */
+function createPackageSource(source: QuerySource): QuerySource {
+  const kept = new Map<string, ReturnType<QuerySource['readRecord']>>()
+  const lists = new Map<string, ReturnType<QuerySource['listCandidates']>>()
+  let [current, bytes] = ['', 0]
+  return {
+    listCandidates(ecosystem, name, after, limit) {
+      const asked = JSON.stringify([ecosystem, name])
+      if (asked !== current) {
+        kept.clear()
+        lists.clear()
+        ;[current, bytes] = [asked, 0]
+      }
+      const listed = lists.get(after) ?? source.listCandidates(ecosystem, name, after, limit)
+      lists.set(after, listed)
+      return listed
+    },
+    readRecord(ecosystem, id) {
+      const before = kept.get(id)
+      if (before !== undefined) return before
+      const read = source.readRecord(ecosystem, id)
+      const record = read && { ...read, parsed: parseRecord(read.content) }
+      bytes += read?.content.length ?? 0
+      if (bytes <= KEPT_BYTES) kept.set(id, record)
+      return record
+    },
+  }
 }
 
-/** Records that are kept parsed: those of one package's versions, or of packages that are vulnerable together. */
-const KEPT = 256
-
-/** Creates the function that parses found records, and keeps the last ones. */
-function createDescriptions() {
-  const kept = new Map<string, Description>()
-  return (ecosystem: string, { id, modified, content }: SearchResult): Description => {
-    const key = `${ecosystem}\n${id}`
-    const before = kept.get(key)
-    if (before !== undefined) return before
-    const record = fieldsOf(JSON.parse(jsonTextOf(content)))
-    const { aliases, summary } = record
-    const listed: unknown[] = Array.isArray(aliases) ? aliases : []
-    const made = {
-      ...{ record, id, modified, severity: severityOf(record) },
-      aliases: listed.filter((alias) => typeof alias === 'string'),
-      summary: typeof summary === 'string' ? summary : '',
-    }
-    const [oldest] = kept.keys()
-    if (kept.size >= KEPT && oldest !== undefined) kept.delete(oldest)
-    kept.set(key, made)
-    return made
+function describe({ id, modified }: SearchResult, record: Fields) {
+  const { aliases, summary } = record
+  const listed: unknown[] = Array.isArray(aliases) ? aliases : []
+  return {
+    ...{ id, modified, severity: severityOf(record) },
+    aliases: listed.filter((alias) => typeof alias === 'string'),
+    summary: typeof summary === 'string' ? summary : '',
   }
 }
 

@@ -68,9 +68,10 @@ async function matchSbom(
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
+  const known = new Set(views.listViews().map((view) => view.name))
   const source = {
     ...querySourceOf(views),
-    hasEcosystem: (ecosystem: string) => views.hasView(folderOf(ecosystem)),
+    hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
   }
   const { packages, findings, notJudged } = await judgeComponents(components, source, check)
   const counts = {

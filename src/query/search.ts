@@ -22,6 +22,8 @@ export interface QuerySource {
 interface SourceRecord {
   readonly content: Buffer
   readonly prefixes: readonly string[]
+  /** The content as `parseRecord` returns it, where the source has it already. */
+  readonly parsed?: OsvRecord
 }
 
 /** A record that concerns the package. */
@@ -101,7 +103,7 @@ async function goOn(
     const record = source.readRecord(ecosystem.name, id)
     if (record === null) continue
     read += record.content.length
-    const parsed = parse(record.content)
+    const parsed = record.parsed ?? parseRecord(record.content)
     if (!(await interleave(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     walk.bytes += record.content.length
@@ -123,7 +125,7 @@ async function interleave<Value>(
 }
 
 /** Parses a record; one that is no JSON object affects nothing. */
-function parse(content: Buffer): OsvRecord {
+export function parseRecord(content: Buffer): OsvRecord {
   try {
     const value: unknown = JSON.parse(jsonTextOf(content))
     return typeof value === 'object' && value !== null ? value : {}

@@ -213,7 +213,10 @@ describe('match', () => {
         [sbom, '--fail-on', 'huge'],
         /--fail-on takes one of any, fixable, high, critical, not huge/,
       ],
-      [[sbom, '--format', 'constructor'], /--format takes one of table, json/],
+      [
+        [sbom, '--format', 'constructor'],
+        /--format takes one of table, json, cyclonedx, sarif, not constructor/,
+      ],
       [[sbom, '--format', 'table', '--json'], /exclude each other/],
     ]
     for (const [args, err] of wrong)

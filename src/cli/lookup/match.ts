@@ -4,7 +4,9 @@ import { MirrorError, whyUnreadable } from '../../core/errors.ts'
 import { createMatcher } from '../../match/matcher.ts'
 import { readInputSbom, sbomTooLarge } from '../../match/read.ts'
 import type { MatchFinding, MatchResult } from '../../match/result.ts'
+import { sarifReport } from '../../match/sarif.ts'
 import { SBOM_BOUNDS, unreadable } from '../../match/sbom.ts'
+import { vulnerabilityReport } from '../../match/vdr.ts'
 import { readCurrentViews } from '../../store/views/generations.ts'
 import { visibleLines } from '../output.ts'
 import { print, printJson, settings, warn } from '../runner.ts'
@@ -38,7 +40,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
       const request = { now: Date.now(), served: null, check: () => undefined }
       return closing(matcher, () => matcher.match(sbom, request))
     })
-    write(result)
+    write(result, file)
     warnUnknown(options.failOn, result)
     return result.findings.some(failsOn) ? FOUND : 0
   } catch (error) {
@@ -70,14 +72,16 @@ function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void 
   warn(`the records of ${unknown} findings state no severity: --fail-on ${failOn} does not count them`) // prettier-ignore
 }
 
-const WRITERS: Readonly<Record<string, (result: MatchResult) => void>> = {
+const WRITERS: Readonly<Record<string, (result: MatchResult, file: string) => void>> = {
   table: (result) => {
     for (const line of matchLines(result)) print(visibleLines(line))
   },
-  json: printJson,
+  json: (result) => printJson(result),
+  cyclonedx: (result) => printJson(vulnerabilityReport(result, Date.now())),
+  sarif: (result, file) => printJson(sarifReport(result, file === '-' ? 'stdin' : file)),
 }
 
-function writerOf({ format, json }: MatchOptions): (result: MatchResult) => void {
+function writerOf({ format, json }: MatchOptions): (result: MatchResult, file: string) => void {
   const name = format ?? (json === true ? 'json' : 'table')
   const writer = Object.hasOwn(WRITERS, name) ? WRITERS[name] : undefined
   if (writer !== undefined && (json !== true || name === 'json')) return writer

@@ -34,7 +34,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
   { path: 'match', arguments: '<sbom>',
     summary: 'the vulnerabilities of the components of an SBOM (CycloneDX, SPDX; - reads standard input)',
     options: [
-      ['--format <name>', 'table (the default) or json'],
+      ['--format <name>', 'table (the default), json, cyclonedx (a vulnerability disclosure report) or sarif'],
       JSON_FLAG,
       ['--fail-on <kind>', 'exit with 1 for findings of a kind: any, fixable (a fix is known), high (or critical), critical'],
     ],

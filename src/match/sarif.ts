@@ -1,0 +1,78 @@
+import { sha256Hex } from '../core/digest.ts'
+import { VERSION } from '../core/version.ts'
+import type { MatchFinding, MatchResult, NotJudged } from './result.ts'
+import type { Level } from './severity.ts'
+
+/** Levels of results in SARIF. */
+const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {
+  ...{ critical: 'error', high: 'error', medium: 'warning', low: 'note', none: 'note' },
+}
+
+/** Returns the findings in SARIF 2.1.0; `file`: the SBOM, as its place is shown. */
+export function sarifReport(result: MatchResult, file: string): object {
+  const { findings, notJudged, snapshot } = result
+  const rules = [...Map.groupBy(findings, ({ id }) => id)]
+  const indexes = new Map(rules.map(([id], at) => [id, at]))
+  return {
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [
+      {
+        tool: {
+          driver: {
+            ...{ name: 'patchmirror', version: VERSION },
+            rules: rules.map(([id, ones]) => ruleOf(id, ones)),
+          },
+        },
+        results: findings.map((one) => resultOf(one, indexes.get(one.id) ?? -1, file)),
+        invocations: [
+          {
+            executionSuccessful: true,
+            toolExecutionNotifications: notificationsOf(notJudged),
+          },
+        ],
+        properties: { snapshot },
+      },
+    ],
+  }
+}
+
+function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
+  const { summary = '', severity, aliases = [] } = first ?? {}
+  const { score = null, level = null } = severity ?? {}
+  return {
+    id,
+    shortDescription: { text: summary === '' ? id : summary },
+    properties: {
+      ...(score !== null && { 'security-severity': score.toFixed(1) }),
+      ...(level !== null && { severity: level }),
+      tags: ['security', 'vulnerability', ...aliases],
+    },
+  }
+}
+
+function resultOf(finding: MatchFinding, ruleIndex: number, file: string): object {
+  const { id, component, fixed, severity } = finding
+  const { name, version, purl } = component
+  const fix = fixed.length === 0 ? 'no fixed version is known' : `fixed in ${fixed.join(', ')}`
+  const place = purl ?? `${name}@${version}`
+  return {
+    ...{ ruleId: id, ruleIndex },
+    level: severity.level === null ? 'warning' : RESULT_LEVELS[severity.level],
+    message: { text: `${name} ${version} is affected by ${id}; ${fix}` },
+    locations: [
+      {
+        physicalLocation: { artifactLocation: { uri: encodeURI(file) } },
+        logicalLocations: [{ fullyQualifiedName: place, kind: 'module' }],
+      },
+    ],
+    partialFingerprints: { 'patchmirror/v1': sha256Hex(`${id}\n${place}\n${version}`) },
+  }
+}
+
+function notificationsOf(notJudged: readonly NotJudged[]): object[] {
+  return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
+    const text = `${ones.length} components were not judged, or not completely: ${reason}`
+    return { level: 'warning', message: { text } }
+  })
+}

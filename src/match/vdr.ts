@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto'
+import { toIso } from '../core/time.ts'
+import { VERSION } from '../core/version.ts'
+import type { MatchFinding, MatchResult, MatchedComponent } from './result.ts'
+import type { Severity } from './severity.ts'
+
+/** Methods of ratings in CycloneDX, by the types of severities in OSV. */
+const METHODS: ReadonlyMap<string, string> = new Map([
+  ['CVSS_V2', 'CVSSv2'],
+  ['CVSS_V3', 'CVSSv3'],
+  ['CVSS_V4', 'CVSSv4'],
+])
+
+/**
+ * Returns the findings as a vulnerability disclosure report: a CycloneDX 1.6 document of the vulnerable components and their
+ * vulnerabilities, each with the components that it affects. `now`: Unix milliseconds.
+ */
+export function vulnerabilityReport(result: MatchResult, now: number): object {
+  const { sbom, snapshot, findings } = result
+  const components = new Set(findings.map(({ component }) => component))
+  const refs = referencesOf(components)
+  const properties = Object.entries(snapshot).flatMap(([name, value]) =>
+    value === null ? [] : [{ name: `patchmirror:snapshot:${name}`, value: String(value) }],
+  )
+  return {
+    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 },
+    serialNumber: `urn:uuid:${randomUUID()}`,
+    metadata: {
+      timestamp: toIso(now),
+      tools: { components: [{ type: 'application', name: 'patchmirror', version: VERSION }] },
+      ...(sbom.name !== '' && { component: { type: 'application', name: sbom.name } }),
+      properties: [...properties, ...notJudgedProperties(result)],
+    },
+    components: [...components].map((one) => componentOf(one, refs.get(one) ?? '')),
+    vulnerabilities: [...Map.groupBy(findings, ({ id }) => id).values()].map((ones) =>
+      vulnerabilityOf(ones, refs),
+    ),
+  }
+}
+
+/** CycloneDX has no place for what was not judged: it is counted by its reason. */
+function notJudgedProperties({ notJudged }: MatchResult) {
+  return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => ({
+    ...{ name: 'patchmirror:notJudged', value: `${ones.length}: ${reason}` },
+  }))
+}
+
+type Refs = ReadonlyMap<MatchedComponent, string>
+
+/** Returns a unique reference of each component: the purl, or what the SBOM calls it. */
+function referencesOf(components: Iterable<MatchedComponent>): Refs {
+  const used = new Set<string>()
+  const refs = new Map<MatchedComponent, string>()
+  for (const one of components) {
+    const wanted = one.purl ?? one.refs[0] ?? one.name
+    let ref = wanted
+    for (let number = 2; used.has(ref); number++) ref = `${wanted}#${number}`
+    used.add(ref)
+    refs.set(one, ref)
+  }
+  return refs
+}
+
+function componentOf({ name, version, purl }: MatchedComponent, ref: string): object {
+  return { type: 'library', 'bom-ref': ref, name, version, ...(purl !== null && { purl }) }
+}
+
+function vulnerabilityOf(ones: readonly MatchFinding[], refs: Refs): object {
+  const [first] = ones
+  if (first === undefined) return {}
+  const { id, aliases, summary, severity } = first
+  const ratings = ratingsOf(severity)
+  return {
+    id,
+    source: { name: 'OSV' },
+    ...(aliases.length > 0 && {
+      references: aliases.map((alias) => ({ id: alias, source: { name: 'OSV' } })),
+    }),
+    ...(ratings.length > 0 && { ratings }),
+    ...(summary !== '' && { description: summary }),
+    ...(ones.some(({ fixed }) => fixed.length > 0) && { recommendation: recommend(ones) }),
+    affects: ones.map(({ component }) => ({
+      ref: refs.get(component),
+      versions: [{ version: component.version, status: 'affected' }],
+    })),
+  }
+}
+
+function ratingsOf({ level, score, stated }: Severity): object[] {
+  const vectors = stated.flatMap(({ type, score: vector }) => {
+    const method = vector.startsWith('CVSS:3.1/') ? 'CVSSv31' : METHODS.get(type)
+    return method === undefined ? [] : [{ method, vector }]
+  })
+  const of = { ...(level !== null && { severity: level }), ...(score !== null && { score }) }
+  if (vectors.length === 0) return level === null ? [] : [{ ...of, method: 'other' }]
+  return vectors.map((one) => (one.method.startsWith('CVSSv3') ? { ...of, ...one } : one))
+}
+
+function recommend(ones: readonly MatchFinding[]): string {
+  return ones
+    .filter(({ fixed }) => fixed.length > 0)
+    .map(
+      ({ component: { name, version }, fixed }) =>
+        `${name} ${version}: fixed in ${fixed.join(', ')}`,
+    ) // prettier-ignore
+    .join('; ')
+}

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import type { MatchFinding, MatchResult, MatchedComponent } from '../../src/match/result.ts'
+import { sarifReport } from '../../src/match/sarif.ts'
+import { vulnerabilityReport } from '../../src/match/vdr.ts'
+
+const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
+
+function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
+  return {
+    ...{ id, aliases: ['CVE-1'], summary: 'One', modified: null, component, fixed },
+    ecosystems: ['npm'],
+    severity: { level: 'high', score: 7.5, stated: [{ type: 'CVSS_V3', score: VECTOR }] },
+  }
+}
+
+const A: MatchedComponent = { name: 'a', version: '1', purl: 'pkg:npm/a@1', refs: ['a'] }
+const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
+
+const RESULT: MatchResult = {
+  sbom: { format: 'SPDX 2.3', name: 'app', enveloped: false },
+  snapshot: {
+    ...{ id: 'abc', publishedAt: null, asOf: '2026-07-01T00:00:00.000Z', ageSeconds: 1 },
+    ...{ stale: null, quarantined: 0, scope: null },
+  },
+  counts: {
+    ...{ components: 3, packages: 3, vulnerable: 2, findings: 3, fixable: 2, notJudged: 1 },
+    levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
+  },
+  findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],
+  notJudged: [{ name: 'c', version: '', purl: null, refs: [], code: 'no_purl', reason: 'no purl' }],
+}
+
+test('a vulnerability report names each vulnerability once, with all components that it affects', () => {
+  const report = vulnerabilityReport(RESULT, Date.UTC(2026, 6, 2))
+  expect(report).toMatchObject({
+    ...{ bomFormat: 'CycloneDX', specVersion: '1.6' },
+    metadata: {
+      ...{ timestamp: '2026-07-02T00:00:00.000Z', component: { name: 'app' } },
+      properties: expect.arrayContaining([
+        { name: 'patchmirror:snapshot:id', value: 'abc' },
+        { name: 'patchmirror:notJudged', value: '1: no purl' },
+      ]) as unknown,
+    },
+    components: [
+      { 'bom-ref': 'pkg:npm/a@1', name: 'a' },
+      { 'bom-ref': 'pkg:npm/a@1#2', name: 'b' },
+    ],
+    vulnerabilities: [
+      {
+        ...{ id: 'G-1', recommendation: 'a 1: fixed in 1.1', references: [{ id: 'CVE-1' }] },
+        ratings: [{ method: 'CVSSv31', vector: VECTOR, severity: 'high', score: 7.5 }],
+        affects: [{ ref: 'pkg:npm/a@1' }, { ref: 'pkg:npm/a@1#2' }],
+      },
+      { id: 'G-2', recommendation: 'a 1: fixed in 1.2, 2.0' },
+    ],
+  })
+})
+
+test('a SARIF report has a rule for each vulnerability and a result for each finding', () => {
+  const report = sarifReport(RESULT, 'my sbom.json')
+  const { runs } = report as { runs: { results: { partialFingerprints: object }[] }[] }
+  expect(report).toMatchObject({
+    version: '2.1.0',
+    runs: [
+      {
+        tool: {
+          driver: {
+            rules: [{ id: 'G-1', properties: { 'security-severity': '7.5' } }, { id: 'G-2' }],
+          },
+        },
+        results: [
+          {
+            ...{ ruleId: 'G-1', ruleIndex: 0, level: 'error' },
+            message: { text: 'a 1 is affected by G-1; fixed in 1.1' },
+            locations: [{ physicalLocation: { artifactLocation: { uri: 'my%20sbom.json' } } }],
+          },
+          { message: { text: 'b 2 is affected by G-1; no fixed version is known' } },
+          { ruleId: 'G-2', ruleIndex: 1 },
+        ],
+        invocations: [{ toolExecutionNotifications: [{ level: 'warning' }] }],
+      },
+    ],
+  })
+  const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints))) // prettier-ignore
+  expect(new Set(prints).size).toBe(3)
+})
