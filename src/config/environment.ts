@@ -75,7 +75,8 @@ function unknownVariable(env: Environment, name: string): string[] {
   if (owner !== undefined)
     return [`${name}: ${owner.key} is not secret, so it cannot come from a file; use ${owner.env}`]
   const near = suggestSetting(name.slice(ENV_PREFIX.length))
-  const hint = near === null ? '' : `; did you mean ${near.env}?`
+  const meant = name.endsWith('_FILE') ? near?.fileEnv : null
+  const hint = near === null ? '' : `; did you mean ${meant ?? near.env}?`
   return [`${name}: unknown environment variable${hint}`]
 }
 

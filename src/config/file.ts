@@ -13,7 +13,7 @@ import {
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
-import { suggestSection, suggestSetting } from './suggest.ts'
+import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
 
 const UNREADABLE: Partial<Record<string, string>> = {
   ENOENT: 'there is no such file',
@@ -94,7 +94,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   const setting = SETTINGS.find((candidate) => candidate.key === key)
   if (setting === undefined) {
     const near = suggestSetting(key)
-    const hint = near === null ? '' : `; did you mean ${near.key}?`
+    const hint = near === null ? '' : `; did you mean ${near.key}?${fileHint(near)}`
     reading.problems.push(`${key} (${where}): unknown key${hint}`)
     return
   }
@@ -112,7 +112,7 @@ function sectionHint(name: string): string {
   const near = suggestSetting(name)
   return near === null
     ? `; the sections are ${SECTIONS.join(', ')}`
-    : `; did you mean ${near.name} below ${near.section}?`
+    : `; did you mean ${near.name} below ${near.section}?${fileHint(near)}`
 }
 
 function nameOf(reading: Reading, { key }: Pair): { name: string; where: string } {

@@ -14,8 +14,27 @@ function nearest(word: string, candidates: readonly string[]): string | null {
  */
 export function suggestSetting(unknown: string): NamedSetting | null {
   const word = plain(unknown)
-  const exact = SETTINGS.find(({ key }) => plain(key) === word)
-  if (exact !== undefined) return exact
+  const known = SETTINGS.find(({ key }) => plain(key) === word)
+  return known ?? secretOfFile(word) ?? suggestOther(word)
+}
+
+/** Returns the secret that a name such as `upstream.apiKeyFile` means the file of, also without its section. */
+function secretOfFile(word: string): NamedSetting | null {
+  if (!word.endsWith('file')) return null
+  const own = word.slice(0, -'file'.length)
+  const secrets = SETTINGS.filter(({ fileEnv }) => fileEnv !== null)
+  const exact = secrets.find(({ key }) => plain(key) === own)
+  return exact ?? secrets.find(({ name }) => plain(name) === own) ?? null
+}
+
+/** Returns how a secret is given by a file, to be added to a suggestion of it; empty for other settings. */
+export function fileHint({ fileEnv }: NamedSetting): string {
+  return fileEnv === null
+    ? ''
+    : ` A file with this secret is named by the environment variable ${fileEnv}.`
+}
+
+function suggestOther(word: string): NamedSetting | null {
   const almost = SETTINGS.find(({ key }) => distance(plain(key), word) === 1)
   if (almost !== undefined) return almost
   const moved = SETTINGS.find(({ name }) =>

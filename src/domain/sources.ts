@@ -13,6 +13,11 @@ export function activeSources({ upstream, identity }: Config): SourceName[] {
   return sources
 }
 
+/** Reports whether a mirror with these settings may sync from an upstream: a reader of a fleet never does. */
+export function maySync({ upstream, fleet }: Config): boolean {
+  return upstream.apiRoot !== null && (fleet.url === null || fleet.role !== 'reader')
+}
+
 /**
  * Returns the sources that this mirror serves: those enabled by the settings and those that are stored, whether synced
  * or imported. If there is none, the public feeds: their data is missing.

@@ -8,6 +8,7 @@ import type { Logger } from '../core/log.ts'
 import { createTypeFilter } from './receive/event.ts'
 import { type Listener, startListener } from './receive/listener.ts'
 import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './receive/receiver.ts'
+import { maySync } from '../domain/sources.ts'
 import type { WebhooksReport } from '../domain/status.ts'
 import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
@@ -157,15 +158,14 @@ function announce(
   secrets: number,
 ): void {
   const at = endpoints.map(({ path }) => url + path).join(', ')
-  if (secrets > 0) log.info({ secrets }, `webhooks are received at ${at}`)
-  else
-    log.info(
-      {},
-      `webhooks: no secret is configured or valid now, so deliveries to ${at} are answered 503. ` +
-        (config.upstream.apiRoot === null
-          ? 'Set webhooks.secrets.'
-          : 'Set webhooks.secrets, or run "patchmirror webhooks register".'),
-    )
+  if (secrets > 0) return log.info({ secrets }, `webhooks are received at ${at}`)
+  if (!maySync(config))
+    return log.debug({}, `webhooks: this mirror syncs nothing, so it needs no events; deliveries to ${at} are answered 503`) // prettier-ignore
+  log.info(
+    {},
+    `webhooks: no secret is configured or valid now, so deliveries to ${at} are answered 503. ` +
+      'Set webhooks.secrets, or run "patchmirror webhooks register".',
+  )
 }
 
 /** Forgets old rows now and every hour, some hundred at a time. */

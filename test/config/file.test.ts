@@ -63,12 +63,27 @@ test.each(['server: 8080', 'server: [port]', 'server: text'])(
 
 test.each([
   ['server: { prot: 1 }', 'server.prot', 'did you mean server.port?'],
+  [
+    'upstream: { apiKeyFile: x }',
+    'upstream.apiKeyFile',
+    'did you mean upstream.apiKey? A file with this secret is named by the environment variable PATCHMIRROR_UPSTREAM_API_KEY_FILE.',
+  ],
+  [
+    'server: { keysFile: x }',
+    'server.keysFile',
+    'did you mean server.keys? A file with this secret is named by the environment variable PATCHMIRROR_SERVER_KEYS_FILE.',
+  ],
+  [
+    'client_secret_file: x',
+    'client_secret_file',
+    'did you mean clientSecret below upstream? A file with this secret is named by the environment variable PATCHMIRROR_UPSTREAM_CLIENT_SECRET_FILE.',
+  ],
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
   ['osv: { retries: 1 }', 'osv.retries', 'did you mean upstream.retries?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
   ['server.port: 1', 'server.port', 'did you mean port below server?'],
   ['port: 1', 'port', 'did you mean port below server?'],
-  ['backups: { to: x }', 'backups', 'the sections are upstream, data, osv'],
+  ['backups: { to: x }', 'backups', 'the sections are upstream, data'],
 ])('an unknown key is refused with a suggestion: %s', (yaml, key, hint) => {
   const message = refusal(() => loadYaml(yaml))
   expect(message).toContain(`${key} (file `)

@@ -285,6 +285,7 @@ describe('the pages of changes', () => {
   test('list snapshots, and each snapshot has a link to its names', async () => {
     const { html } = await page('changes', NO_KEY)
     expect(html).toContain('first snapshot of this source')
+    expect(html).toMatch(/log of osv since<[^]*?2026-06-30[^]*?entries are kept for</)
     const [, entry = ''] = /href="\/-\/ui\/(changes\?entry=\d+)">\s*<bdi>3 added/.exec(html) ?? []
     const names = await page(entry, NO_KEY)
     for (const name of ['record?id=CVE-2026-1', 'record?id=BAD-1', 'record?id=OLD-1', 'removed'])
@@ -304,6 +305,7 @@ describe('the pages of changes', () => {
     for (const old of ['2020-01-01', 'abcdef012345']) {
       const { status, html } = await page(of('changes', { since: old }), NO_KEY)
       expect([status, html.includes('The log does not reach back that far')]).toEqual([404, true])
+      expect(html).toMatch(/log of osv since<[^]*?2026-06-30/)
     }
     expect((await page('changes?since=yesterday')).status).toBe(400)
   })

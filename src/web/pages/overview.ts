@@ -22,6 +22,7 @@ import type { Page, PageCall } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
 import { findProblems } from './findings.ts'
+import { whyOff } from './transfer/deliveries.ts'
 
 /** The page of the state of the whole mirror: what is wrong first. */
 export const OVERVIEW: Page = {
@@ -184,9 +185,9 @@ function relayOf({ relay }: Status): Cell[] {
   )
 }
 
-function webhooksOf({ now }: PageCall, { webhooks }: Status): Cell[] {
+function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {
   if (webhooks === undefined) return [plain('not received here')]
-  if (webhooks.state === 'off') return [plain('off: no secret is set (webhooks.secrets)')]
+  if (webhooks.state === 'off') return [plain(whyOff(config))]
   const { counts, lastReceivedAt } = webhooks
   const words =
     counts === null

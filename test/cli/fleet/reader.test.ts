@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { serveCommand } from '../../../src/cli/mirror/serve.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { maySync } from '../../../src/domain/sources.ts'
 import { firstStep } from '../../../src/cli/context.ts'
 import { start } from '../../support/command.ts'
 import { longTest } from '../../support/tables.ts'
@@ -32,9 +33,18 @@ longTest('a reader of a fleet serves without any upstream', async () => {
   onTestFinished(() => void daemon.child.kill('SIGKILL'))
   await daemon.said(/reader of a fleet: what it publishes is served/)
   daemon.child.kill('SIGTERM')
-  expect((await daemon.finished).code).toBe(0)
+  const { code, err } = await daemon.finished
+  expect([code, err.includes('webhooks.secrets')]).toEqual([0, false]) // a reader needs no events
   const { config } = loadConfig({ env, cwd: tmpdir() })
   expect(firstStep(config)).toMatch(/fetches what the fleet published/)
+})
+
+test('a mirror that syncs nothing needs no events: a reader of a fleet, and one without an upstream', () => {
+  const upstream = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' }
+  const { PATCHMIRROR_DATA_DIR = '', ...reader } = readerEnv()
+  const may = (env: Record<string, string>): boolean =>
+    maySync(loadConfig({ env: { PATCHMIRROR_DATA_DIR, ...env }, cwd: tmpdir() }).config)
+  expect([may(reader), may({}), may(upstream)]).toEqual([false, false, true])
 })
 
 test('a mirror of a fleet that may lead needs an upstream, and --offline allows no bucket', async () => {

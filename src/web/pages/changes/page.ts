@@ -68,7 +68,8 @@ function logView(call: PageCall): PageView {
     kind: 'facts',
     rows: [
       ['to follow', [link('Atom', ui('changes.atom', { source })), link('JSON Feed', ui('changes.json', { source }))]], // prettier-ignore
-      ['the log reaches back', plain(`${call.config.data.changeDays} days (data.changeDays), and less where very much changed`)], // prettier-ignore
+      ...sources.flatMap((one) => beginning(call, one)),
+      ['entries are kept for', plain(`${call.config.data.changeDays} days (data.changeDays), or less where very much changed`)], // prettier-ignore
     ],
   }
   const table: Block = {
@@ -87,6 +88,12 @@ function logView(call: PageCall): PageView {
     next,
   }
   return { title: 'Changes', blocks: [formBlock(call), feeds, table] }
+}
+
+/** Says since when the log has a source; nothing where it has none of it. */
+function beginning({ reads, now }: PageCall, source: SourceName): [string, Cell][] {
+  const oldest = reads.changes.readNextLogged(source, 0)
+  return oldest === null ? [] : [[`log of ${source} since`, time(oldest.publishedAt, now)]]
 }
 
 /** A private source is part of the address, so that a client without a key is asked for one. */
@@ -136,7 +143,7 @@ function sinceView(call: PageCall, since: string): PageView {
   const after = parameter(query, 'after')
   const asked = { after: after === '' ? null : after, limit: PAGE }
   const found = place === null ? null : findChanges(reads, place, place.snapshot, asked)
-  if (found === null) return { title, status: 404, blocks: [form, UNKNOWN] }
+  if (found === null) return { title, status: 404, blocks: [form, { kind: 'facts', rows: beginning(call, SOURCES.find((one) => one === source) ?? 'osv') }, UNKNOWN] } // prettier-ignore
   if (!found.complete) return { title, blocks: [form, EVERYTHING] }
   const names = found.changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
   const table: Block = {

@@ -1,4 +1,5 @@
 import type { EventTarget } from '../../../domain/image-reference.ts'
+import { maySync } from '../../../domain/sources.ts'
 import type { WebhooksReport } from '../../../domain/status.ts'
 import type { InboxRow, InboxState } from '../../../store/webhooks/inbox.ts'
 import type { Block } from '../../blocks.ts'
@@ -52,18 +53,22 @@ export const DELIVERIES: Page = {
   },
 }
 
+/** Says why no deliveries are accepted. */
+export function whyOff(config: PageCall['config']): string {
+  return maySync(config)
+    ? 'off: no secret is set (webhooks.secrets)'
+    : 'off: this mirror syncs nothing, so it needs no events'
+}
+
 function factsOf(
-  { now }: PageCall,
+  { now, config }: PageCall,
   webhooks: WebhooksReport | undefined,
 ): [string, Cell | Cell[]][] {
   if (webhooks === undefined) return [['state', plain('not received here')]]
   const { state: is, endpoints, counts, refresh, secrets } = webhooks
   const { misses } = refresh
   return [
-    [
-      'state',
-      is === 'on' ? state('on', 'good') : plain('off: no secret is set (webhooks.secrets)'),
-    ],
+    ['state', is === 'on' ? state('on', 'good') : plain(whyOff(config))],
     ['endpoints', endpoints.map(({ name, path }) => plain(`${name}: ${path}`))],
     ['valid secrets', count(secrets)],
     ['stored', plain(counts === null ? 'unknown: the inbox is not available' : `${counts.pending} pending, ${counts.done} done, ${counts.ignored} ignored, ${counts.dead} given up`)], // prettier-ignore
