@@ -10,6 +10,7 @@ import { createDocumentReader } from './feeds/documents.ts'
 import { createKeyReader } from './keys.ts'
 import { createOsvReader } from './osv/reads.ts'
 import { createSupersededReader } from './osv/superseded.ts'
+import { createDatesReader } from './dates/reads.ts'
 import { createQuarantineReader } from './runs/quarantine.ts'
 import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
@@ -20,6 +21,7 @@ import { type ServedPin, createPin } from './pin.ts'
 export function createReads(db: Db) {
   return {
     osv: { ...createOsvReader(db), ...createSupersededReader(db) },
+    dates: createDatesReader(db),
     feeds: createDocumentReader(db),
     catalog: {
       ...createCatalogListReader(db),

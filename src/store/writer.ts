@@ -17,6 +17,7 @@ import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
 import { createSupersededReader } from './osv/superseded.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
+import { createDatesWriter } from './dates/writes.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
 import { createSnapshotWriter } from './runs/snapshots.ts'
@@ -104,6 +105,7 @@ function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createDocumentStoreWriter(db),
       ...createCatalogRepair(db),
     },
+    dates: createDatesWriter(db),
     runs: createRunWriter(db),
     snapshots: createSnapshotWriter(db, tracker, changes),
     quarantine: createQuarantineWriter(db),

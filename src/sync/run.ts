@@ -33,7 +33,10 @@ export async function executeRun(
       sessions,
     )
     if (request.dryRun !== true)
-      await deps.store.exclusive(() => deps.store.snapshots.fillContentDigest(request.source))
+      await deps.store.exclusive(() => {
+        deps.store.snapshots.fillContentDigest(request.source)
+        deps.store.dates.examineRecords()
+      })
     return {
       ...finalFacts(
         hasCommitted(request, result.outcome) ? facts : asPlanned(facts),

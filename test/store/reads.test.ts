@@ -93,7 +93,7 @@ describe('a gated pin', () => {
     if (thread === null) throw new Error('no database')
     const seenBy = (served: string) =>
       thread.during(() => thread.reads.snapshots.readSnapshot('osv')?.id, served)
-    const commit = (id: string): void => store.snapshots.replaceSnapshot(snapshot({ id }))
+    const commit = (id: string): void => void store.snapshots.replaceSnapshot(snapshot({ id }))
     return { store, reader, thread, seenBy, commit, id: () => reader.pinned.snapshots.readSnapshot('osv')?.id } // prettier-ignore
   }
 

@@ -170,6 +170,23 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       security: KEY_OR_NONE,
     },
   },
+  '/-/records/{id}': {
+    get: {
+      summary: 'Since when a record is known here',
+      description: 'Also of a removed record. Upstream’s own dates are beside it.',
+      tags: TAGS,
+      parameters: [
+        {
+          ...{ name: 'id', in: 'path', required: true },
+          ...{ description: 'The id of a record, percent-encoded.', schema: TEXT },
+        },
+      ],
+      responses: {
+        200: uncached('The dates.', schemaOf('RecordDates')),
+        ...problems('message', 400, 404, 500, 503),
+      },
+    },
+  },
   '/-/sbom': documentContract(
     {
       summary: 'The bill of materials of this program',

@@ -14,6 +14,12 @@ const NUMBER = { type: 'integer' }
 const MAYBE_TEXT = { type: ['string', 'null'] }
 
 const MAYBE_SHORT = { type: ['string', 'null'], maxLength: 1024 }
+const MAYBE_DATE = { type: ['string', 'null'], format: 'date-time' }
+const NOTED = object(
+  'A date; not exact: at the latest then.',
+  { at: MAYBE_DATE, exact: { type: 'boolean' } },
+  ['at', 'exact'],
+)
 const NOT_GIVEN = { enum: ['', null] }
 
 /** The ecosystems that a query may name: one of the OSV schema, or a vendor's, with anything behind a colon. */
@@ -146,6 +152,24 @@ export const SCHEMAS = {
       next: { type: ['string', 'null'], description: 'For `after`; null on the last page.' },
     },
     ['source', 'from', 'to', 'complete', 'changes', 'next'],
+  ),
+  RecordDates: object(
+    'Since when a record is known: publications of the snapshots of the mirror that saw it first.',
+    {
+      id: TEXT,
+      state: { enum: ['present', 'removed'] },
+      firstSeen: NOTED,
+      fixSeen: { ...NOTED, type: ['object', 'null'], description: 'Null: it never named a fix.' },
+      changed: NOTED,
+      removedAt: MAYBE_DATE,
+      returnedAt: MAYBE_DATE,
+      upstream: {
+        type: ['object', 'null'],
+        description: 'The dates in the record itself; null: it is removed, or no JSON object.',
+        properties: { published: MAYBE_TEXT, modified: MAYBE_TEXT, withdrawn: MAYBE_TEXT },
+      },
+    },
+    ['id', 'state', 'firstSeen', 'fixSeen', 'changed', 'removedAt', 'returnedAt', 'upstream'],
   ),
   Readiness: object(
     'Whether every source is served and recent enough, and the data folder can be written to.',

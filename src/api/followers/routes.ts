@@ -5,13 +5,14 @@ import { type EventLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
-import { CHANGES, EVENTS_PATH } from '../http/paths.ts'
+import { sendRecordDates } from './record.ts'
+import { CHANGES, EVENTS_PATH, RECORDS } from '../http/paths.ts'
 import { rawTarget } from '../http/request-target.ts'
 
 /** Bounds of the stream of events; the defaults when not given. */
 export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
-/** What the two pages for followers are made from. */
+/** What the pages for followers are made from. */
 export interface FollowerOptions {
   readonly served: Pick<ServedSnapshot, 'reads'>
   readonly access: Access
@@ -23,13 +24,13 @@ export interface FollowerOptions {
   readonly onServed: (log: number) => void
 }
 
-/** The pages for those who follow the mirror: `/-/changes` and `/-/events`. */
+/** The pages for those who follow the mirror: `/-/changes`, `/-/events` and `/-/records/{id}`. */
 interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
   /** Answers a request for one of them; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }
 
-/** Creates both routes. They report the served snapshot only, so every reported change is already readable. */
+/** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { served, access, failures, webhooks, bounds, onServed } = options
   const { reads } = served
@@ -46,12 +47,14 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
     close: () => events.close(),
     answer(request, response) {
       const { path, query } = rawTarget(request.url ?? '')
-      if (path !== CHANGES && path !== EVENTS_PATH) return false
+      const isRecord = path.startsWith(RECORDS) && path !== RECORDS
+      if (path !== CHANGES && path !== EVENTS_PATH && !isRecord) return false
       const { method = '' } = request
       try {
         const parameters = new URLSearchParams(query)
         if (method !== 'GET' && method !== 'HEAD')
           sendProblem(request, response, methodNotAllowed(method))
+        else if (isRecord) sendRecordDates(reads, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
         else sendChanges({ reads, access }, request, response, parameters)
       } catch (error) {

@@ -13,6 +13,9 @@ import { decodePart } from './request-target.ts'
 export const CHANGES = '/-/changes'
 export const EVENTS_PATH = '/-/events'
 
+/** Since when a record is known here, by its id behind it. */
+export const RECORDS = '/-/records/'
+
 /** The header of the health page with the id of the daemon that answers. */
 export const INSTANCE_HEADER = 'X-Mirror-Instance'
 
@@ -37,6 +40,7 @@ export const OWN = [
   '/-/metrics',
   CHANGES,
   EVENTS_PATH,
+  `${RECORDS}{id}`,
   OPENAPI_PATH,
   DOCS_PATH,
   SBOM_PATH,

@@ -8,14 +8,16 @@ import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import type { SummaryHeader } from '../../store/replication/summary.ts'
 import type { SigningKey } from '../format/keys.ts'
+import { DATES_COUNT } from '../format/dates.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
 import { describeState, recordState } from './record-state.ts'
-import { writeRows } from './rows.ts'
+import { writeDates } from './dates.ts'
+import { type RowsWritten, writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
-import { createBundleWriter } from './writer.ts'
+import { type BundleWriter, createBundleWriter } from './writer.ts'
 
 /** Options of an export. */
 export interface ExportOptions {
@@ -90,9 +92,10 @@ async function exportPinned(
     await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
+    const counts = await addDates(snapshot, sources, written, writer)
     const header = describeState(snapshot, options, sources)
     const sequence = await recordState(snapshot, options, header)
-    const head = { ...headOf(snapshot, options, header, base), sequence, counts: written.counts }
+    const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
     await verifyOwn(drafts, options.keys, written.blobs, onProgress)
     const files = await writer.publish()
@@ -102,6 +105,17 @@ async function exportPinned(
     await writer.discard()
     throw error
   }
+}
+
+/** Writes the dates of the records, where there are any. Returns the counts with theirs. */
+async function addDates(
+  snapshot: ExportSnapshot,
+  sources: readonly SourceName[],
+  { counts, dated }: RowsWritten,
+  writer: BundleWriter,
+): Promise<ManifestHead['counts']> {
+  const put = sources.includes('osv') ? await writeDates(snapshot, dated, writer) : 0
+  return put === 0 ? counts : { ...counts, [DATES_COUNT]: { put, removed: 0 } }
 }
 
 function chosenSources(

@@ -2,7 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { type Difference, eachDifference } from '../../store/replication/diff.ts'
 import type { CarriedReader } from '../../store/replication/reader.ts'
-import type { RowKind } from '../../store/replication/rows.ts'
+import { type RowKind, compareKeys } from '../../store/replication/rows.ts'
 import { CAPS, type ManifestHead } from '../format/manifest.ts'
 import type { KnownState } from './delta-base.ts'
 import type { BundleWriter } from './writer.ts'
@@ -13,6 +13,8 @@ export interface RowsWritten {
   /** Records that differ, in id order; empty for a full bundle, whose archive has all. */
   readonly records: string[]
   readonly blobs: Blob[]
+  /** Ids of the records whose dates belong to the bundle: those that differ; null: all. */
+  readonly dated: readonly string[] | null
 }
 
 /** Bytes to which a row refers: a feed document by its path, or a catalog document by its digest. */
@@ -36,6 +38,7 @@ export async function writeRows(
   const counts: Partial<Record<RowKind, { put: number; removed: number }>> = {}
   const blobs = new Map<string, Blob>()
   const records: string[] = []
+  const dated = states === null ? null : new Set<string>()
   let done = 0
   for (const source of sources) {
     const known = states?.[source] ?? []
@@ -49,12 +52,14 @@ export async function writeRows(
       const blob = blobOf(difference)
       if (blob !== null) blobs.set(blob.name, blob)
       if (states !== null && kind === 'osv-record' && row !== null) records.push(key)
+      if (kind === 'osv-record' || kind === 'osv-tombstone') dated?.add(key)
       if (++done % 1000 === 0) onRows(done)
     }
     await packs.end()
   }
   onRows(done)
-  return { counts, records, blobs: [...blobs.values()] }
+  const ids = dated && [...dated].sort(compareKeys)
+  return { counts, records, blobs: [...blobs.values()], dated: ids }
 }
 
 function blobOf({ row }: Difference): Blob | null {

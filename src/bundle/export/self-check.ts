@@ -10,6 +10,7 @@ import { openSource } from '../../zip/reader.ts'
 import type { SigningKey } from '../format/keys.ts'
 import { manifestSources } from '../import/admission.ts'
 import { ARCHIVE_LIMITS, archiveName } from '../import/records/members.ts'
+import { eachCarriedDates } from '../import/dates.ts'
 import { type Bundle, openFiles } from '../import/open.ts'
 import {
   type PutLine,
@@ -93,6 +94,7 @@ async function verifyRows(bundle: Bundle): Promise<void> {
     refuseOtherRows(bundle.manifest)
     for (const [source] of manifestSources(bundle.manifest))
       for (const kind of ROW_KINDS[source]) await verifyKind(bundle, source, kind)
+    for await (const _ of eachCarriedDates(bundle)); // each is checked as it is read
   } catch (error) {
     throw new MirrorError(
       'corrupt',

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { namesFix } from '../../domain/named-fix.ts'
 import type { OnProgress } from '../../domain/progress.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
@@ -181,11 +182,16 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
     },
     'osv-record': {
       async put({ value }) {
-        const { deflated } = readRecord(bundle.manifest, value, await archive.find(value.key))
+        const { content, deflated } = readRecord(
+          bundle.manifest,
+          value,
+          await archive.find(value.key),
+        )
         const { key: id, modified, crc32, size, changed, asOf } = value
         const body = gzipMember(deflated, crc32, size)
         const sha256 = Buffer.from(value.sha256, 'hex')
-        store.osv.putRecord({ id, modified, crc32, size, sha256, body, asOf }, changed)
+        const fix = namesFix(content)
+        store.osv.putRecord({ id, modified, crc32, size, sha256, body, asOf, fix }, changed)
       },
       remove: (id) => store.osv.dropRecord(id),
     },

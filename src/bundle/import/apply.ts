@@ -6,6 +6,7 @@ import { nameStorageError } from '../../store/database/open.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
+import { applyDates } from './dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -112,6 +113,7 @@ async function publish(
   let applied: SourceReport[] = []
   await inPublication(options, async () => {
     applied = await applySources(options, stored, staged, runs)
+    await applyDates([options.bundle], options.store, options.now())
     const changed = applied.map((one) => [one.source, one.changed] as const)
     runs?.end(null, Object.fromEntries(changed), rollback)
     if (runs !== null) recordImport(options, rollback)

@@ -2,6 +2,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { admit, manifestSources } from './admission.ts'
 import { nameFault } from './apply.ts'
+import { applyDates } from './dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import type { Bundle } from './open.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -75,6 +76,7 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
     await inPublication(options, async () => {
       const applied: SourceReport[] = []
       for (const bundle of bundles) applied.push(...(await applyOne({ ...options, bundle }, runs)))
+      await applyDates(bundles, options.store, options.now())
       const changed = applied.map((one) => [one.source, one.changed] as const)
       runs.end(null, Object.fromEntries(changed), rollback)
       recordImport(options, rollback)

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { exportInThread } from '../../bundle/tasks.ts'
 import type { ExportTaskReport } from '../../bundle/export/export.worker.ts'
+import { DATES_COUNT } from '../../bundle/format/dates.ts'
 import { readSigningKey } from '../../bundle/format/keys.ts'
 import { shownBytes } from '../../core/disk-space.ts'
 import { parseBytes } from '../../config/kinds/bytes.ts'
@@ -105,7 +106,8 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const { kind, sequence, base, expiresAt, keys } = manifest
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
-  const rows = Object.values(manifest.counts)
+  const counts = Object.entries(manifest.counts).filter(([kind]) => kind !== DATES_COUNT)
+  const rows = counts.map(([, count]) => count)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
   const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)
   return [

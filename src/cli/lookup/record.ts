@@ -1,8 +1,10 @@
+import { dateInWords, datesInWords, describeDates } from '../../api/lookup/dates.ts'
 import { describeAffected, describeSeverity } from '../../api/lookup/affected.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { toIso } from '../../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
+import type { RecordDates } from '../../store/dates/reads.ts'
 import { upstreamJson } from '../context.ts'
 import { cut, table, visible, wrapped } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
@@ -27,10 +29,12 @@ export function recordFinding(
   if (record === null)
     throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`) // prettier-ignore
   const changedAt = toIso(row.changed * 1000)
+  const dates = stored.reads.dates.readDates(id)
   const sha256 = row.sha256.toString('hex')
   return {
     json: {
       ...{ kind: 'record', id, size: row.size, sha256, lastModified: changedAt },
+      dates: dates && describeDates(dates),
       record: upstreamJson(text),
     },
     lines: [
@@ -42,10 +46,18 @@ export function recordFinding(
       ...affectedLines(record, limit),
       ...referenceLines(record, limit),
       '',
+      ...(dates === null ? [] : [...dateLines(dates), '']),
       `${row.size} bytes, last modified ${changedAt}`,
       `SHA-256 ${sha256}`,
     ],
   }
+}
+
+/** Returns a line for each date of a record on this mirror. */
+export function dateLines(dates: RecordDates): string[] {
+  return datesInWords(dates).map(
+    ([name, at, note]) => `${name.padEnd(16)} ${dateInWords(at, note)}`,
+  )
 }
 
 function parse(text: string): Fields | null {

@@ -50,14 +50,14 @@ interface PairText {
 export interface RecordToStore extends RecordEntry {
   sha256: Buffer
   body: Buffer
-  /** CRC-32 of `body`, where it is known. */
+  /** CRC-32 of `body`, and whether the content names a fix (`namesFix`), where they are known. */
   bodyCrc32?: number
+  fix?: boolean
 }
 
-/** A record that was removed. */
+/** A record that was removed; `removedAt` in Unix milliseconds. */
 interface Tombstone {
   id: string
-  /** Unix milliseconds. */
   removedAt: number
 }
 

@@ -1,5 +1,6 @@
 import { crc32 as crc32Of } from 'node:zlib'
 import { faultOfRecordId } from '../../domain/record-id.ts'
+import { fixIn } from '../dates/writes.ts'
 import type { Db } from '../database/open.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
@@ -15,7 +16,8 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     const rowid = sql.body.run(record.body).lastInsertRowid
     const { id, modified, crc32, size, sha256, asOf } = record
     const member = record.bodyCrc32 ?? crc32Of(record.body)
-    sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member)
+    const fix = fixOf(record)
+    sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member, fix)
   }
   return {
     ...createOsvReader(db),
@@ -39,7 +41,8 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       const forward = Math.max(changed, stored[1] + 1)
       const rowid = bodies.replaceBody(replacedOf(id, stored), record)
       const member = crc32Of(record.body)
-      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, id)
+      const fix = fixOf(record)
+      sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, fix, id)
     },
     /** Stores a new `modified` from the index; the bytes stay unchanged. */
     markRecord: (id: string, modified: string): void => {
@@ -153,6 +156,11 @@ function replacedOf(id: string, [body, , modified, sha256, size]: StoredRow): Re
   return { id, body, modified, sha256, size }
 }
 
+/** Returns 1 if a record names a fix, 0 if not; null if its bytes are damaged. */
+function fixOf({ fix, body, size }: RecordToStore): number | null {
+  return fix === undefined ? fixIn(body, size) : Number(fix)
+}
+
 /** Returns a text that differs whenever a record's bytes or its `modified` differ. */
 function stateOf(modified: string, sha256: Buffer): string {
   return `${sha256.toString('base64')} ${modified}`
@@ -162,8 +170,8 @@ function prepareWrites(db: Db) {
   return {
     body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
     insert: db.prepare(
-      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of, body_crc32)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed, as_of, body_crc32, fix)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     bodyOf: db
       .prepare<[string], StoredRow>(
@@ -172,7 +180,7 @@ function prepareWrites(db: Db) {
       .raw(),
     update: db.prepare(
       `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
-         as_of = ?, body_crc32 = ? WHERE id = ?`,
+         as_of = ?, body_crc32 = ?, fix = ? WHERE id = ?`,
     ),
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),

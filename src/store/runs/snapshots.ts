@@ -1,6 +1,6 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { createChangeWriter } from '../changes/log-writes.ts'
-import type { ChangeTracker } from '../changes/tracker.ts'
+import type { Change, ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { createContentDigester } from '../replication/content.ts'
 
@@ -86,18 +86,20 @@ export function createSnapshotWriter(
       const digest = reader.readSnapshot(source)?.contentDigest ?? null
       return digest !== null && digestContent(source) === digest
     },
-    replaceSnapshot(snapshot: PublishedSnapshot): void {
+    /** Returns what changed since the transaction began. */
+    replaceSnapshot(snapshot: PublishedSnapshot): Change {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
       const known = before?.id === id ? before.contentDigest : null // an equal id is equal content
       const contentDigest = known ?? digestContent(source)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       const change = tracker.take()
-      if (before?.id === id) return
+      if (before?.id === id) return change
       const sequence = (before?.sequence ?? 0) + 1
       const previous = before?.id ?? null
       const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }
       changes.logSnapshot(logged, change)
+      return change
     },
   }
 }

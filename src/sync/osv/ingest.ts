@@ -165,9 +165,10 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
     if (stored) return
   }
   if (member.kind === 'outside') return leaveOut(index, id)
-  const { crc32, size, sha256, body, bodyCrc32 } = member
+  const { crc32, size, sha256, body, bodyCrc32, fix } = member
   const modified = order === 'older' ? (own ?? listed) : listed
-  const record = { id, modified, crc32, size, sha256, body, bodyCrc32, asOf: ingest.asOf }
+  const sums = { crc32, size, sha256, bodyCrc32 }
+  const record = { id, modified, ...sums, body, fix, asOf: ingest.asOf }
   write(ingest, record, own)
   result.written++
 }

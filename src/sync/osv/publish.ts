@@ -97,12 +97,14 @@ function replaceSnapshot(
   const id = createHash('sha256').update(served.sha256).update(built.sha256, 'hex').digest('hex')
   const body = whole && scope === null ? null : gzip
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
-  const snapshot = { source: 'osv', id, runId, publishedAt: now(), asOf, whole } as const
-  store.snapshots.replaceSnapshot({
+  const publishedAt = now()
+  const snapshot = { source: 'osv', id, runId, publishedAt, asOf, whole } as const
+  const change = store.snapshots.replaceSnapshot({
     ...snapshot,
     records: built.members,
     scope: scope?.scope.text ?? null,
   })
+  store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
   store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }

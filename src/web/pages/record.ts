@@ -1,4 +1,5 @@
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
+import { datesInWords } from '../../api/lookup/dates.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -44,6 +45,7 @@ export const RECORD: Page = {
       blocks: [
         ...(fields === null ? [UNREADABLE] : contentBlocks(call, id, fields)),
         { kind: 'facts', title: 'On this mirror', rows: storedRows(call, id, stored) },
+        ...datesBlocks(call, id),
         historyBlock(call, id),
       ],
     }
@@ -186,6 +188,20 @@ function historyBlock({ reads, now, ui, config }: PageCall, id: string): Block {
   }
 }
 
+/** Since when a record is known here; upstream's own dates are with its content. */
+function datesBlocks({ reads, now }: PageCall, id: string): Block[] {
+  const dates = reads.dates.readDates(id)
+  if (dates === null) return []
+  const rows = datesInWords(dates).map(([name, at, note]): [string, Cell] => {
+    const cell = at === null ? plain(note) : time(at, now)
+    const more = [cell.note, at === null ? '' : note].filter(
+      (one) => one !== undefined && one !== '',
+    )
+    return [name, { ...cell, ...(more.length > 0 && { note: more.join(', ') }) }]
+  })
+  return [{ kind: 'facts', title: 'Since when', rows }]
+}
+
 /** A record that is not stored: removed, missing, or of another id. */
 function missingView(call: PageCall, id: string) {
   const { reads, now, ui } = call
@@ -198,8 +214,9 @@ function missingView(call: PageCall, id: string) {
         ['removed', time(tombstone.removedAt, now)],
       ],
     }
-    return { title: id, status: 404, blocks: [removed, historyBlock(call, id)] }
+    return { title: id, status: 404, blocks: [removed, ...datesBlocks(call, id), historyBlock(call, id)] } // prettier-ignore
   }
+  const dates = datesBlocks(call, id)
   const isMissing = reads.osv.isMissing(id)
   const outside = whyOutOfScope(reads, id)
   const message = isMissing
@@ -217,5 +234,5 @@ function missingView(call: PageCall, id: string) {
     text: message,
     links: [link('Search for it', ui('search', { q: id }))],
   }
-  return { title: id, status: 404, blocks: [found] }
+  return { title: id, status: 404, blocks: [found, ...dates] }
 }

@@ -14,16 +14,32 @@ const AT = {
   changed: 24,
   asOf: 32,
   sha256: 40,
+  fix: 72,
 } as const
-const HEAD = 72
+const HEAD = 76
+/** Whether a content names a fix, by its number in a chunk. */
+const FIXES = [undefined, false, true] as const
+
+function namedFix(fix: boolean | undefined): Pick<RecordToStore, 'fix'> {
+  return fix === undefined ? {} : { fix }
+}
 
 /** Returns the bytes that a record has in a chunk; `packed`: those of its deflate stream. */
 export function bytesInChunk({ key, modified }: RecordValue, packed: number): number {
   return HEAD + Buffer.byteLength(key) + Buffer.byteLength(modified) + packed + FRAME
 }
 
-/** Writes a record with its gzip member at a position of a chunk, which must have room. Returns its end. */
-export function writeInChunk(to: Buffer, at: number, value: RecordValue, member: Buffer): number {
+/**
+ * Writes a record with its gzip member at a position of a chunk, which must have room. `fix`: whether its content names a
+ * fix; undefined: not examined. Returns its end.
+ */
+export function writeInChunk(
+  to: Buffer,
+  at: number,
+  value: RecordValue,
+  member: Buffer,
+  fix: boolean | undefined,
+): number {
   const idBytes = to.write(value.key, at + HEAD)
   const stampBytes = to.write(value.modified, at + HEAD + idBytes)
   const start = at + HEAD + idBytes + stampBytes
@@ -37,6 +53,7 @@ export function writeInChunk(to: Buffer, at: number, value: RecordValue, member:
   to.writeDoubleLE(value.changed, at + AT.changed)
   to.writeDoubleLE(value.asOf ?? Number.NaN, at + AT.asOf)
   to.write(value.sha256, at + AT.sha256, 'hex')
+  to.writeUInt32LE(FIXES.indexOf(fix), at + AT.fix)
   return start + member.length
 }
 
@@ -56,7 +73,8 @@ export function eachInChunk(
       modified: bytes.toString('utf8', stampAt, bodyAt),
       crc32: bytes.readUInt32LE(at + AT.crc32),
       size: bytes.readUInt32LE(at + AT.size),
-      sha256: bytes.subarray(at + AT.sha256, at + HEAD),
+      sha256: bytes.subarray(at + AT.sha256, at + AT.fix),
+      ...namedFix(FIXES[bytes.readUInt32LE(at + AT.fix)]),
       body: bytes.subarray(bodyAt, end),
       bodyCrc32: bytes.readUInt32LE(at + AT.bodyCrc32),
       asOf: Number.isNaN(asOf) ? null : asOf,

@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { sha256Hex } from '../../../core/digest.ts'
+import { namesFix } from '../../../domain/named-fix.ts'
 import { freeBytes } from '../../../zip/free-bytes.ts'
 import { FRAME, writeGzipMember } from '../../../store/database/gzip.ts'
 import type { RecordValue } from '../../../store/replication/rows.ts'
@@ -88,10 +89,10 @@ function createBatch(manifest: Kind) {
     },
     /** Writes the records to a chunk and forgets them. Returns those whose bytes are not what their rows say. */
     writeTo(to: Buffer): RecordValue[] {
-      const wrong = verifyAll(values, members.subarray(0, ends.at(-1) ?? 0), content)
+      const { wrong, fixes } = verifyAll(values, members.subarray(0, ends.at(-1) ?? 0), content)
       let at = 0
       for (const [i, value] of values.entries())
-        at = writeInChunk(to, at, value, members.subarray(ends[i - 1] ?? 0, ends[i]))
+        at = writeInChunk(to, at, value, members.subarray(ends[i - 1] ?? 0, ends[i]), fixes[i])
       if (members.length > TRANSFER_BYTES) members = Buffer.allocUnsafe(TRANSFER_BYTES)
       values = []
       ends = []
@@ -126,19 +127,25 @@ function isDubious({ crc32, size }: RecordValue, { entry }: RecordMember, gzip: 
 
 /**
  * Verifies all records at once: gzip members that follow each other inflate in one call, which also compares their CRC-32
- * and sizes, several times faster than one call each. Returns the records that are not what their rows say; all of them
- * if that shows a fault.
+ * and sizes, several times faster than one call each. Returns the records that are not what their rows say, and which name
+ * a fix; all records and no fixes if that shows a fault.
  */
-function verifyAll(values: RecordValue[], members: Buffer, size: number): RecordValue[] {
+function verifyAll(
+  values: RecordValue[],
+  members: Buffer,
+  size: number,
+): { wrong: RecordValue[]; fixes: boolean[] } {
   const contents = inflateAll(members, size)
-  if (contents === null) return values
+  if (contents === null) return { wrong: values, fixes: [] }
+  const fixes: boolean[] = []
   let at = 0
   const wrong = values.filter((value) => {
     const bytes = contents.subarray(at, (at += value.size))
+    fixes.push(namesFix(bytes))
     return sha256Hex(bytes) !== value.sha256
   })
   freeBytes(contents)
-  return wrong
+  return { wrong, fixes }
 }
 
 /** Returns the contents of gzip members; null if one is damaged, or they are not of this size together. */

@@ -1,4 +1,5 @@
 import { IS_UNTIDY } from '../untidy-ids.ts'
+import { DATES_TABLES } from './dates.ts'
 
 /** What events announce and what runs bring, in mirror.db: a step of its history, in `schema.ts`. */
 export const ANNOUNCED_TABLES = `
@@ -152,4 +153,5 @@ export const LATER_STEPS: readonly string[] = [
   SCOPE_TABLES,
   SUPERSEDED_TABLES,
   REASON_COLUMN,
+  DATES_TABLES,
 ]

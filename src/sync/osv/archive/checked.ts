@@ -17,6 +17,8 @@ interface RecordFacts {
   readonly crc32: number
   readonly size: number
   readonly sha256: Buffer
+  /** Whether the content names a fix. */
+  readonly fix: boolean
 }
 
 /** A member to write into a chunk, with its raw deflate stream. */
@@ -27,8 +29,8 @@ export type CheckedMember =
   RefusedMember | (RecordFacts & { readonly body: Buffer; readonly bodyCrc32: number })
 
 const KINDS = ['refused', 'record', 'outside'] as const
-/** Total bytes, kind, bytes of the text (`NONE`: there is none), CRC-32, size, CRC-32 of the gzip member. */
-const NUMBERS = 6 * 4
+/** Total bytes, kind, bytes of the text (`NONE`: there is none), CRC-32, size, CRC-32 of the gzip member, whether it names a fix. */
+const NUMBERS = 7 * 4
 const SHA256 = 32
 const HEAD = NUMBERS + SHA256
 const NONE = 0xffffffff
@@ -80,12 +82,13 @@ function writeRecord(
   bytes: Buffer,
   at: number,
   start: number,
-  { deflated, crc32, size, sha256 }: Exclude<MemberToWrite, RefusedMember>,
+  { deflated, crc32, size, sha256, fix }: Exclude<MemberToWrite, RefusedMember>,
 ): number {
   const end = writeGzipMember(bytes, start, deflated, crc32, size)
   bytes.writeUInt32LE(crc32, at + 12)
   bytes.writeUInt32LE(size, at + 16)
   bytes.writeUInt32LE(crc32Of(bytes.subarray(start, end)), at + 20)
+  bytes.writeUInt32LE(Number(fix), at + 24)
   bytes.set(sha256, at + NUMBERS)
   return end
 }
@@ -109,6 +112,7 @@ function readChecked(bytes: Buffer, at: number): CheckedMember {
     crc32: bytes.readUInt32LE(at + 12),
     size: bytes.readUInt32LE(at + 16),
     bodyCrc32: bytes.readUInt32LE(at + 20),
+    fix: bytes.readUInt32LE(at + 24) === 1,
     sha256: bytes.subarray(at + NUMBERS, at + HEAD),
     body: bytes.subarray(start, end),
   }

@@ -1,5 +1,6 @@
 import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
+import { namesFix } from '../../../domain/named-fix.ts'
 import { type OsvScope, type ScopeSettings, createOsvScope } from '../../../domain/osv-scope.ts'
 import { TRANSFER_BYTES, type SendChunk } from '../../../threads/chunks.ts'
 import { type SecretSearch, createSecretSearch } from '../../../upstream/secret-search.ts'
@@ -54,7 +55,8 @@ function checkMember(
   const identity = identify(content, id)
   if (typeof identity === 'string') return { kind: 'refused', reason: identity }
   const kind = scope === null || scope.includes(id, identity.record) ? 'record' : 'outside'
-  const facts = { own: identity.modified, crc32, size: content.length, sha256: sha256Of(content) }
+  const sums = { crc32, size: content.length, sha256: sha256Of(content) }
+  const facts = { own: identity.modified, ...sums, fix: namesFix(content) }
   return { kind, ...facts, deflated }
 }
 

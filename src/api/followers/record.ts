@@ -1,0 +1,29 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Reads } from '../../store/reads.ts'
+import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
+import { RECORDS } from '../http/paths.ts'
+import { sendProblem } from '../http/problems.ts'
+import { readTarget } from '../http/request-target.ts'
+import { respondUnstored } from '../http/response.ts'
+
+/**
+ * Answers `/-/records/{id}`: since when a record is known here, also of a removed one, and the dates that the record itself
+ * has. Throws `bad_request` for an id that cannot be decoded.
+ */
+export function sendRecordDates(
+  reads: Reads,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
+  const dates = reads.dates.readDates(id)
+  if (dates === null) {
+    const message = 'no snapshot of this mirror had a record of this id'
+    const problem = { status: 404, error: 'not_found', message, fields: { id: id.slice(0, 512) } }
+    sendProblem(request, response, problem)
+    return
+  }
+  const answer = { ...describeDates(dates), upstream: readUpstreamDates(reads, id) }
+  const body = Buffer.from(JSON.stringify(answer))
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
+}
