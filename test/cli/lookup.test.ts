@@ -115,7 +115,17 @@ describe('show', () => {
       expect(out).not.toContain('\u001b')
     }
     const record: unknown = JSON.parse(RECORDS['GHSA-1'])
-    expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record })
+    const seen = { at: '2026-07-01T00:00:00.000Z', exact: true }
+    const dates = {
+      state: 'present',
+      firstSeen: seen,
+      fixSeen: seen,
+      changed: seen,
+      removedAt: null,
+    }
+    expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record, dates })
+    const { out } = await ask('show', 'GHSA-1')
+    expect(out).toMatch(/^first seen here  2026-07-01T00:00:00.000Z\nfix first seen   2026-07-01T/m)
   })
 
   test('prints a tag by its reference, its digest and its id', async () => {
@@ -275,6 +285,7 @@ test('a record that upstream lists and this mirror could not fetch is shown with
 test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
   const gone = await ask('show', 'GONE-1')
   expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string }) // prettier-ignore
+  expect(gone.err).toContain('and first had it on 2026-07-01T00:00:00.000Z')
   expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string }) // prettier-ignore
   expect(await ask('show', 'CVE-2026-2')).toMatchObject({ code: 1, err: expect.stringContaining('GHSA-1, GHSA-2') as string }) // prettier-ignore
   expect(await ask('search', 'none')).toMatchObject({ code: 1 })

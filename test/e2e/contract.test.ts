@@ -85,6 +85,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
       '/-/changes',
       '/-/changes?since=x&source=y',
     ],
+    ...[`/-/records/${osv}`, '/-/records/none', '/-/records/%ff'],
     ...['/osv/ecosystems.txt', '/osv/modified_id.csv', '/osv/all.zip', '/osv/Root/all.zip'],
     ...['/osv/Root/modified_id.csv', `/osv/Root/${osv}.json`, `/osv/v1/vulns/${osv}`],
     ...['/osv/Root/none.json', '/osv/None/all.zip', '/osv/v1/vulns/none', '/osv/v1/vulns/%ff'],

@@ -7,6 +7,7 @@ import { createChangeWriter } from '../../src/store/changes/log-writes.ts'
 import { createChangeTracker } from '../../src/store/changes/tracker.ts'
 import { deflatedOf, packContent } from '../../src/store/database/gzip.ts'
 import { derivedDir, openWriter } from '../../src/store/database/open.ts'
+import { createDatesWriter } from '../../src/store/dates/writes.ts'
 import { createDocumentWriter } from '../../src/store/feeds/documents.ts'
 import { createOsvWriter } from '../../src/store/osv/writes.ts'
 import { type RunEnd, createRunWriter } from '../../src/store/runs/runs.ts'
@@ -44,6 +45,7 @@ export function openFilledStore(dir: string): FilledStore {
   const documents = createDocumentWriter(db, notes)
   const snapshots = createSnapshotWriter(db, notes, createChangeWriter(db))
   const runs = createRunWriter(db)
+  const dates = createDatesWriter(db)
 
   const writeDocument = (
     source: SourceName,
@@ -63,7 +65,7 @@ export function openFilledStore(dir: string): FilledStore {
     })
   }
   const publish = (source: SourceName, runId: number, id: string, at: number, records: number) => {
-    snapshots.replaceSnapshot({
+    const change = snapshots.replaceSnapshot({
       source,
       id,
       runId,
@@ -72,6 +74,7 @@ export function openFilledStore(dir: string): FilledStore {
       records,
       whole: true,
     })
+    if (source === 'osv') dates.noteDates(change, at)
     const end = { state: 'complete', code: null, message: null, facts: {} } as const
     runs.endRun(runId, { ...end, endedAt: at, asOf: at, snapshot: id })
   }

@@ -229,6 +229,9 @@ describe('the page of a record', () => {
     expect(html).toContain('href="/external/osv/CVE-2026-1.json"')
     expect(html).toContain('href="/-/ui/packages?ecosystem=Debian"')
     expect(html).toMatch(/changed<[\s\S]*2026-07-01 00:00 UTC/)
+    const dates =
+      /Since when[\s\S]*first seen here[\s\S]*<time datetime="2026-0[\s\S]*fix first seen/
+    expect(html).toMatch(dates)
   })
 
   test('says when the record was removed, is unknown or is not named', async () => {
@@ -237,6 +240,7 @@ describe('the page of a record', () => {
       404,
       true,
     ])
+    expect(removed.html).toContain('first seen here')
     expect((await page(of('record', { id: 'NO-1' }))).status).toBe(404)
     expect((await page('record')).status).toBe(400)
   })

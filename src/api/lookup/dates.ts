@@ -1,7 +1,7 @@
 import { toIso, toIsoOrNull } from '../../core/time.ts'
-import { fieldsOf, jsonTextOf } from '../../json/objects.ts'
+import { isObject, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
-import { type RecordDates, AT_LATEST, isPresent } from '../../store/dates/reads.ts'
+import { type RecordDates, AT_LATEST, isOnMirror } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** A date of a record on this mirror. */
@@ -13,7 +13,7 @@ interface NotedDate {
 }
 
 /** Since when a record is known here. */
-export interface DescribedDates {
+interface DescribedDates {
   readonly id: string
   readonly state: 'present' | 'removed'
   readonly firstSeen: NotedDate
@@ -27,7 +27,7 @@ export interface DescribedDates {
 }
 
 /** Dates that the record itself has, as upstream writes them; null: it has none. */
-export interface UpstreamDates {
+interface UpstreamDates {
   readonly published: string | null
   readonly modified: string | null
   readonly withdrawn: string | null
@@ -41,7 +41,7 @@ export function describeDates(dates: RecordDates): DescribedDates {
   }
   const fix = noted(fixSeen, AT_LATEST.fixSeen)
   return {
-    ...{ id, state: isPresent(dates) ? 'present' : 'removed' },
+    ...{ id, state: isOnMirror(dates) ? 'present' : 'removed' },
     firstSeen: noted(firstSeen, AT_LATEST.firstSeen),
     fixSeen: fix.at === null && fix.exact ? null : fix,
     changed: noted(changedAt, AT_LATEST.changedAt),
@@ -56,7 +56,9 @@ export function readUpstreamDates({ osv }: Pick<Reads, 'osv'>, id: string): Upst
   if (row === null) return null
   try {
     const text = jsonTextOf(contentOf(row.body, row.size))
-    const { published, modified, withdrawn } = fieldsOf(JSON.parse(text))
+    const record: unknown = JSON.parse(text)
+    if (!isObject(record)) return null
+    const { published, modified, withdrawn } = record
     const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)
     return {
       published: textOf(published),

@@ -54,7 +54,7 @@ export function recordFinding(
 }
 
 /** Returns a line for each date of a record on this mirror. */
-export function dateLines(dates: RecordDates): string[] {
+function dateLines(dates: RecordDates): string[] {
   return datesInWords(dates).map(
     ([name, at, note]) => `${name.padEnd(16)} ${dateInWords(at, note)}`,
   )

@@ -1,4 +1,5 @@
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
+import { dateInWords, datesInWords } from '../../api/lookup/dates.ts'
 import { findItems, findRecordIds } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { plainRepository } from '../../domain/image-reference.ts'
@@ -88,6 +89,13 @@ function isOfRepository(item: Fields, name: string): boolean {
   return repository !== null && plainRepository(repository) === plainRepository(name)
 }
 
+function firstSeen({ reads }: LookupCall, id: string): string {
+  const dates = reads.dates.readDates(id)
+  if (dates === null) return ''
+  const [first] = datesInWords(dates)
+  return first === undefined ? '' : `, and first had it on ${dateInWords(first[1], first[2])}`
+}
+
 /** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
 function refuseMissing(
   stored: LookupCall,
@@ -99,7 +107,7 @@ function refuseMissing(
   for (const id of new Set([text, text.toUpperCase()])) {
     const removed = osv.readTombstone(id)
     if (removed !== null)
-      throw new MirrorError('not_found', `not found: upstream removed the record ${id}; this mirror removed it on ${toIso(removed.removedAt)}`) // prettier-ignore
+      throw new MirrorError('not_found', `not found: upstream removed the record ${id}; this mirror removed it on ${toIso(removed.removedAt)}${firstSeen(stored, id)}`) // prettier-ignore
     if (osv.isOutside(id))
       throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
     if (osv.isMissing(id))

@@ -49,6 +49,6 @@ export function createDatesReader(db: Db) {
 }
 
 /** Returns whether a record with these dates is on the mirror now. */
-export function isPresent({ removedAt, returnedAt }: RecordDates): boolean {
+export function isOnMirror({ removedAt, returnedAt }: RecordDates): boolean {
   return removedAt === null || returnedAt !== null
 }

@@ -44,6 +44,30 @@ async function three(): Promise<{ served: Served; ids: string[] }> {
   return { served, ids }
 }
 
+test('/-/records/{id} has the dates of a record, also of a removed one', async () => {
+  const { served } = await three()
+  const iso = (ms: number): string => new Date(FILLED_AT + ms).toISOString()
+  const dates = async (id: string) => jsonOf(await served.get(`/-/records/${id}`))
+  const at = (ms: number) => ({ at: iso(ms), exact: true })
+  const none = { fixSeen: null, removedAt: null, returnedAt: null, upstream: null }
+  expect(await dates('a')).toEqual({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) }) // prettier-ignore
+  expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null }) // prettier-ignore
+  expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) }) // prettier-ignore
+  served.store.publishOsv(
+    { z: '{"published":"2020-01-01","modified":7,"fixed":"1"}' },
+    FILLED_AT + 3000,
+  )
+  await serving(served)
+  const upstream = { published: '2020-01-01', modified: null, withdrawn: null }
+  expect(await dates('z')).toMatchObject({ firstSeen: at(3000), fixSeen: at(3000), upstream })
+  for (const id of ['none', '']) {
+    const reply = await served.get(`/-/records/${id}`)
+    expect([id, reply.status]).toEqual([id, 404])
+  }
+  expect((await served.get('/-/records/%ff')).status).toBe(400)
+  expect((await served.get('/-/records/a', {}, 'POST')).status).toBe(405)
+})
+
 describe('/-/changes', () => {
   test('lists the net changes between a snapshot and the served one', async () => {
     const { served, ids } = await three()
