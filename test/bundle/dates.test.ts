@@ -17,7 +17,7 @@ const START = Date.UTC(2026, 4, 1)
 async function source(): Promise<Bench & { clock: { at: number } }> {
   const clock = { at: START }
   const bench = await createBench({ sandbox: { records: 6 }, now: () => clock.at })
-  onTestFinished(bench.close)
+  onTestFinished(() => bench.close())
   await bench.run('osv')
   return { ...bench, clock }
 }

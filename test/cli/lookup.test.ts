@@ -125,7 +125,7 @@ describe('show', () => {
     }
     expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record, dates })
     const { out } = await ask('show', 'GHSA-1')
-    expect(out).toMatch(/^first seen here  2026-07-01T00:00:00.000Z\nfix first seen   2026-07-01T/m)
+    expect(out).toMatch(/^first seen here +2026-07-01T00:00:00.000Z\nfix first seen +2026-07-01T/m)
   })
 
   test('prints a tag by its reference, its digest and its id', async () => {

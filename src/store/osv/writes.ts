@@ -16,8 +16,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     const rowid = sql.body.run(record.body).lastInsertRowid
     const { id, modified, crc32, size, sha256, asOf } = record
     const member = record.bodyCrc32 ?? crc32Of(record.body)
-    const fix = fixOf(record)
-    sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member, fix)
+    sql.insert.run(id, rowid, modified, crc32, size, sha256, changed, asOf, member, fixOf(record))
   }
   return {
     ...createOsvReader(db),
@@ -40,8 +39,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       if (stored === undefined) return insert(record, changed)
       const forward = Math.max(changed, stored[1] + 1)
       const rowid = bodies.replaceBody(replacedOf(id, stored), record)
-      const member = crc32Of(record.body)
-      const fix = fixOf(record)
+      const [member, fix] = [crc32Of(record.body), fixOf(record)]
       sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, fix, id)
     },
     /** Stores a new `modified` from the index; the bytes stay unchanged. */
