@@ -30,10 +30,18 @@ export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Co
     if (crc32(packed) !== entry.crc32) return { refused: 'CRC-32 differs' }
     return { content: packed, deflated: deflate(packed) }
   }
-  const content = inflate(packed, entry.size)
+  return verifyDeflated(entry, packed)
+}
+
+/** Inflates the stream of a member, and compares what it inflates to with the member's size and CRC-32. */
+export function verifyDeflated(
+  { crc32: sum, size }: ZipEntry,
+  deflated: Buffer,
+): Content | ZipFault {
+  const content = inflate(deflated, size)
   if (typeof content === 'string') return { refused: content }
-  if (crc32(content) !== entry.crc32) return { refused: 'CRC-32 differs' }
-  return { content, deflated: packed }
+  if (crc32(content) !== sum) return { refused: 'CRC-32 differs' }
+  return { content, deflated }
 }
 
 /** Compresses a record that was not received compressed, always with the same level. */

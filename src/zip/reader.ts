@@ -9,7 +9,9 @@ import {
   locateDirectory,
   parseDirectory,
 } from './directory.ts'
+import { type Verified, createBatch } from './batch.ts'
 import { type Content, type ZipFault, readMember } from './member.ts'
+import { WINDOW, planRuns, regionEnd } from './runs.ts'
 
 /** Limits for what a reader accepts, against hostile archives. */
 export interface ReaderLimits {
@@ -51,13 +53,10 @@ export interface ArchiveReader {
   ): Promise<void>
 }
 
-const WINDOW = 1 << 20
 /** Largest read that is done at once, bytes, except for each one in `YIELD_READS`, which yields to the event loop. */
 const SMALL = 1 << 16
 const YIELD_READS = 256
 let smallReads = 0
-/** Bytes of a local header with the longest possible name and extra field. */
-const MAX_HEADER = 30 + 2 * 0xffff
 
 /** An open archive on disk. */
 export interface ArchiveFile extends ArchiveReader {
@@ -155,18 +154,27 @@ export function createArchiveReader(
   const largest = limits.maxMemberBytes + WINDOW // no allowed member is larger when compressed
   const buffer = Buffer.allocUnsafe(Math.min(WINDOW, source.size))
   const readNumbered: ArchiveReader['readNumbered'] = async (numbers, visit) => {
-    for (const run of plan(directory, numbers, gap)) {
+    const batch = createBatch(limits.maxMemberBytes)
+    const pass = async (members: Iterable<Verified>): Promise<void> => {
+      for (const [entry, member] of members) {
+        const waiting = visit(entry, member)
+        if (waiting !== undefined) await waiting
+      }
+    }
+    for (const run of planRuns(directory, numbers, gap)) {
       const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
       for (const i of run.members) {
         const entry = directory.entry(i)
         const region = window?.subarray(entry.offset - run.from, regionEnd(directory, i) - run.from)
-        const waiting =
-          region === undefined
-            ? visit(entry, { refused: `its ${run.bytes} bytes are over the cap` })
-            : visit(entry, readMember(entry, region, limits.maxMemberBytes))
-        if (waiting !== undefined) await waiting
+        if (region !== undefined && batch.add(entry, region)) continue
+        await pass(batch.take())
+        if (region === undefined)
+          await pass([[entry, { refused: `its ${run.bytes} bytes are over the cap` }]])
+        else if (!batch.add(entry, region))
+          await pass([[entry, readMember(entry, region, limits.maxMemberBytes)]])
       }
     }
+    await pass(batch.take())
   }
   return {
     size: source.size,
@@ -185,47 +193,6 @@ function* wantedNumbers(
   want: (entry: ZipEntry) => boolean,
 ): Generator<number> {
   for (let i = 0; i < directory.count; i++) if (want(directory.entry(i))) yield i
-}
-
-interface Run {
-  from: number
-  bytes: number
-  /** Numbers in the directory; an entry is made when its member is read: the run may have thousands. */
-  members: number[]
-}
-
-/** Returns the end of a member's region: no member may extend into the next one. */
-function regionEnd(directory: Directory, i: number): number {
-  // The space between two members may exceed what the first one needs: do not read it.
-  const most = directory.offset(i) + MAX_HEADER + directory.compressedSize(i)
-  return Math.min(directory.regionEnd(i), most)
-}
-
-/** Groups consecutive members into reads of at most a window; a member larger than that gets a read of its own. */
-function* plan(directory: Directory, numbers: Iterable<number>, gap: number): Generator<Run> {
-  let run: Run | null = null
-  for (const i of numbers) {
-    const offset = directory.offset(i)
-    const end = regionEnd(directory, i)
-    if (run !== null && !isNear(run, offset, end, gap)) {
-      yield run
-      run = null
-    }
-    run ??= { from: offset, bytes: 0, members: [] }
-    run.bytes = Math.max(run.from + run.bytes, end) - Math.min(run.from, offset)
-    run.from = Math.min(run.from, offset)
-    run.members.push(i)
-  }
-  if (run !== null) yield run
-}
-
-/** Returns whether a read with this region has at most a window, and no gap that is too large. */
-function isNear({ from, bytes }: Run, start: number, end: number, gap: number): boolean {
-  const before = start - from - bytes
-  const after = from - end
-  return (
-    before <= gap && after <= gap && Math.max(from + bytes, end) - Math.min(from, start) <= WINDOW
-  )
 }
 
 async function readAt(

@@ -1,6 +1,6 @@
 import { readSync } from 'node:fs'
 import { MirrorError } from '../../core/errors.ts'
-import { deflatedOf } from '../../store/database/gzip.ts'
+import { deflatedOf } from '../../core/gzip/member.ts'
 import { createZipWriter } from '../../zip/writer.ts'
 import { memberOf } from './self-check.ts'
 import type { ExportSnapshot } from './snapshot.ts'

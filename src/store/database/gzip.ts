@@ -1,9 +1,6 @@
 import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
-
-const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])
-/** Bytes of a member besides its raw deflate stream. */
-export const FRAME = HEADER.length + 8
+import { FRAME, writeGzipMember } from '../../core/gzip/member.ts'
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
 export function gzipMember(
@@ -14,25 +11,6 @@ export function gzipMember(
   const member = Buffer.allocUnsafe(deflated.length + FRAME)
   writeGzipMember(member, 0, deflated, contentCrc32, contentSize)
   return member
-}
-
-/** Writes the same at a position of a buffer, which must have room for `FRAME` bytes more than the stream. Returns its end. */
-export function writeGzipMember(
-  to: Buffer,
-  at: number,
-  deflated: Uint8Array,
-  contentCrc32: number,
-  contentSize: number,
-): number {
-  to.set(HEADER, at)
-  to.set(deflated, at + HEADER.length)
-  const end = to.writeUInt32LE(contentCrc32, at + HEADER.length + deflated.length)
-  return to.writeUInt32LE(contentSize >>> 0, end)
-}
-
-/** Returns the raw deflate stream inside a member built by `gzipMember`; a view. */
-export function deflatedOf(member: Buffer): Buffer {
-  return member.subarray(HEADER.length, member.length - 8)
 }
 
 /** Returns the content of a stored member. Throws if it does not inflate to exactly `size` bytes. */

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { crc32, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { deflatedOf } from '../../../src/core/gzip/member.ts'
 import {
   contentOf,
-  deflatedOf,
   documentMember,
   gzipMember,
   packContent,

@@ -1,5 +1,5 @@
 import { crc32 as crc32Of } from 'node:zlib'
-import { FRAME } from '../../../store/database/gzip.ts'
+import { FRAME } from '../../../core/gzip/member.ts'
 import type { RecordToStore } from '../../../store/osv/reads.ts'
 import type { RecordValue } from '../../../store/replication/rows.ts'
 import type { Chunk } from '../../../threads/chunks.ts'

@@ -1,8 +1,7 @@
-import { gunzipSync } from 'node:zlib'
 import { sha256Hex } from '../../../core/digest.ts'
 import { namesFix } from '../../../domain/named-fix.ts'
 import { freeBytes } from '../../../zip/free-bytes.ts'
-import { FRAME, writeGzipMember } from '../../../store/database/gzip.ts'
+import { FRAME, inflateMembers, writeGzipMember } from '../../../core/gzip/member.ts'
 import type { RecordValue } from '../../../store/replication/rows.ts'
 import { TRANSFER_BYTES, type SendChunk } from '../../../threads/chunks.ts'
 import { isStored, packedBytes } from '../../../zip/member.ts'
@@ -81,7 +80,8 @@ function createBatch(manifest: Kind) {
       const end = at + deflated.length + FRAME
       if (end > members.length) members = withRoom(members, at, end)
       writeGzipMember(members, at, deflated, value.crc32, value.size)
-      if (isDubious(value, member, members.subarray(at, end))) readRecord(manifest, value, member)
+      const { crc32, size } = member.entry
+      if (crc32 !== value.crc32 || size !== value.size) readRecord(manifest, value, member)
       values.push(value)
       ends.push(end)
       bytes += bytesInChunk(value, deflated.length)
@@ -89,7 +89,7 @@ function createBatch(manifest: Kind) {
     },
     /** Writes the records to a chunk and forgets them. Returns those whose bytes are not what their rows say. */
     writeTo(to: Buffer): RecordValue[] {
-      const { wrong, fixes } = verifyAll(values, members.subarray(0, ends.at(-1) ?? 0), content)
+      const { wrong, fixes } = verifyAll(values, members.subarray(0, ends.at(-1) ?? 0), ends)
       let at = 0
       for (const [i, value] of values.entries())
         at = writeInChunk(to, at, value, members.subarray(ends[i - 1] ?? 0, ends[i]), fixes[i])
@@ -117,25 +117,16 @@ function deflatedBytes(manifest: Kind, value: RecordValue, member: RecordMember)
   return packed
 }
 
-/** The first bytes of a gzip member. */
-const MAGIC = Buffer.from([0x1f, 0x8b, 8])
-
-/** Reports whether a gzip member contains what could be the beginning of another one, or is listed with other sums. */
-function isDubious({ crc32, size }: RecordValue, { entry }: RecordMember, gzip: Buffer): boolean {
-  return entry.crc32 !== crc32 || entry.size !== size || gzip.includes(MAGIC, MAGIC.length)
-}
-
 /**
- * Verifies all records at once: gzip members that follow each other inflate in one call, which also compares their CRC-32
- * and sizes, several times faster than one call each. Returns the records that are not what their rows say, and which name
- * a fix; all records and no fixes if that shows a fault.
+ * Verifies all records at once. Returns those that are not what their rows say, and which name a fix; all records and no
+ * fixes where that is not known, and each must be read by itself.
  */
 function verifyAll(
   values: RecordValue[],
   members: Buffer,
-  size: number,
+  ends: readonly number[],
 ): { wrong: RecordValue[]; fixes: boolean[] } {
-  const contents = inflateAll(members, size)
+  const contents = inflateMembers(members, ends)
   if (contents === null) return { wrong: values, fixes: [] }
   const fixes: boolean[] = []
   let at = 0
@@ -146,15 +137,4 @@ function verifyAll(
   })
   freeBytes(contents)
   return { wrong, fixes }
-}
-
-/** Returns the contents of gzip members; null if one is damaged, or they are not of this size together. */
-function inflateAll(members: Buffer, size: number): Buffer | null {
-  try {
-    const limits = { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
-    const contents = gunzipSync(members, limits)
-    return contents.length === size ? contents : null
-  } catch {
-    return null // the record at fault is named by the caller
-  }
 }

@@ -1,5 +1,5 @@
 import { crc32 as crc32Of } from 'node:zlib'
-import { FRAME, writeGzipMember } from '../../../store/database/gzip.ts'
+import { FRAME, writeGzipMember } from '../../../core/gzip/member.ts'
 import type { Chunk, SendChunk } from '../../../threads/chunks.ts'
 
 /** A member that cannot be stored. */

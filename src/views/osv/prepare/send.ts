@@ -1,4 +1,4 @@
-import { deflatedOf } from '../../../store/database/gzip.ts'
+import { deflatedOf } from '../../../core/gzip/member.ts'
 import type { OsvReader } from '../../../store/osv/reads.ts'
 import type { SendChunk } from '../../../threads/chunks.ts'
 import { type ReadRecord, eachBatch } from './contents.ts'
