@@ -2,6 +2,7 @@ import { type KeyTrust, fleetTrust } from '../../bundle/format/keys.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ObjectStore } from '../../fleet/objects/object-store.ts'
 import { openObjectStore } from '../../fleet/objects/open-store.ts'
+import type { Generation } from '../../fleet/generations/format/generation.ts'
 import { type GlobalOptions, settings } from '../context.ts'
 
 /** What a command about generations works with. */
@@ -9,6 +10,12 @@ interface FleetCommand {
   readonly config: Config
   readonly store: ObjectStore
   readonly trust: KeyTrust
+}
+
+/** Returns the mirror that published a generation: its name with the beginning of its identity, or that alone. */
+export function mirrorName({ mirror, name }: Pick<Generation, 'mirror' | 'name'>): string {
+  const identity = mirror.slice(0, 8)
+  return name === undefined ? identity : `${name} (${identity})`
 }
 
 /** Opens the store of a fleet for a command, and closes it. Throws `config` where no fleet is set. */

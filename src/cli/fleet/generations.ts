@@ -12,7 +12,8 @@ import {
 } from '../../fleet/generations/rollback-state.ts'
 import { rollBackTo } from '../../fleet/generations/rollback.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
-import { withFleetStore } from './fleet-store.ts'
+import { table } from '../output.ts'
+import { mirrorName, withFleetStore } from './fleet-store.ts'
 
 /** Options of the commands about generations. */
 interface GenerationOptions extends GlobalOptions {
@@ -34,13 +35,13 @@ export async function fleetLogCommand(options: GenerationOptions): Promise<numbe
     const shown = newest === null ? [] : [newest, ...older]
     if (options.json === true) printJson({ generations: shown.map(describe) })
     else if (newest === null) print(`${store.url} has no generation yet`)
-    else for (const known of shown) print(lineOf(known))
+    else print(table(COLUMNS, shown.map(cellsOf)))
     return 0
   })
 }
 
 function describe({ generation, sha256 }: KnownGeneration): object {
-  const { keys, mirror, epoch, publishedAt, activateAt, reason, counts, digest } = generation
+  const { keys, mirror, name, epoch, publishedAt, activateAt, reason, counts, digest } = generation
   const { full, delta, changes, sources } = generation
   return {
     ...{ generation: generation.generation, reason, kind: kindOf(generation), publishedAt },
@@ -49,6 +50,7 @@ function describe({ generation, sha256 }: KnownGeneration): object {
       expiresAt: generation.expiresAt,
       epoch,
       mirror,
+      name: name ?? null,
       keys,
       counts,
       digest,
@@ -64,14 +66,17 @@ function kindOf({ reason, delta }: Generation): string {
   return delta === null ? 'full' : 'delta'
 }
 
-function lineOf({ generation }: KnownGeneration): string {
-  const { counts, delta, full, mirror, epoch, publishedAt } = generation
+/** Differences are of names, records and paths, to the generation before. */
+const COLUMNS = ['generation', 'published', 'kind', 'names that differ', 'size', 'by']
+
+function cellsOf({ generation }: KnownGeneration): string[] {
+  const { counts, delta, full, epoch, publishedAt } = generation
   const changed =
     counts === null ? 'everything' : `+${counts.added} -${counts.removed} ~${counts.changed}`
   const size = shownBytes((delta ?? full).size)
-  const number = String(generation.generation).padStart(6)
-  const name = kindOf(generation).padEnd(8)
-  return `${number}  ${publishedAt}  ${name}  ${changed.padEnd(16)}  ${size.padEnd(9)}  by ${mirror.slice(0, 8)} (epoch ${epoch})`
+  const number = String(generation.generation)
+  const by = `${mirrorName(generation)} (epoch ${epoch})`
+  return [number, publishedAt, kindOf(generation), changed, size, by]
 }
 
 /** `patchmirror fleet rollback N`: the content of generation N becomes the next generation; nothing is synced until `fleet release`. */

@@ -5,7 +5,7 @@ import { type Lease, fetchLease } from '../../fleet/lease/lease.ts'
 import { type ReaderReport, listReaders } from '../../fleet/readers.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
 import { duration, table } from '../output.ts'
-import { withFleetStore } from './fleet-store.ts'
+import { mirrorName, withFleetStore } from './fleet-store.ts'
 
 /** `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. */
 export async function fleetStatusCommand(
@@ -17,9 +17,16 @@ export async function fleetStatusCommand(
     const [lease] = await fetchLease(store)
     const paused = newest !== null && (await isUnreleased(store, newest.generation))
     const mirrors = await listReaders(store)
-    const { generation, publishedAt, epoch, mirror, sources = {} } = newest?.generation ?? {}
+    const {
+      generation,
+      publishedAt,
+      epoch,
+      mirror,
+      name = null,
+      sources = {},
+    } = newest?.generation ?? {}
     if (options.json === true) {
-      const shown = newest && { generation, publishedAt, epoch, mirror, sources }
+      const shown = newest && { generation, publishedAt, epoch, mirror, name, sources }
       const { token: _token, ...leader } = lease ?? { token: null }
       printJson({ store: store.url, newest: shown, paused, lease: lease && leader, mirrors })
       return 0
@@ -28,7 +35,7 @@ export async function fleetStatusCommand(
     else {
       const counts = Object.entries(sources).map(([name, { records }]) => `${name} ${records}`)
       print(
-        `generation ${generation}  published ${publishedAt} by ${mirror?.slice(0, 8)} (epoch ${epoch})  ${counts.join('  ')}`,
+        `generation ${generation}  published ${publishedAt} by ${mirrorName(newest.generation)} (epoch ${epoch})  ${counts.join('  ')}`,
       )
     }
     if (paused) print(FLEET_PAUSED)

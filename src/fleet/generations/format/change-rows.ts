@@ -32,14 +32,22 @@ export async function packChangeRows(
   return { bytes, sha256: sha256Hex(bytes), size: bytes.length }
 }
 
-/** Returns how many names these rows changed; null: not known of one of them. */
+/**
+ * Returns how many names differ between the states before and after these rows, each name once; null: not known of a source. A
+ * source that ends where it began, as after a rollback of what was never published, has no difference.
+ */
 export function countChanges(rows: readonly AdoptedRow[]): ChangeCounts | null {
   const counts: ChangeCounts = { added: 0, removed: 0, changed: 0 }
-  for (const { added, removed, changed } of rows) {
-    if (added === null || removed === null || changed === null) return null
-    counts.added += added
-    counts.removed += removed
-    counts.changed += changed
+  for (const own of Map.groupBy(rows, ({ source }) => source).values()) {
+    if (own[0]?.previous === own.at(-1)?.snapshot) continue
+    if (own.some(({ complete }) => !complete)) return null
+    const kinds = new Map<string, { first: ChangeKind; last: ChangeKind }>()
+    for (const [name, kind] of own.flatMap(({ names }) => names))
+      kinds.set(name, { first: kinds.get(name)?.first ?? kind, last: kind })
+    for (const { first, last } of kinds.values()) {
+      if (last === 'removed') counts.removed += first === 'added' ? 0 : 1
+      else counts[first === 'added' ? 'added' : 'changed']++
+    }
   }
   return counts
 }

@@ -62,8 +62,9 @@ export interface Generation {
   previous: string | null
   /** The lease under which it was published. It never decreases. */
   epoch: number
-  /** The identity of the mirror that published it. */
+  /** The identity of the mirror that published it, and its name; absent: an earlier version published it. */
   mirror: string
+  name?: string
   /** The combined state digest of its sources: 64 hex digits. */
   digest: string
   /** Digest of the decoded content; absent and null: not computed. */
@@ -115,6 +116,7 @@ const generation = shape<Generation>({
   previous: orNull(sha256),
   epoch: integerField(0),
   mirror: textField(/^[\da-f]{16,64}$/, "a mirror's identity"),
+  name: orAbsent(textField(/^.{1,500}$/s, "a mirror's name")),
   digest: sha256,
   contentDigest: orAbsent(orNull(sha256)),
   sources: perSource(

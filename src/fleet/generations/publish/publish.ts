@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import { DAY_MS, toIso } from '../../../core/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import { SOURCES } from '../../../domain/sources.ts'
@@ -200,6 +201,7 @@ async function commit(
     {
       ...{ format: GENERATION_FORMAT, fleet, generation: number, epoch, reason },
       ...{ previous: before?.sha256 ?? null, mirror: bundles.mirror, digest: bundles.digest },
+      name: config.fleet.name ?? hostname(),
       ...{ sources: bundles.sources, full: bundles.full, delta: bundles.delta },
       contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
       ...{ changes, log: rows.at(-1)?.id ?? last, counts },
