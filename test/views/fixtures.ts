@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Views, openViews } from '../../src/store/views/reads.ts'
+import { gunzipSync } from 'node:zlib'
+import { type ViewAsset, type Views, openViews } from '../../src/store/views/reads.ts'
 import { generationDir, readCurrentViews } from '../../src/store/views/generations.ts'
 import type { BuildReport } from '../../src/views/osv/build.ts'
 import { performTask } from '../../src/views/task.ts'
@@ -67,7 +68,7 @@ export function assetsOf(views: Views): Record<string, string> {
     paths.map((path) => {
       const asset = views.readAsset(path)
       if (asset === null) return [path, 'missing']
-      const bytes = readFileSync(join(views.folder, asset.file))
+      const bytes = bytesOf(views, asset)
       const digest = createHash('sha256').update(bytes).digest('hex')
       const gzip = asset.gzip === null ? '' : ` ${asset.gzip.file}`
       return [path, `${digest}${gzip} ${asset.crc32c} ${asset.prefixes.join()}`]
@@ -78,7 +79,12 @@ export function assetsOf(views: Views): Record<string, string> {
 /** The content of a text that a generation serves. */
 export function textOf(views: Views, path: string): string {
   const asset = views.readAsset(path)
-  return asset === null ? 'missing' : readFileSync(join(views.folder, asset.file), 'utf8')
+  return asset === null ? 'missing' : bytesOf(views, asset).toString()
+}
+
+function bytesOf({ folder }: Views, { file, gzip }: ViewAsset): Buffer {
+  const stored = readFileSync(join(folder, file))
+  return gzip?.file === file ? gunzipSync(stored) : stored
 }
 
 /** Files in a folder, in order. */

@@ -1,7 +1,9 @@
 import { closeSync, fstatSync, openSync, read } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
+import { createGunzip } from 'node:zlib'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import type { ArchiveInfo } from '../../store/osv/reads.ts'
 import { writable } from './streams.ts'
@@ -66,16 +68,21 @@ export function createArchiveFiles(
   }
 }
 
-/** Opens a file of which size and content are known, for one response after the other. Throws `storage`. */
+/**
+ * Opens a file of which size and content are known, for one response after the other. `packed`: the content is stored as this
+ * gzip file alone, and is inflated as it is sent. Throws `storage`.
+ */
 export function openArchiveFile(
   folder: string,
   info: ArchiveInfo,
+  packed: Pick<ArchiveInfo, 'file' | 'size'> | null = null,
 ): OpenArchive & { release(): void } {
-  const descriptor = openFile(join(folder, info.file))
+  const stored = packed ?? info
+  const descriptor = openFile(join(folder, stored.file))
   const { size } = fstatSync(descriptor)
-  if (size !== info.size) {
+  if (size !== stored.size) {
     closeSync(descriptor)
-    throw new MirrorError('storage', `${info.file} has ${size} bytes, not ${info.size}`)
+    throw new MirrorError('storage', `${stored.file} has ${size} bytes, not ${stored.size}`)
   }
   let users = 1
   const leave = (): void => {
@@ -91,7 +98,8 @@ export function openArchiveFile(
       try {
         makeRoom()
         senders.add(sender)
-        await pump(descriptor, sender, start, end)
+        if (packed === null) await pump(descriptor, sender, start, end)
+        else await pumpInflated(descriptor, sender, { start, end, size: info.size })
       } finally {
         senders.delete(sender)
         leave()
@@ -178,4 +186,43 @@ async function pump(descriptor: number, sender: Sender, start: number, end: numb
     sender.movedAt = performance.now()
   }
   response.end()
+}
+
+/** Inflates a file from its beginning, and sends a range of its content, which has `size` bytes. */
+async function pumpInflated(
+  descriptor: number,
+  sender: Sender,
+  { start, end, size }: { readonly start: number; readonly end: number; readonly size: number },
+): Promise<void> {
+  const { response } = sender
+  const packed = Readable.from(eachPiece(descriptor), { objectMode: false })
+  const content = createGunzip({ chunkSize: CHUNK })
+  packed.on('error', (error) => content.destroy(error)).pipe(content)
+  let at = 0
+  try {
+    for await (const piece of content as AsyncIterable<Buffer>) {
+      if (response.destroyed) return
+      const part = piece.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at))
+      at += piece.length
+      if (part.length > 0 && !response.write(part)) await writable(response)
+      sender.movedAt = performance.now()
+      if (at > end && end + 1 < size) break // otherwise to the end, where the sums are compared
+    }
+    if (at <= end || at > size)
+      throw new MirrorError('storage', 'a file does not inflate to its size')
+    response.end()
+  } finally {
+    packed.destroy()
+    content.destroy()
+  }
+}
+
+async function* eachPiece(descriptor: number): AsyncGenerator<Buffer> {
+  for (let at = 0; ;) {
+    const piece = Buffer.allocUnsafe(CHUNK)
+    const bytesRead = await readInOrder(descriptor, piece, CHUNK, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield piece.subarray(0, bytesRead)
+  }
 }

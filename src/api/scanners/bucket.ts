@@ -143,18 +143,21 @@ function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): 
   const coded = range === undefined ? chooseCoding(acceptEncoding) : 'identity'
   const coding = gzip === null ? null : coded
   const form = gzip !== null && coding === 'gzip' ? gzip : asset
-  const file = openForm(options, views, asset, form)
+  const packed = form === asset && gzip?.file === asset.file ? gzip : null
+  const file = openForm(options, views, asset, { ...form, packed })
   const more = [...derivedHead(asset), ...options.edge.ofViews(origin)]
   const manner = { origin, cacheControl, type, sha256, crc32c, coding, more }
   return sendFile(exchange, file, manner).finally(() => file.release())
 }
+
+type StoredFile = Pick<ViewAsset, 'file' | 'size'>
 
 /** The archive of everything is the mirror's own, as long as that is the one of this generation and can be read. */
 function openForm(
   { served }: BucketOptions,
   views: Views,
   { sha256, crc32c }: ViewAsset,
-  { file, size }: { readonly file: string; readonly size: number },
+  { file, size, packed }: StoredFile & { readonly packed: StoredFile | null },
 ): OpenArchive & { release(): void } {
   const published = served.reads.osv.readArchive()
   if (published?.sha256 === sha256 && published.changed === views.info.changed) {
@@ -164,7 +167,8 @@ function openForm(
       // The generation has another name for the same file, which may still be there.
     }
   }
-  return openArchiveFile(views.folder, { file, size, sha256, crc32c, changed: views.info.changed })
+  const { changed } = views.info
+  return openArchiveFile(views.folder, { file, size, sha256, crc32c, changed }, packed)
 }
 
 function missing(views: Views, place: BucketPath | null): Problem {

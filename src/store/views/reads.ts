@@ -30,9 +30,10 @@ interface ViewInfo {
 
 /** A file of the bucket. */
 export interface ViewAsset {
-  /** Name in the generation's folder. */
+  /** Name in the generation's folder; that of the gzip form when the content is stored only so. */
   readonly file: string
   readonly type: string
+  /** Bytes of the content. */
   readonly size: number
   /** Hex. */
   readonly sha256: string

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
-import { connect } from 'node:net'
+import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect } from 'node:net'
 import { once } from 'node:events'
-import { type IncomingMessage, get as httpGet } from 'node:http'
+import { type IncomingMessage, createServer, get as httpGet } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { gzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { parseRange } from '../../../src/api/http/conditions.ts'
+import { openArchiveFile } from '../../../src/api/http/send-file.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
 import { crc32c, googHash } from '../../../src/zip/crc32c.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
@@ -239,4 +241,37 @@ test('an archive that is truncated while it is sent ends in a broken connection'
   const [file = ''] = readdirSync(derivedDir(served.dir))
   truncateSync(join(derivedDir(served.dir), file), 1_000_000)
   await expect(drainOf(response)).rejects.toThrow()
+})
+
+test('a file that is stored as gzip only is inflated as it is sent, any part of it, and a damaged one is cut off', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-packed-'))
+  const content = Buffer.from(randomBytes(60_000).toString('hex'))
+  const stored = gzipSync(content)
+  writeFileSync(join(folder, 'list.gz'), stored)
+  const info = { file: 'list.gz', size: content.length, sha256: '', crc32c: 0, changed: 0 }
+  const packed = { file: 'list.gz', size: stored.length }
+  const send = async (start: number, end: number): Promise<Buffer | string> => {
+    const server = createServer((_, response) => {
+      const file = openArchiveFile(folder, info, packed)
+      const sent = file.send(response, start, end).finally(() => file.release())
+      sent.catch((error: unknown) => response.end(`!${String(error)}`))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const reply = await fetch(`http://127.0.0.1:${port}/`)
+    const body = Buffer.from(await reply.arrayBuffer())
+    server.close()
+    return body
+  }
+  for (const [start, end] of [
+    [0, content.length - 1],
+    [70_000, 99_999],
+    [119_999, 119_999],
+  ] as const)
+    expect(content.subarray(start, end + 1).equals((await send(start, end)) as Buffer)).toBe(true)
+  writeFileSync(join(folder, 'list.gz'), Buffer.concat([stored.subarray(0, -20), Buffer.alloc(20)]))
+  expect(String(await send(0, content.length - 1)).includes('!')).toBe(true)
+  packed.size++
+  expect(() => openArchiveFile(folder, info, packed)).toThrow(/bytes, not/)
+  rmSync(folder, { recursive: true })
 })

@@ -197,7 +197,7 @@ test('another setting causes a new generation of views', async () => {
 const DAMAGE: [string, (folder: string) => void][] = [
   ['an archive cut short', (folder) => truncateSync(join(folder, firstOf(folder, '.zip')), 30)],
   ['an archive with another byte', (folder) => flip(join(folder, firstOf(folder, '.zip')))],
-  ['a list that is gone', (folder) => rmSync(join(folder, firstOf(folder, '.txt')))],
+  ['a list that is gone', (folder) => rmSync(join(folder, firstOf(folder, '.gz')))],
   ['a database cut short', (folder) => truncateSync(join(folder, 'views.db'), 5000)],
   [
     'a database that is none',

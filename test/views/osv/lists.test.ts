@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
 import type { StampRow } from '../../../src/views/osv/lists/merge.ts'
@@ -9,6 +10,7 @@ import { writeStamps } from '../../../src/views/osv/lists/lists.ts'
 const folder = mkdtempSync(join(tmpdir(), 'patchmirror-lists-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+const DAMAGED = '00000000000000000000000000000000.gz'
 const random = createRandom(5, 2)
 
 function rowOf(number: number): StampRow {
@@ -56,16 +58,18 @@ test('a list is made of all rows where it cannot be merged', async () => {
   const quoted = { instant: two.instant, name: 'a "b"' }
   const withQuote = await made([quoted])
   const cases: [string, { removed: StampRow[]; added: StampRow[] }][] = [
-    ['missing.txt', { removed: [], added: [two] }],
+    ['missing.gz', { removed: [], added: [two] }],
     [file, { removed: [two], added: [] }],
     [file, { removed: [one], added: [quoted] }],
     [file, { removed: [one], added: [{ ...two, instant: '' }] }],
     [withQuote.file, { removed: [quoted], added: [two] }],
-    ['00000000000000000000000000000000.txt', { removed: [], added: [two] }], // damaged
-    ['cut.txt', { removed: [], added: [two] }],
+    [DAMAGED, { removed: [], added: [two] }],
+    ['cut.gz', { removed: [], added: [two] }],
+    ['none.gz', { removed: [], added: [two] }],
   ]
-  writeFileSync(join(folder, '00000000000000000000000000000000.txt'), '2026-05-01T00:00:00Z,x\n')
-  writeFileSync(join(folder, 'cut.txt'), '2026-05-01T00:00:00Z,x')
+  writeFileSync(join(folder, DAMAGED), gzipSync('2026-05-01T00:00:00Z,x\n'))
+  writeFileSync(join(folder, 'cut.gz'), gzipSync('2026-05-01T00:00:00Z,x'))
+  writeFileSync(join(folder, 'none.gz'), '2026-05-01T00:00:00Z,x\n')
   for (const [old, change] of cases) {
     let read = false
     const rows = () => {

@@ -23,8 +23,9 @@ export async function writeStamps(
     try {
       return await writeText(folder, mergeList(old.folder, old.file, old.change))
     } catch (error) {
-      // A file of the generation before that is gone is as good as one that is damaged.
-      if (!(error instanceof UnmergeableList) && systemCode(error) !== 'ENOENT') throw error
+      // A file of the generation before that is gone, or cannot be inflated, is as good as one that is damaged.
+      const isOld = /^(ENOENT|Z_)/.test(systemCode(error) ?? '')
+      if (!(error instanceof UnmergeableList) && !isOld) throw error
     }
   }
   return writeText(folder, encodeLines(stampLines(rows())))

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
+import { createGunzip } from 'node:zlib'
 import { stampLines } from './stamps.ts'
 
 /** A row of a list: when a record was modified, in the form of `instantOf`, and its name. */
@@ -24,25 +25,25 @@ interface Edit extends StampRow {
   readonly adds: boolean
 }
 
-const WINDOW = 1 << 18
+const WINDOW = 1 << 16
+const LONGEST_LINE = 1 << 20
 const [COMMA, NEWLINE, QUOTE] = [0x2c, 0x0a, 0x22]
 
 /**
  * Yields a list of the generation before with a change applied, without reading the rows of all records; each piece is valid
- * until the next. No record may be without a date: it is shown as one of year 1, and is behind these. Throws
+ * until the next. The list is stored as gzip. No record may be without a date: it is shown as one of year 1, and is behind these. Throws
  * `UnmergeableList` when a name is quoted, when a row is not where it must be, and, at the end, when the file does not have
  * the digest in its name: then the pieces are not the list.
  */
-export function* mergeList(
+export async function* mergeList(
   folder: string,
   file: string,
   change: ListChange,
-): Generator<Buffer, void, void> {
+): AsyncGenerator<Buffer, void, void> {
   const edits = editsOf(change)
   const digest = createHash('sha256')
   let next = 0
-  for (const lines of eachWindow(join(folder, file))) {
-    digest.update(lines)
+  for await (const lines of eachWindow(join(folder, file), (packed) => digest.update(packed))) {
     if (lines.includes(QUOTE)) throw new UnmergeableList()
     let at = 0
     const last = lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
@@ -83,24 +84,25 @@ function editOf(row: StampRow, adds: boolean): Edit {
   return { instant, name, bytes: Buffer.from(name), line, adds }
 }
 
-/** Whole lines of a file, about 256 KiB each time; valid until the next. */
-function* eachWindow(path: string): Generator<Buffer> {
-  const fd = openSync(path, 'r')
-  const window = Buffer.allocUnsafe(WINDOW)
+/** Whole lines of a gzip file, about 64 KiB each time; `look` gets its bytes. */
+async function* eachWindow(path: string, look: (packed: Buffer) => void): AsyncGenerator<Buffer> {
+  const packed = createReadStream(path, { highWaterMark: WINDOW })
+  const content = createGunzip({ chunkSize: WINDOW })
+  packed.on('data', (bytes) => look(bytes as Buffer)) // a buffer, without an encoding
+  packed.on('error', (error) => content.destroy(error)).pipe(content)
+  let kept = Buffer.alloc(0)
   try {
-    let kept = 0
-    for (;;) {
-      const read = readSync(fd, window, kept, WINDOW - kept, null)
-      const filled = kept + read
-      const end = window.subarray(0, filled).lastIndexOf(NEWLINE) + 1
-      if (end === 0 && filled > 0) throw new UnmergeableList() // a line is longer than a window, or cut short
-      if (end > 0) yield window.subarray(0, end)
-      if (read === 0 || filled === 0) return
-      window.copyWithin(0, end, filled)
-      kept = filled - end
+    for await (const piece of content as AsyncIterable<Buffer>) {
+      const bytes = Buffer.concat([kept, piece])
+      const end = bytes.lastIndexOf(NEWLINE) + 1
+      if (end > 0) yield bytes.subarray(0, end)
+      kept = bytes.subarray(end)
+      if (kept.length > LONGEST_LINE) throw new UnmergeableList()
     }
+    if (kept.length > 0) throw new UnmergeableList() // cut short
   } finally {
-    closeSync(fd)
+    packed.destroy()
+    content.destroy()
   }
 }
 

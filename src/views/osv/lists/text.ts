@@ -1,40 +1,48 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createGzip } from 'node:zlib'
 import { type MadeFile, createFileDraft } from '../../files.ts'
+import { crc32c } from '../../../zip/crc32c.ts'
 
-/** A text in both forms in which it is served. */
+/** A text, stored as gzip only: sizes and sums are of the text. */
 export interface MadeText extends MadeFile {
   readonly gzip: { readonly file: string; readonly size: number }
 }
 
 const CHUNK = 1 << 18
 
-/** Writes a text and its gzip form, always in the same pieces, so that equal texts give equal bytes. */
-export async function writeText(folder: string, text: Iterable<Buffer>): Promise<MadeText> {
-  const plain = createFileDraft(folder, '.txt')
+/** Writes the gzip form of a text, always from the same pieces, so that equal texts give equal bytes. */
+export async function writeText(
+  folder: string,
+  text: Iterable<Buffer> | AsyncIterable<Buffer>,
+): Promise<MadeText> {
   const packed = createFileDraft(folder, '.gz')
   const gzip = createGzip()
   gzip.on('data', (chunk: Buffer) => packed.write(chunk))
+  const digest = createHash('sha256')
+  let [size, crc] = [0, 0]
   try {
-    for (const bytes of inPieces(text)) {
-      plain.write(bytes)
+    for await (const bytes of inPieces(text)) {
+      digest.update(bytes)
+      crc = crc32c(bytes, crc)
+      size += bytes.length
       if (!gzip.write(bytes)) await once(gzip, 'drain')
     }
     gzip.end()
     await once(gzip, 'end')
-    return { ...plain.finish(), gzip: packed.finish() }
+    const made = packed.finish()
+    return { file: made.file, size, sha256: digest.digest('hex'), crc32c: crc, gzip: made }
   } finally {
-    plain.close()
     packed.close()
     gzip.destroy()
   }
 }
 
 /** Divides bytes into new buffers of `CHUNK` bytes each, and the rest. */
-function* inPieces(text: Iterable<Buffer>): Generator<Buffer> {
+async function* inPieces(text: Iterable<Buffer> | AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let piece = Buffer.allocUnsafe(CHUNK)
   let used = 0
-  for (const bytes of text) {
+  for await (const bytes of text) {
     for (let from = 0; from < bytes.length;) {
       const copied = bytes.copy(piece, used, from)
       used += copied
