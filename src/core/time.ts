@@ -37,6 +37,10 @@ export function formatHttpDate(seconds: number): string {
 const STAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?$/
 
+/** The form that nearly all timestamps have, for days that exist in each year. */
+const COMMON =
+  /^(?!0000)\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d+)?Z$/
+
 /** Shown for a timestamp that cannot be parsed: the earliest time of RFC 3339, so that it sorts first. */
 const NEVER = '0001-01-01T00:00:00Z'
 
@@ -45,6 +49,8 @@ const NEVER = '0001-01-01T00:00:00Z'
  * alone is the beginning of the day, a time without a zone is UTC. Empty for an invalid timestamp.
  */
 export function instantOf(stamp: unknown): string {
+  if (typeof stamp === 'string' && COMMON.test(stamp))
+    return `${stamp.slice(0, 19)}.${stamp.slice(20, -1).padEnd(9, '0').slice(0, 9)}`
   const match = typeof stamp === 'string' ? STAMP.exec(stamp.trim()) : null
   if (match === null) return ''
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match

@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { instantOf } from '../../src/core/time.ts'
+
+const two = (most: number) =>
+  fc.integer({ min: 0, max: most }).map((number) => `${number}`.padStart(2, '0'))
+
+test('a timestamp in the common form is the same instant as in another form', () => {
+  const year = fc.constantFrom('0000', '0001', '1900', '2000', '2024', '2026', '9999')
+  const parts = fc.tuple(year, two(13), two(32), two(25), two(60), two(61))
+  const fraction = fc.oneof(
+    fc.constant(''),
+    fc.stringMatching(/^\d{1,12}$/).map((digits) => `.${digits}`),
+  )
+  fc.assert(
+    fc.property(parts, fraction, ([y, month, day, hour, minute, second], rest) => {
+      const [date, time] = [`${y}-${month}-${day}`, `${hour}:${minute}:${second}${rest}`]
+      expect(instantOf(`${date}T${time}Z`)).toBe(instantOf(`${date} ${time}Z`))
+    }),
+    { numRuns: 2000 },
+  )
+  expect(instantOf('2024-02-29T23:59:59.5Z')).toBe('2024-02-29T23:59:59.500000000')
+  expect(instantOf('2026-12-31T00:00:00Z')).toBe('2026-12-31T00:00:00.000000000')
+  for (const invalid of ['2025-02-29', '2026-04-31', '2026-06-31', '2026-00-10', '2026-13-10'])
+    expect(instantOf(`${invalid}T00:00:00Z`)).toBe('')
+  expect(instantOf('0000-01-01T00:00:00Z')).toBe('')
+})
