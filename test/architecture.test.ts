@@ -24,6 +24,7 @@ type Part =
   | 'core'
   | 'daemon'
   | 'demo'
+  | 'differences'
   | 'sbom'
   | 'doctor'
   | 'domain'
@@ -58,8 +59,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   store: ['core', 'domain', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
+  differences: ['json/objects.ts', 'query'],
   sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
-  api: ['core', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
+  api: ['core', 'differences', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
   match: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],

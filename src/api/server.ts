@@ -203,10 +203,10 @@ function createEnds() {
 }
 
 function createFollowers(
-  { webhookLog, eventBounds: bounds = {}, onServed = () => undefined }: ServerOptions,
+  { webhookLog, eventBounds: bounds = {}, now, onServed = () => undefined }: ServerOptions,
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures'>,
 ) {
-  return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, onServed })
+  return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, now, onServed })
 }
 
 /** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */

@@ -114,3 +114,31 @@ export function newestPast(stamps: Iterable<string>, now: number): number | null
   }
   return newest
 }
+
+const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday']
+const UNITS = new Map([
+  ['h', HOUR_MS],
+  ['d', DAY_MS],
+  ['w', 7 * DAY_MS],
+])
+
+/** The forms that `readSince` accepts, for messages. */
+export const SINCE_FORMS =
+  'a date such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, today, yesterday, a weekday, or an age such as 12h, 7d or 2w'
+
+/**
+ * Returns the Unix milliseconds of a time as people write it, in UTC: a date is its beginning, a weekday the beginning of
+ * the last such day (today included), an age is counted back from now. Null for any other text.
+ */
+export function readSince(text: string, now: number): number | null {
+  const word = text.trim().toLowerCase()
+  const today = Math.floor(now / DAY_MS) * DAY_MS
+  if (word === 'today') return today
+  if (word === 'yesterday') return today - DAY_MS
+  const weekday = WEEKDAYS.indexOf(word)
+  if (weekday >= 0) return today - ((new Date(today).getUTCDay() - weekday + 7) % 7) * DAY_MS
+  const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(word) ?? []
+  if (count !== undefined) return now - Number(count) * (UNITS.get(unit) ?? 0)
+  const instant = instantOf(text)
+  return instant === '' ? null : Date.parse(`${instant.slice(0, 23)}Z`)
+}

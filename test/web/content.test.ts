@@ -311,7 +311,7 @@ describe('the pages of changes', () => {
       expect([status, html.includes('The log does not reach back that far')]).toEqual([404, true])
       expect(html).toMatch(/log of osv since<[^]*?2026-06-30/)
     }
-    expect((await page('changes?since=yesterday')).status).toBe(400)
+    expect((await page('changes?since=someday')).status).toBe(400)
   })
 
   test('require a key for private sources, also in both feeds', async () => {

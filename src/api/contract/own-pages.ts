@@ -126,10 +126,27 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       parameters: [
         {
           ...{ name: 'since', in: 'query', required: true },
-          description: 'Id of the snapshot that the client has, or its first 12 characters.',
+          description:
+            'Id of the snapshot that the client has (or its first 12 characters, or its number), or a time: 2026-01-31, 2026-01-31T12:00:00Z, yesterday, monday, 7d. Times are in UTC.',
           schema: { type: 'string', minLength: 1 },
         },
         SOURCE,
+        {
+          ...{ name: 'detail', in: 'query' },
+          description: 'With `differences`: what changed in each record, as data and in words.',
+          schema: { enum: ['names', 'differences'], default: 'names' },
+        },
+        {
+          ...{ name: 'ecosystem', in: 'query' },
+          description: 'Records about packages of this ecosystem alone, with their differences.',
+          schema: TEXT,
+        },
+        {
+          ...{ name: 'purl', in: 'query' },
+          description:
+            'Records about this package alone, with their differences. Its version is not looked at.',
+          schema: TEXT,
+        },
         {
           ...{ name: 'limit', in: 'query', description: 'Names on a page.' },
           schema: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 },

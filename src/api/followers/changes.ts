@@ -7,6 +7,16 @@ import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Access } from '../access/access.ts'
 import { CHANGES } from '../http/paths.ts'
+import { toIso } from '../../core/time.ts'
+import { readChangeCursor, writeChangeCursor } from './cursor.ts'
+import {
+  type Detailer,
+  type PackageFilter,
+  type RecordDetail,
+  createDetailer,
+  readFilter,
+} from './details.ts'
+import { SINCE_FORMS_HERE, placesSince } from './since.ts'
 import { type Problem, sendProblem } from '../http/problems.ts'
 import { onlyValue } from '../http/request-target.ts'
 
@@ -15,6 +25,8 @@ interface ChangesOptions {
   /** Reads of the served snapshot, so every reported change is readable. */
   readonly reads: Reads
   readonly access: Pick<Access, 'judge'>
+  /** Unix milliseconds. */
+  readonly now: () => number
 }
 
 /** Names on a page: the default, and the maximum. */
@@ -25,8 +37,8 @@ const MAX_CHARACTERS = 500_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
 const MAX_FOLDED = 10_000
 
-/** The beginning of a snapshot's id, as `patchmirror status` prints it. */
-const PREFIX = /^[0-9a-f]{12,63}$/
+/** Records on a page that are compared: some tens of milliseconds. With filters, a page may list fewer, or none. */
+const MAX_DETAILED = 100
 
 /** Sources whose paths are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
@@ -56,27 +68,26 @@ export function sendChanges(
 }
 
 function answerFor(
-  { reads, access }: ChangesOptions,
+  { reads, access, now }: ChangesOptions,
   request: IncomingMessage,
   query: URLSearchParams,
 ): Problem | object {
   const given = readSince(query)
-  const since = PREFIX.test(given) ? (reads.changes.findSnapshot(given) ?? given) : given
   const wanted = readSource(query)
   const limit = readLimit(query)
   const denied = wanted !== null && isPrivateSource(wanted) ? access.judge(request) : null
   if (denied !== null) return denied
-  const places = reads.changes
-    .findInLog(since)
-    .filter(({ source }) => source === (wanted ?? source))
-  const [place, another] = places
-  if (place === undefined) return unknown(since, wanted)
+  const [place, another] = placesSince(reads, given, wanted, now())
+  if (place === undefined) return unknown(given, wanted)
   if (another !== undefined)
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? access.judge(request) : null
   if (refusal !== null) return refusal
-  const asked = { after: onlyValue(query, 'after'), limit }
-  return findChanges(reads, place, since, asked) ?? unknown(since, wanted)
+  const detail = readDetail(query, place.source)
+  const asked = { after: onlyValue(query, 'after'), limit, ...detail }
+  const found = findChanges(reads, place, place.snapshot, asked)
+  if (found === null) return unknown(given, wanted)
+  return place.at === null ? found : { ...found, since: toIso(place.at) }
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
@@ -90,7 +101,9 @@ interface FoundChanges {
   readonly changes: readonly (ReturnType<typeof toChangedName> & {
     readonly source: SourceName
     readonly snapshot: string
-  })[]
+  } & Partial<RecordDetail>)[]
+  /** Number of records on the page of which it is not known whether they concern the packages that are asked for. */
+  readonly notJudged?: number
   /** Cursor of the next page; null on the last. */
   readonly next: string | null
 }
@@ -100,15 +113,32 @@ interface FoundChanges {
  * of the page before. Null when the log no longer leads from there to here. Throws `bad_request` for another cursor.
  */
 export function findChanges(
-  reads: Pick<Reads, 'changes'>,
+  reads: Pick<Reads, 'changes' | 'osv'>,
   { source, after }: Pick<LogSpan, 'source' | 'after'>,
   since: string,
-  asked: { readonly after: string | null; readonly limit: number },
+  asked: AskedChanges,
 ): FoundChanges | null {
   const latest = reads.changes.readLatestLogged(source)?.id ?? 0
-  const cursor = readCursor(asked.after) ?? { after, until: latest, name: '' }
+  const cursor = readChangeCursor(asked.after) ?? { after, until: latest, name: '' }
   const span = { ...cursor, source }
-  return leadsOn(reads, span, since) ? pageOf(reads, since, span, cursor.name, asked.limit) : null
+  if (!leadsOn(reads, span, since)) return null
+  if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, cursor.name, asked.limit) // prettier-ignore
+  const until = span.until === latest ? null : span.until
+  const detailer = createDetailer(reads, until, asked.filter ?? null)
+  const limit = Math.min(asked.limit, MAX_DETAILED)
+  return {
+    ...pageOf(reads, since, span, cursor.name, limit, detailer),
+    ...(asked.filter === null ? {} : { notJudged: detailer.notJudged() }),
+  }
+}
+
+/** Which page of the changes is asked for, and how. */
+interface AskedChanges {
+  readonly after: string | null
+  readonly limit: number
+  /** Whether the differences of each record are reported; and only those that concern some packages, not null. */
+  readonly detailed?: boolean
+  readonly filter?: PackageFilter | null
 }
 
 function pageOf(
@@ -117,26 +147,26 @@ function pageOf(
   span: LogSpan,
   from: string,
   limit: number,
+  detailer: Detailer | null = null,
 ): FoundChanges {
   const { source, after, until } = span
   const names = reads.changes.countNames(span)
   const complete = names !== null && names <= MAX_FOLDED
   const found = complete ? reads.changes.listChanged(span, from, limit + 1) : []
-  const page = found.slice(0, Math.min(limit, fitting(found)))
-  const last = page.at(-1)
-  return {
-    source,
-    from: since,
-    to: reads.changes.readLogged(until)?.snapshot ?? since,
-    complete,
-    changes: page.map(({ name, change, snapshot }) => {
-      return { source, ...toChangedName(source, name, change), snapshot }
-    }),
-    next:
-      found.length > page.length && last !== undefined
-        ? writeCursor(after, until, last.name)
-        : null,
+  const changes: FoundChanges['changes'][number][] = []
+  let last: string | null = null
+  let taken = 0
+  for (const one of found.slice(0, Math.min(limit, fitting(found)))) {
+    if (taken > 0 && detailer?.isFull() === true) break
+    const { name, change, snapshot } = one
+    const detail = detailer === null ? {} : detailer.describe(one)
+    if (detail !== null) changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail }) // prettier-ignore
+    last = name
+    taken++
   }
+  const to = reads.changes.readLogged(until)?.snapshot ?? since
+  const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
+  return { source, from: since, to, complete, changes, next }
 }
 
 /** How many of the names, at least one, have no more characters together than a page may. */
@@ -162,7 +192,7 @@ function leadsOn(
 function unknown(since: string, source: SourceName | null): Problem {
   const where = source === null ? '' : ` of ${source}`
   const message =
-    `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago (data.changeDays): ` +
+    `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago (data.changeDays, history.keepDays): ` +
     'do a full read, then follow from the snapshot that X-Mirror-Snapshot names'
   return { status: 404, error: 'unknown_snapshot', message }
 }
@@ -172,8 +202,23 @@ function readSince(query: URLSearchParams): string {
   if (since !== null) return since
   throw new MirrorError(
     'bad_request',
-    `name the snapshot that you have read: ${CHANGES}?since=… , the value of X-Mirror-Snapshot or /-/status`,
+    `name the snapshot that you have read, or a time: ${CHANGES}?since=… , ${SINCE_FORMS_HERE}`,
   )
+}
+
+/** Reads what is asked about each record. Filters ask for its differences too. Throws `bad_request`. */
+function readDetail(
+  query: URLSearchParams,
+  source: SourceName,
+): Pick<AskedChanges, 'detailed' | 'filter'> {
+  const detail = onlyValue(query, 'detail')
+  if (detail !== null && detail !== 'differences' && detail !== 'names')
+    throw new MirrorError('bad_request', 'detail=… is none of: names, differences')
+  const filter = readFilter(onlyValue(query, 'ecosystem'), onlyValue(query, 'purl'))
+  const detailed = detail === 'differences' || filter !== null
+  if (detailed && source !== 'osv')
+    throw new MirrorError('bad_request', 'detail=…, ecosystem=… and purl=… are for the records alone: source=osv') // prettier-ignore
+  return { detailed, filter }
 }
 
 /** The source that the query names; null when it names none. Throws `bad_request` for an unknown one. */
@@ -191,33 +236,4 @@ function readLimit(query: URLSearchParams): number {
   const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
   if (limit >= 1 && limit <= MAX_PAGE) return limit
   throw new MirrorError('bad_request', `limit=… must be a whole number from 1 to ${MAX_PAGE}`)
-}
-
-const FOREIGN =
-  'after=… is not a cursor of this page: take it from the field next of the page before'
-
-/** Encodes a position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
-function writeCursor(after: number, until: number, name: string): string {
-  return Buffer.from(JSON.stringify([after, until, name])).toString('base64url')
-}
-
-function readCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
-  if (given === null) return null
-  const [after, until, name] = parse(given)
-  if (!isId(after) || !isId(until) || typeof name !== 'string')
-    throw new MirrorError('bad_request', FOREIGN)
-  return { after, until, name }
-}
-
-function parse(text: string): unknown[] {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-    return Array.isArray(value) ? value : []
-  } catch {
-    return []
-  }
-}
-
-function isId(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }

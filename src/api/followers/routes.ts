@@ -20,6 +20,8 @@ export interface FollowerOptions {
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
   readonly bounds: EventBounds
+  /** Unix milliseconds. */
+  readonly now: () => number
   /** Called with the last served entry of the change log, at first and whenever it changes. */
   readonly onServed: (log: number) => void
 }
@@ -32,7 +34,7 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, bounds, onServed } = options
+  const { served, access, failures, webhooks, bounds, now, onServed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
   const events = createEvents({ ...bounds, snapshots, webhooks, access })
@@ -56,7 +58,7 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
           sendProblem(request, response, methodNotAllowed(method))
         else if (isRecord) sendRecordDates(reads, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
-        else sendChanges({ reads, access }, request, response, parameters)
+        else sendChanges({ reads, access, now }, request, response, parameters)
       } catch (error) {
         failures.answer(error, request, response)
       }

@@ -24,9 +24,11 @@ export interface LoggedSnapshot {
 }
 
 /** A name that differs between two snapshots: an OSV id, or a path. */
-interface ChangedName {
+export interface ChangedName {
   name: string
   change: ChangeKind
+  /** The first row of the range that touched it. */
+  log: number
   /** The snapshot that last touched it. */
   snapshot: string
 }
@@ -90,6 +92,12 @@ export function createChangeReader(db: Db) {
     /** The last row of a source that was published at or before a time (Unix milliseconds); null if there is none. */
     readLoggedAt: (source: SourceName, at: number): LoggedSnapshot | null =>
       mapRow(sql.atTime.get(source, at)),
+    /** The last row of a source for a number of its snapshots; null if there is none. */
+    readLoggedSequence: (source: SourceName, sequence: number): LoggedSnapshot | null =>
+      mapRow(sql.bySequence.get(source, sequence)),
+    /** The first row after a position that changed a name; null if there is none. */
+    readNextChange: (source: SourceName, name: string, after: number): number | null =>
+      sql.nextOf.get(name, source, after) ?? null,
     /** The newest row's id; 0 while there is none. */
     lastLogged: (): number => sql.last.get() ?? 0,
     /** Number of stored rows after a position. */
@@ -102,7 +110,7 @@ export function createChangeReader(db: Db) {
         return { ...rest, change: CHANGE_KINDS[kind] ?? 'changed' }
       }),
     /** The names that one row changed, in order after `from`. */
-    listNames: (id: number, limit: number, from = ''): Omit<ChangedName, 'snapshot'>[] =>
+    listNames: (id: number, limit: number, from = ''): Omit<ChangedName, 'snapshot' | 'log'>[] =>
       sql.names
         .all(id, from, limit)
         .map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
@@ -117,8 +125,8 @@ export function createChangeReader(db: Db) {
      */
     listChanged({ source, after, until }: LogSpan, from: string, limit: number): ChangedName[] {
       const rows = sql.folded.all({ source, after, until, from, limit })
-      return rows.map(({ name, first, last, snapshot }) => {
-        return { name, change: foldKinds(first, last), snapshot }
+      return rows.map(({ name, log, first, last, snapshot }) => {
+        return { name, change: foldKinds(first, last), log, snapshot }
       })
     },
   }
@@ -140,6 +148,15 @@ function prepareBackwards(db: Db) {
     listBefore: db.prepare<[string, number, number], Row>(
       row('WHERE source IN (SELECT value FROM json_each(?)) AND id < ? ORDER BY id DESC LIMIT ?'),
     ),
+    bySequence: db.prepare<[string, number], Row>(
+      row('WHERE source = ? AND sequence = ? ORDER BY id DESC LIMIT 1'),
+    ),
+    nextOf: db
+      .prepare<[string, string, number], number | null>(
+        `SELECT min(l.id) FROM change_log l JOIN change_name n ON n.log = l.id AND n.name = ?
+         WHERE l.source = ? AND l.id > ?`,
+      )
+      .pluck(),
     atTime: db.prepare<[string, number], Row>(
       row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1'),
     ),
@@ -193,10 +210,10 @@ function prepareReads(db: Db) {
       .raw(),
     folded: db.prepare<
       LogSpan & { from: string; limit: number },
-      { name: string; first: number; last: number; snapshot: string }
+      { name: string; log: number; first: number; last: number; snapshot: string }
     >(
       // The kind of the first and of the last row that touched a name, carried in the lowest bits.
-      `SELECT name, first % 4 AS first, last % 4 AS last,
+      `SELECT name, first / 4 AS log, first % 4 AS first, last % 4 AS last,
          (SELECT snapshot FROM change_log WHERE id = last / 4) AS snapshot
        FROM (SELECT name, min(log * 4 + kind) AS first, max(log * 4 + kind) AS last FROM change_name
              WHERE name > @from AND log IN

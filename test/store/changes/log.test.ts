@@ -134,12 +134,12 @@ describe('the change log', () => {
     })
     const span = { source: 'osv', after: 1, until: 3 } as const
     expect(store.changes.listChanged(span, '', 10)).toEqual([
-      { name: 'a', change: 'changed', snapshot: 's3' },
-      { name: 'b', change: 'removed', snapshot: 's2' },
-      { name: 'e', change: 'added', snapshot: 's3' },
+      { name: 'a', change: 'changed', log: 2, snapshot: 's3' },
+      { name: 'b', change: 'removed', log: 2, snapshot: 's2' },
+      { name: 'e', change: 'added', log: 2, snapshot: 's3' },
     ])
     expect(store.changes.listChanged(span, 'a', 1)).toEqual([
-      { name: 'b', change: 'removed', snapshot: 's2' },
+      { name: 'b', change: 'removed', log: 2, snapshot: 's2' },
     ])
     expect(store.changes.findInLog('s1')).toEqual([{ source: 'osv', after: 1 }])
     expect(store.changes.findInLog('none')).toEqual([])

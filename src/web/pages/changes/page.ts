@@ -1,7 +1,9 @@
 import { findChanges, isPrivateSource } from '../../../api/followers/changes.ts'
+import { type SincePlace, placesSince } from '../../../api/followers/since.ts'
 import { MirrorError } from '../../../core/errors.ts'
+import { SINCE_FORMS, readSince } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
-import type { LogSpan, LoggedSnapshot } from '../../../store/changes/log.ts'
+import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, code, count, link, plain, state, time } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
@@ -21,7 +23,8 @@ export const CHANGE_LIST: Page = {
   isPrivate: asksForPrivate,
   parameters: {
     source: 'A source; catalog and identity take a key.',
-    since: 'A snapshot that was served, or a date (2026-01-31, or with a time, in UTC).',
+    since:
+      'A snapshot that was served or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
     entry: 'The number of a published snapshot in the log.',
     before: 'Published snapshots with smaller numbers only.',
     after: 'The position where the page begins, from the page before.',
@@ -43,7 +46,7 @@ function formBlock(call: PageCall): Block {
   const { query, ui, signedIn } = call
   const known = SOURCES.filter((source) => signedIn || !isPrivateSource(source))
   const since = parameter(query, 'since')
-  const hint = 'a date, or a snapshot'
+  const hint = 'a date, monday, 7d, or a snapshot'
   return {
     kind: 'form',
     label: 'What changed',
@@ -177,31 +180,20 @@ const EVERYTHING: Block = {
   text: 'More changed since then than the log lists by name: read everything, and follow from there.',
 }
 
-type Place = Pick<LogSpan, 'source' | 'after'> & { readonly snapshot: string }
-
-/** Returns where the log continues from a date or a snapshot; null when it does not know it. Throws `bad_request`. */
-function placeOf(call: PageCall, since: string): Place | null {
-  const { reads, query } = call
-  if (/^\d{4}-\d\d-\d\d/.test(since)) return placeAt(call, since)
-  if (!/^[0-9a-f]{12,64}$/.test(since))
-    throw new MirrorError('bad_request', 'since is no date such as 2026-01-31, and no snapshot: 12 to 64 hexadecimal digits') // prettier-ignore
-  const snapshot = since.length === 64 ? since : (reads.changes.findSnapshot(since) ?? since)
+/** Returns where the log continues from a time or a snapshot; null when it does not know it. Throws `bad_request`. */
+function placeOf(call: PageCall, since: string): SincePlace | null {
+  const { reads, query, now } = call
+  const wanted = SOURCES.find((one) => one === parameter(query, 'source')) ?? null
   const allowed = askedSources(call)
-  const places = reads.changes.findInLog(snapshot).filter(({ source }) => allowed.includes(source))
+  if (readSince(since, now) === null && !/^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since))
+    throw new MirrorError('bad_request', `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`) // prettier-ignore
+  const places = placesSince(reads, since, wanted, now).filter(({ source }) =>
+    allowed.includes(source),
+  )
   const [place, another] = places
-  if (another !== undefined && parameter(query, 'source') === '')
+  if (another !== undefined && wanted === null)
     throw new MirrorError('bad_request', 'since is a snapshot of two sources: choose one')
-  return place === undefined ? null : { ...place, snapshot }
-}
-
-/** The last snapshot that was published by then. Without a source: of the records. */
-function placeAt({ reads, query }: PageCall, since: string): Place | null {
-  const text = since.length === 10 ? `${since}T00:00:00Z` : since.replace(' ', 'T')
-  const at = Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
-  if (Number.isNaN(at)) throw new MirrorError('bad_request', 'since is no date such as 2026-01-31')
-  const source: SourceName = SOURCES.find((one) => one === parameter(query, 'source')) ?? 'osv'
-  const row = reads.changes.readLoggedAt(source, at)
-  return row === null ? null : { source, after: row.id, snapshot: row.snapshot }
+  return place ?? null
 }
 
 const TONES = { added: 'good', changed: 'plain', removed: 'warn' } as const

@@ -1,0 +1,170 @@
+import { MirrorError } from '../../core/errors.ts'
+import { sha256Of } from '../../core/digest.ts'
+import { toIso } from '../../core/time.ts'
+import type { RecordDifference } from '../../differences/difference.ts'
+import { differencesOf } from '../../differences/differences.ts'
+import { type PackageName, factsOf } from '../../differences/facts.ts'
+import { differenceWords } from '../../differences/words.ts'
+import { jsonTextOf } from '../../json/objects.ts'
+import { findEcosystem, isMeant, normalName } from '../../query/orders/ecosystems.ts'
+import { readPurl } from '../../query/query.ts'
+import type { ChangedName } from '../../store/changes/log.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** Largest record that is compared, and content that is compared for one page, bytes. */
+const MAX_COMPARED = 2 ** 20
+const MAX_PAGE_BYTES = 4 * 2 ** 20
+
+/** What changed in a record: as data, and in words. */
+export interface RecordDetail {
+  /** Null: not known, as `words` say. */
+  readonly differences: readonly RecordDifference[] | null
+  readonly words: readonly string[]
+}
+
+/** The packages that a client asks for; null fields ask for all. */
+export interface PackageFilter {
+  readonly ecosystem: string | null
+  readonly name: string | null
+}
+
+/** Reads the filters of a request or a command; null for none. Throws `bad_request`. */
+export function readFilter(ecosystem: string | null, purl: string | null): PackageFilter | null {
+  if (purl !== null) {
+    const named = readPurl(purl)
+    if (named === null)
+      throw new MirrorError('bad_request', 'purl=… is of no ecosystem that OSV records name')
+    if (ecosystem !== null)
+      throw new MirrorError('bad_request', 'purl=… names the ecosystem: omit ecosystem=…')
+    return { ecosystem: named.ecosystem, name: named.name }
+  }
+  if (ecosystem === null) return null
+  if (findEcosystem(ecosystem) === null)
+    throw new MirrorError('bad_request', 'ecosystem=… is none that the OSV schema defines, such as npm, PyPI or Debian:12') // prettier-ignore
+  return { ecosystem, name: null }
+}
+
+/** Describes the changed records of one page. */
+export interface Detailer {
+  /** Null: the change does not concern the packages that are asked for. */
+  describe(changed: ChangedName): RecordDetail | null
+  /** Whether enough was read for one page. */
+  isFull(): boolean
+  /** Number of records of which it is not known whether they concern these packages. */
+  notJudged(): number
+}
+
+/** Creates what describes changes up to a row of the log, `until`; null: up to the served state. */
+export function createDetailer(
+  reads: Pick<Reads, 'osv' | 'changes'>,
+  until: number | null,
+  filter: PackageFilter | null,
+): Detailer {
+  let spent = 0
+  let unjudged = 0
+  const versions = createVersionReader(reads, until, (bytes) => (spent += bytes))
+  return {
+    isFull: () => spent > MAX_PAGE_BYTES,
+    notJudged: () => unjudged,
+    describe(changed) {
+      const { before, after, problem } = versions(changed)
+      const concerned = [before, after].some((one) => one?.json !== undefined && filter !== null && concerns(one.json, filter)) // prettier-ignore
+      if (problem !== null) {
+        if (filter === null || concerned) return { differences: null, words: [problem] }
+        unjudged++
+        return null
+      }
+      if (filter !== null && !concerned) return null
+      return compared(before, after, filter)
+    },
+  }
+}
+
+function compared(
+  before: Version | null,
+  after: Version | null,
+  filter: PackageFilter | null,
+): RecordDetail | null {
+  const all = differencesOf(before?.json ?? null, after?.json ?? null)
+  if (all.length === 0) {
+    const [from, to] = [before?.stamp ?? null, after?.stamp ?? null]
+    const stamp: RecordDifference = { kind: 'modified_only', from, to }
+    if (from !== to) return { differences: [stamp], words: [differenceWords(stamp)] }
+    return { differences: [], words: ['written in another way, with the same content'] }
+  }
+  const mine = all.filter((one) => filter === null || !('package' in one) || one.package === null || isAsked(one.package, filter)) // prettier-ignore
+  return mine.length === 0 ? null : { differences: mine, words: mine.map(differenceWords) }
+}
+
+/** A version of a record as parsed, and its stamp in the index. */
+interface Version {
+  readonly json: unknown
+  readonly stamp: string
+}
+
+interface Versions {
+  readonly before: Version | null
+  readonly after: Version | null
+  /** Why the two cannot be compared; null: they can. */
+  readonly problem: string | null
+}
+
+function createVersionReader(
+  { osv, changes }: Pick<Reads, 'osv' | 'changes'>,
+  until: number | null,
+  spend: (bytes: number) => void,
+): (changed: ChangedName) => Versions {
+  const parse = (bytes: Buffer, size: number, sha256: Buffer, stamp: string): Version | string => {
+    if (size > MAX_COMPARED) return `changed (larger than ${MAX_COMPARED} bytes, not compared)`
+    spend(size)
+    try {
+      const content = contentOf(bytes, size)
+      if (!sha256Of(content).equals(sha256)) return DAMAGED
+      return { json: JSON.parse(jsonTextOf(content)) as unknown, stamp }
+    } catch {
+      return DAMAGED
+    }
+  }
+  const current = (id: string): Version | string => {
+    const found = osv.readRecord(id)
+    if (found === null) return DAMAGED
+    return parse(found.body, found.size, found.sha256, osv.readEntry(id)?.modified ?? '')
+  }
+  /** The version that a row of the log replaced. */
+  const earlier = (id: string, log: number): Version | string => {
+    const found = osv.readEarlier(id, log)
+    const replacedAt = changes.readLogged(log)?.publishedAt
+    const unstored = `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
+    if (found === null) return unstored
+    const bytes = found.body ?? osv.readRecord(id)?.body
+    return bytes === undefined ? unstored : parse(bytes, found.size, found.sha256, found.modified)
+  }
+  return ({ name, change, log }) => {
+    const next = until === null ? null : changes.readNextChange('osv', name, until)
+    const before = change === 'added' ? null : earlier(name, log)
+    const after = change === 'removed' ? null : next === null ? current(name) : earlier(name, next)
+    const problem = [before, after].find((one) => typeof one === 'string') ?? null
+    const readable = (one: Version | string | null) => (typeof one === 'string' ? null : one)
+    // That a record was removed is known without the version before.
+    const isGone = change === 'removed' && typeof problem === 'string'
+    return {
+      before: readable(before),
+      after: readable(after),
+      problem:
+        typeof problem === 'string' ? (isGone ? `record removed; ${problem}` : problem) : null,
+    }
+  }
+}
+
+const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
+
+function concerns(json: unknown, filter: PackageFilter): boolean {
+  return [...factsOf(json).packages.values()].some((one) => isAsked(one.package, filter))
+}
+
+function isAsked({ ecosystem, name }: PackageName, asked: PackageFilter): boolean {
+  if (asked.ecosystem !== null && !isMeant(ecosystem, asked.ecosystem)) return false
+  const base = findEcosystem(ecosystem)?.base ?? null
+  return asked.name === null || normalName(base, name) === normalName(base, asked.name)
+}

@@ -1,0 +1,47 @@
+import { MirrorError } from '../../core/errors.ts'
+import { SINCE_FORMS, readSince } from '../../core/time.ts'
+import { toIso } from '../../core/time.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { LogSpan, LoggedSnapshot } from '../../store/changes/log.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** Where the log continues from what a client named. */
+export interface SincePlace extends Pick<LogSpan, 'source' | 'after'> {
+  /** The snapshot that was served then. */
+  readonly snapshot: string
+  /** The time that was named, Unix milliseconds; null: a snapshot or its number was. */
+  readonly at: number | null
+}
+
+/** The beginning of a snapshot's id, as `patchmirror status` prints it. */
+const PREFIX = /^[0-9a-f]{12,63}$/
+const SEQUENCE = /^\d{1,9}$/
+
+/**
+ * Finds the places in the log that a snapshot (its id or its first 12 characters), its number, or a time names. A snapshot
+ * may be of several sources; a number or a time is of the wanted one, and of the records without one. Empty when the log
+ * does not know it. Throws `bad_request` for a time in the future.
+ */
+export function placesSince(
+  { changes }: Pick<Reads, 'changes'>,
+  since: string,
+  wanted: SourceName | null,
+  now: number,
+): SincePlace[] {
+  const source = wanted ?? 'osv'
+  const of = (row: LoggedSnapshot | null, at: number | null): SincePlace[] =>
+    row === null ? [] : [{ source, after: row.id, snapshot: row.snapshot, at }]
+  if (SEQUENCE.test(since)) return of(changes.readLoggedSequence(source, Number(since)), null)
+  const at = readSince(since, now)
+  if (at !== null && at > now)
+    throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
+  if (at !== null) return of(changes.readLoggedAt(source, at), at)
+  const snapshot = PREFIX.test(since) ? (changes.findSnapshot(since) ?? since) : since
+  return changes
+    .findInLog(snapshot)
+    .filter((place) => place.source === (wanted ?? place.source))
+    .map((place) => ({ ...place, snapshot, at: null }))
+}
+
+/** What `since` may name, for messages. */
+export const SINCE_FORMS_HERE = `the value of X-Mirror-Snapshot or /-/status, the number of a snapshot, ${SINCE_FORMS}`

@@ -1,0 +1,128 @@
+import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
+import { findEcosystem, normalName } from '../query/orders/ecosystems.ts'
+
+/** A package as a record names it; both texts are empty where an entry of `affected` names none, as for commits. */
+export interface PackageName {
+  readonly ecosystem: string
+  readonly name: string
+}
+
+/** An event of a range: its kind (`introduced`, `fixed`, `last_affected` or `limit`), and a version or commit. */
+type RangeEvent = Readonly<Record<string, string>>
+
+/** A range of affected versions, as the record has it: `SEMVER`, `ECOSYSTEM`, `GIT`, and events such as `introduced`. */
+export interface AffectedRange {
+  readonly type: string
+  readonly repo: string | null
+  readonly events: readonly RangeEvent[]
+}
+
+/** A severity: where it is said, such as `CVSS_V3` or `database_specific`, and the vector or word. */
+type Severity = readonly [scale: string, value: string]
+
+/** What a record says about one package, over all entries of `affected` that name it. */
+export interface PackageFacts {
+  readonly package: PackageName
+  readonly ranges: readonly AffectedRange[]
+  readonly versions: ReadonlySet<string>
+  readonly severity: readonly Severity[]
+}
+
+/** The part of a record that is compared by meaning. */
+export interface RecordFacts {
+  /** Null when the record is not withdrawn. */
+  readonly withdrawn: string | null
+  readonly aliases: ReadonlySet<string>
+  readonly severity: readonly Severity[]
+  readonly packages: ReadonlyMap<string, PackageFacts>
+}
+
+/** Events of a range in the order in which they are shown. */
+const EVENTS = ['introduced', 'fixed', 'last_affected', 'limit']
+
+/** Reads the facts of a record as parsed from JSON: no field is certain, and what has another type counts as absent. */
+export function factsOf(record: unknown): RecordFacts {
+  const fields = fieldsOf(record)
+  return {
+    withdrawn: textOrNull(fields['withdrawn']),
+    aliases: new Set(textsOf(fields['aliases'])),
+    severity: severityOf(fields),
+    packages: packagesOf(fields['affected']),
+  }
+}
+
+function packagesOf(affected: unknown): ReadonlyMap<string, PackageFacts> {
+  const packages = new Map<string, { -readonly [Key in keyof PackageFacts]: PackageFacts[Key] }>()
+  for (const entry of eachObject(affected)) {
+    const named = packageOf(entry)
+    const key = keyOf(named)
+    const found = packages.get(key)
+    const ranges = [...eachObject(entry['ranges'])].map(rangeOf)
+    const versions = textsOf(entry['versions'])
+    const severity = severityOf(entry)
+    if (found === undefined) {
+      packages.set(key, { package: named, ranges, versions: new Set(versions), severity })
+      continue
+    }
+    found.ranges = found.ranges.concat(ranges)
+    found.versions = new Set([...found.versions, ...versions])
+    found.severity = found.severity.concat(severity)
+  }
+  return packages
+}
+
+function packageOf(entry: Fields): PackageName {
+  const { ecosystem, name } = fieldsOf(entry['package'])
+  return { ecosystem: textOrNull(ecosystem) ?? '', name: textOrNull(name) ?? '' }
+}
+
+/** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name. */
+function keyOf({ ecosystem, name }: PackageName): string {
+  const base = findEcosystem(ecosystem)?.base ?? null
+  return JSON.stringify([ecosystem, normalName(base, name)])
+}
+
+function rangeOf(range: Fields): AffectedRange {
+  const events = [...eachObject(range['events'])].flatMap((event) =>
+    EVENTS.flatMap((kind): RangeEvent[] => {
+      const version = event[kind]
+      if (version === undefined || version === null || version === '') return []
+      return [{ [kind]: typeof version === 'string' ? version : canonicalText(version) }]
+    }),
+  )
+  return { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+}
+
+/** The vectors of `severity`, and the word that databases put into their own fields. */
+function severityOf(fields: Fields): Severity[] {
+  const scored = [...eachObject(fields['severity'])].flatMap(({ type, score }): Severity[] =>
+    typeof score === 'string' && score !== '' ? [[textOrNull(type) ?? '', score]] : [],
+  )
+  const words = ['database_specific', 'ecosystem_specific'].flatMap((place): Severity[] => {
+    const own = fields[place]
+    const word = isObject(own) ? textOrNull(own['severity']) : null
+    return word === null ? [] : [[place, word]]
+  })
+  return [...scored, ...words]
+}
+
+/** Nesting within which JSON values are compared; what is nested deeper counts as different. */
+const MAX_DEPTH = 100
+
+/** Returns JSON as a text that is equal for equal values, whatever the order of members. */
+export function canonicalText(value: unknown, depth = 0): string {
+  if (depth > MAX_DEPTH) return '…'
+  if (Array.isArray(value)) return `[${value.map((one) => canonicalText(one, depth + 1)).join()}]`
+  if (!isObject(value)) return value === undefined ? '' : JSON.stringify(value)
+  const members = Object.keys(value).sort()
+  return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalText(value[name], depth + 1)}`).join()}}`
+}
+
+function textsOf(value: unknown): string[] {
+  if (!Array.isArray(value)) return []
+  return (value as unknown[]).filter((one) => typeof one === 'string')
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}

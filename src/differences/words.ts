@@ -1,0 +1,121 @@
+import type { RecordDifference, RangeDifference } from './difference.ts'
+import type { AffectedRange, PackageName } from './facts.ts'
+
+/** Names and versions that a sentence lists, and characters of each. */
+const LISTED = 5
+const LONGEST = 120
+
+const PLAIN = {
+  record_added: 'record added',
+  record_removed: 'record removed',
+  package_added: 'package added',
+  package_removed: 'package removed',
+  no_longer_withdrawn: 'no longer withdrawn',
+} as const
+
+/** Returns a difference in words, in one line, such as `npm lodash: fix lowered from 4.17.21 to 4.17.20`. */
+export function differenceWords(difference: RecordDifference): string {
+  const named = 'package' in difference && difference.package !== null ? difference.package : null
+  const text = sentenceOf(difference)
+  return named === null ? text : `${packageWords(named)}: ${text}`
+}
+
+function sentenceOf(difference: RecordDifference): string {
+  switch (difference.kind) {
+    case 'record_added':
+    case 'record_removed':
+    case 'package_added':
+    case 'package_removed':
+    case 'no_longer_withdrawn':
+      return PLAIN[difference.kind]
+    case 'withdrawn':
+      return `withdrawn (${clean(difference.to)})`
+    case 'withdrawal_changed':
+      return `date of the withdrawal changed${fromTo(difference)}`
+    case 'fix_added':
+      return `fix added: ${clean(difference.to)}`
+    case 'fix_removed':
+      return `fix removed: ${clean(difference.from)}`
+    case 'fix_lowered':
+    case 'fix_raised':
+    case 'fix_changed':
+      return `fix ${difference.kind.slice(4)}${fromTo(difference)}`
+    case 'versions_added':
+    case 'versions_removed':
+      return `versions ${difference.kind.slice(9)}: ${listed(difference.versions)}`
+    case 'aliases_added':
+    case 'aliases_removed':
+      return `aliases ${difference.kind.slice(8)}: ${listed(difference.aliases)}`
+    case 'severity_changed':
+      return `severity changed (${clean(difference.scale)})${fromTo(difference)}`
+    case 'other_changed':
+      return `other fields changed: ${listed(difference.fields)}`
+    case 'modified_only':
+      return `only the date of modification changed${fromTo(difference)}`
+    case 'range_added':
+    case 'range_removed':
+    case 'range_widened':
+    case 'range_narrowed':
+    case 'range_rewritten':
+    case 'range_changed':
+      return rangeWords(difference)
+  }
+}
+
+const EFFECTS = {
+  range_added: 'affected range added',
+  range_removed: 'affected range removed',
+  range_widened: 'affected range widened',
+  range_narrowed: 'affected range narrowed',
+  range_rewritten: 'affected range written in another way, for the same versions',
+  range_changed: 'affected range changed',
+} as const
+
+function rangeWords({ kind, added, removed }: RangeDifference): string {
+  const before = removed.length > 0 ? ` from ${listed(removed.map(rangeText))}` : ''
+  const after = added.length > 0 ? ` to ${listed(added.map(rangeText))}` : ''
+  if (kind === 'range_added') return `${EFFECTS[kind]}: ${listed(added.map(rangeText))}`
+  if (kind === 'range_removed') return `${EFFECTS[kind]}: ${listed(removed.map(rangeText))}`
+  return `${EFFECTS[kind]}${before}${after}`
+}
+
+const SIGNS = new Map([
+  ['introduced', '>='],
+  ['fixed', '<'],
+  ['last_affected', '<='],
+  ['limit', 'limit'],
+])
+
+/** A range as people write it: `[>= 1.0 < 1.4.2]`. */
+function rangeText({ events }: AffectedRange): string {
+  const parts = events.flatMap((event) =>
+    Object.entries(event).map(([kind, version]) => `${SIGNS.get(kind) ?? kind} ${version}`),
+  )
+  return `[${parts.join(' ')}]`
+}
+
+function packageWords({ ecosystem, name }: PackageName): string {
+  return ecosystem === '' && name === '' ? '(no package)' : clean(`${ecosystem} ${name}`)
+}
+
+function fromTo({
+  from,
+  to,
+}: {
+  readonly from: string | null
+  readonly to: string | null
+}): string {
+  return `${from === null ? '' : ` from ${clean(from)}`}${to === null ? ' to none' : ` to ${clean(to)}`}`
+}
+
+function listed(values: readonly string[]): string {
+  const shown = values.slice(0, LISTED).map(clean).join(', ')
+  const more = values.length - LISTED
+  return more > 0 ? `${shown} and ${more} more` : shown
+}
+
+/** Upstream's text in one line, without control characters and bounded. */
+function clean(text: string | null): string {
+  const line = (text ?? '').replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim()
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
+}

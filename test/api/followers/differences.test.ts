@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { openWrites } from '../../../src/store/writer.ts'
+import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+
+afterEach(closeAll)
+
+interface Change {
+  id: string
+  change: string
+  differences: { kind: string }[] | null
+  words: string[]
+}
+
+/** A record about packages, each as `ecosystem name fixed`. */
+const about = (...packages: string[]): string =>
+  JSON.stringify({
+    affected: packages.map((one) => {
+      const [ecosystem, name, fixed] = one.split(' ')
+      const events = [{ introduced: '0' }, { fixed }]
+      return { package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events }] }
+    }),
+  })
+
+const BEFORE = {
+  a: about('npm lodash 4.17.21'),
+  b: about('PyPI Zope.Interface 5.0'),
+  c: about('npm lodash 1.0.0', 'Debian:12 lodash 1.0-1'),
+  d: '{"details":"one"}',
+  f: about('npm other 1.0.0'),
+}
+const AFTER = {
+  a: about('npm lodash 4.17.20'),
+  b: about('PyPI zope-interface 5.1'),
+  c: about('npm lodash 1.0.0', 'Debian:12 lodash 1.0-2'),
+  d: '{"details": "one"}',
+  e: about('npm lodash 5.0.0'),
+}
+
+/** A mirror with two snapshots, a second apart, and its answers. */
+async function mirror() {
+  const served = await serve((store) => store.publishOsv(BEFORE))
+  served.store.publishOsv(AFTER, FILLED_AT + 1000)
+  served.server.snapshotChanged()
+  const ask = async (query: string) => {
+    const reply = await served.get(`/-/changes?${query}`)
+    return { status: reply.status, body: jsonOf(reply) }
+  }
+  const changes = async (query: string): Promise<Change[]> => {
+    const { status, body } = await ask(query)
+    expect([query, status]).toEqual([query, 200])
+    return body['changes'] as Change[]
+  }
+  const words = async (query: string) => (await changes(query)).map(({ id, words: [first] }) => `${id} ${first}`) // prettier-ignore
+  return { served, ask, changes, words }
+}
+
+const FIRST = new Date(FILLED_AT).toISOString()
+
+/** Runs work on the stored data, as another process does. */
+function write(served: Served, work: (store: ReturnType<typeof openWrites>) => void): void {
+  const store = openWrites(served.dir)
+  work(store)
+  store.close()
+  served.server.snapshotChanged()
+}
+
+describe('/-/changes with differences', () => {
+  test('reports what changed in each record, as data and in words', async () => {
+    const { changes, words } = await mirror()
+    expect(await words(`since=1&detail=differences`)).toEqual([
+      'a npm lodash: fix lowered from 4.17.21 to 4.17.20',
+      'b PyPI zope-interface: fix raised from 5.0 to 5.1',
+      'c Debian:12 lodash: fix raised from 1.0-1 to 1.0-2',
+      `d only the date of modification changed from 2026-07-01T00:00:00Z to 2026-07-01T00:00:01Z`,
+      'e record added',
+      'f record removed',
+    ])
+    const [first] = await changes('since=1&detail=differences')
+    expect(first?.differences).toMatchObject([
+      {
+        kind: 'fix_lowered',
+        package: { ecosystem: 'npm', name: 'lodash' },
+        ...{ from: '4.17.21', to: '4.17.20' },
+      },
+      {
+        kind: 'range_narrowed',
+        removed: [{ events: [{ introduced: '0' }, { fixed: '4.17.21' }] }],
+      },
+    ])
+    expect((await changes('since=1'))[0]).not.toHaveProperty('words')
+  })
+
+  test('reports those of an ecosystem or a package alone', async () => {
+    const { ask, words } = await mirror()
+    const ids = async (query: string) => (await words(`since=1&${query}`)).map((one) => one.slice(0, 1)).join('') // prettier-ignore
+    expect(await ids('ecosystem=npm')).toBe('aef')
+    expect(await ids('ecosystem=Debian')).toBe('c')
+    expect(await ids('purl=pkg:npm/lodash@4.17.20')).toBe('ae')
+    expect(await ids('purl=pkg:pypi/zope_interface')).toBe('b')
+    expect(await ids('purl=pkg:npm/none')).toBe('')
+    expect((await ask('since=1&ecosystem=npm&limit=1')).body).toMatchObject({ notJudged: 0 })
+    for (const query of ['ecosystem=none', 'purl=lodash', 'purl=pkg:bogus/x', 'detail=all', 'detail=differences&source=feeds'])
+      expect([query, (await ask(`since=1&${query}`)).status]).toEqual([query, query.includes('feeds') ? 404 : 400]) // prettier-ignore
+  })
+
+  test('takes a time, which it echoes, beside a snapshot and its number', async () => {
+    const { served, ask, words } = await mirror()
+    const { body } = await ask(`since=${FIRST}&detail=differences`)
+    expect(body).toMatchObject({ since: FIRST, complete: true })
+    expect(body['changes']).toHaveLength(6)
+    expect((await ask('since=2026-07-01T00:00:01Z')).body).toMatchObject({ changes: [] })
+    expect(await words(`since=${String(body['from'])}&detail=differences`)).toHaveLength(6)
+    expect((await ask('since=2026-06-30')).status).toBe(404)
+    expect((await ask('since=9999-01-01')).body).toMatchObject({ error: 'bad_request' })
+    expect((await served.get('/-/changes?since=0d')).status).toBe(200)
+  })
+
+  test('compares what its pages belong to, also when another snapshot follows', async () => {
+    const { served, ask, changes } = await mirror()
+    const { next } = (await ask('since=1&detail=differences&limit=1')).body
+    served.store.publishOsv({ ...AFTER, b: about('PyPI zope-interface 9.9') }, FILLED_AT + 2000)
+    served.server.snapshotChanged()
+    const [second] = await changes(`since=1&detail=differences&limit=1&after=${String(next)}`)
+    expect(second?.words[0]).toBe('PyPI zope-interface: fix raised from 5.0 to 5.1')
+  })
+
+  test('says where an earlier version is no longer stored, and guesses nothing', async () => {
+    const { served, ask, words } = await mirror()
+    const off = { data: { changeDays: 30 }, history: { keepDays: 0 } }
+    write(served, ({ changes }) => changes.forgetOldChanges('osv', FILLED_AT + 1000, off))
+    const unstored = `(earlier version not stored since ${new Date(FILLED_AT + 1000).toISOString()})`
+    expect(await words('since=1&detail=differences')).toEqual([
+      ...['a', 'b', 'c', 'd'].map((id) => `${id} changed ${unstored}`),
+      'e record added',
+      `f record removed; changed ${unstored}`,
+    ])
+    const { body } = await ask('since=1&purl=pkg:npm/lodash')
+    expect(body).toMatchObject({ notJudged: 3 })
+    expect((body['changes'] as Change[]).map(({ id, differences }) => [id, differences?.[0]?.kind])).toEqual([
+      ['a', undefined],
+      ['c', undefined],
+      ['e', 'record_added'],
+    ]) // prettier-ignore
+  })
+})
