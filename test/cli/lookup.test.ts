@@ -282,6 +282,35 @@ test('a record that upstream lists and this mirror could not fetch is shown with
   })
 })
 
+describe('since', () => {
+  const AT = '2026-07-01T00:00:00.000Z'
+
+  test('lists the records first seen last, also removed ones', async () => {
+    const { code, out } = await ask('since')
+    expect(code).toBe(0)
+    expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
+    expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
+    const few = await ask('since', '--limit', '1')
+    expect(few.out).toContain('1 of 3 records, those first seen last; --csv and --json print all')
+  })
+
+  test('exports all of them as CSV and JSON, or those of an ecosystem', async () => {
+    const { out } = await ask('since', '--csv')
+    expect(out.trimEnd().split('\n')).toEqual([
+      'id,state,first_seen,first_seen_exact,fix_seen,fix_seen_exact,changed,changed_exact,removed,returned,upstream_published,upstream_modified',
+      ...['GHSA-1', 'GHSA-2'].map((id) => `${id},present,${AT},true,${AT},true,${AT},true,,,,2026-06-01T00:00:00Z`), // prettier-ignore
+      `GONE-1,removed,${AT},true,,,${AT},true,${AT},,,`,
+    ])
+    const listed = JSON.parse((await ask('since', '--json')).out) as { id: string; upstream: unknown }[] // prettier-ignore
+    expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1'])
+    expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
+    const ofNpm = (await ask('since', '--json', '--ecosystem', 'npm')).out
+    expect((JSON.parse(ofNpm) as unknown[]).length).toBe(2)
+    expect((await ask('since', '--csv', '--ecosystem', 'none')).out.split('\n')).toHaveLength(2)
+    expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })
+  })
+})
+
 test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
   const gone = await ask('show', 'GONE-1')
   expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string }) // prettier-ignore

@@ -13,7 +13,7 @@ interface NotedDate {
 }
 
 /** Since when a record is known here. */
-interface DescribedDates {
+export interface DescribedDates {
   readonly id: string
   readonly state: 'present' | 'removed'
   readonly firstSeen: NotedDate
@@ -27,7 +27,7 @@ interface DescribedDates {
 }
 
 /** Dates that the record itself has, as upstream writes them; null: it has none. */
-interface UpstreamDates {
+export interface UpstreamDates {
   readonly published: string | null
   readonly modified: string | null
   readonly withdrawn: string | null

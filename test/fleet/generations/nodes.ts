@@ -11,6 +11,7 @@ import {
 } from '../../../src/fleet/generations/publish/publish.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
 import { openReader } from '../../../src/store/database/open.ts'
+import type { RecordDates } from '../../../src/store/dates/reads.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { createCarriedReader } from '../../../src/store/replication/reader.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
@@ -91,8 +92,8 @@ export async function change(bench: Bench, records = 1): Promise<void> {
   await bench.run('osv')
 }
 
-/** The state digest of a data folder, and all rows of its change log. */
-export function stateOf(dir: string): { digest: string; log: unknown[] } {
+/** The state digest of a data folder, all rows of its change log, and the dates of all records. */
+export function stateOf(dir: string): { digest: string; log: unknown[]; dates: RecordDates[] } {
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
   try {
@@ -101,6 +102,7 @@ export function stateOf(dir: string): { digest: string; log: unknown[] } {
     return {
       digest: createCarriedReader(db).digestSources().digest,
       log: log.map((row) => [row, reads.changes.listNames(row.id, -1)]),
+      dates: [...reads.dates.eachDates()],
     }
   } finally {
     db.close()

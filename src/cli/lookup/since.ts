@@ -1,0 +1,127 @@
+import {
+  type DescribedDates,
+  type UpstreamDates,
+  dateInWords,
+  datesInWords,
+  describeDates,
+  readUpstreamDates,
+} from '../../api/lookup/dates.ts'
+import { createViewsInUse } from '../../api/scanners/generation.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../core/errors.ts'
+import type { RecordDates } from '../../store/dates/reads.ts'
+import type { Reads } from '../../store/reads.ts'
+import { firstStep } from '../context.ts'
+import { table, visible } from '../output.ts'
+import { type GlobalOptions, print, settings } from '../runner.ts'
+import { closing, withStoredReads } from '../store-access.ts'
+import { noIndex } from './search.ts'
+import { limitOf } from './snapshot.ts'
+
+/** Options of `patchmirror since`. */
+interface SinceOptions extends GlobalOptions {
+  ecosystem?: string
+  json?: boolean
+  csv?: boolean
+  limit?: string
+}
+
+const LIMIT = 20
+
+/** `patchmirror since`: the records first seen last, or with --csv or --json the dates of all, in the order of their ids. */
+export function sinceCommand(options: SinceOptions): number {
+  if (options.json === true && options.csv === true)
+    throw new MirrorError('usage', '--json and --csv exclude each other')
+  const limit = limitOf(options.limit, LIMIT)
+  const { config } = settings(options, false, [])
+  const none = `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`
+  return withStoredReads(config.data.dir, none, (reads, db) => {
+    const work = (): void => {
+      const rows = chosen(config, reads, options.ecosystem)
+      if (options.csv === true) printCsv(reads, rows)
+      else if (options.json === true) printAll(reads, rows)
+      else printNewest([...rows], limit)
+    }
+    db.transaction(work).deferred()
+    return 0
+  })
+}
+
+/** Returns the dates of all records, or of those in the view of an ecosystem, where no removed record is. */
+function chosen(
+  config: Config,
+  { dates, snapshots }: Reads,
+  ecosystem: string | undefined,
+): Iterable<RecordDates> {
+  if (snapshots.readSnapshot('osv') === null)
+    throw new MirrorError('not_ready', `no OSV records are mirrored yet: ${firstStep(config)}`)
+  if (ecosystem === undefined) return dates.eachDates()
+  const inUse = createViewsInUse(config.data.dir, null, null)
+  return closing(inUse, () => {
+    try {
+      const views = inUse.current()
+      return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+      throw new MirrorError('not_ready', noIndex({ config }), { cause: error })
+    }
+  })
+}
+
+function printNewest(rows: readonly RecordDates[], limit: number): void {
+  const newest = rows.toSorted((a, b) => b.firstSeen - a.firstSeen).slice(0, limit)
+  const cells = newest.map((row) => [
+    row.id,
+    ...datesInWords(row)
+      .slice(0, 2)
+      .map(([, at, note]) => dateInWords(at, note)),
+    describeDates(row).state,
+  ])
+  print(table(['record', 'first seen here', 'fix first seen', 'state'], cells.map((row) => row.map(visible)))) // prettier-ignore
+  if (rows.length > limit)
+    print(`\n${limit} of ${rows.length} records, those first seen last; --csv and --json print all`)
+}
+
+/** A row of the export: the columns of a CSV, in their order. */
+const COLUMNS: readonly [
+  name: string,
+  of: (row: DescribedDates, upstream: UpstreamDates | null) => string | boolean | null,
+][] = [
+  // prettier-ignore
+  ['id', ({ id }) => id],
+  ['state', ({ state }) => state],
+  ['first_seen', ({ firstSeen }) => firstSeen.at],
+  ['first_seen_exact', ({ firstSeen }) => firstSeen.exact],
+  ['fix_seen', ({ fixSeen }) => fixSeen?.at ?? null],
+  ['fix_seen_exact', ({ fixSeen }) => fixSeen?.exact ?? null],
+  ['changed', ({ changed }) => changed.at],
+  ['changed_exact', ({ changed }) => changed.exact],
+  ['removed', ({ removedAt }) => removedAt],
+  ['returned', ({ returnedAt }) => returnedAt],
+  ['upstream_published', (_, upstream) => upstream?.published ?? null],
+  ['upstream_modified', (_, upstream) => upstream?.modified ?? null],
+]
+
+function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
+  print(COLUMNS.map(([name]) => name).join(','))
+  for (const row of rows) {
+    const [described, upstream] = [describeDates(row), readUpstreamDates(reads, row.id)]
+    print(COLUMNS.map(([, of]) => quoted(of(described, upstream))).join(','))
+  }
+}
+
+/** Returns a field of a CSV (RFC 4180). */
+function quoted(value: string | boolean | null): string {
+  const text = String(value ?? '')
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Prints a JSON array with a line for each record. */
+function printAll(reads: Reads, rows: Iterable<RecordDates>): void {
+  let before = '['
+  for (const row of rows) {
+    print(`${before}${JSON.stringify({ ...describeDates(row), upstream: readUpstreamDates(reads, row.id) })}`) // prettier-ignore
+    before = ','
+  }
+  print(before === '[' ? '[]' : ']')
+}
