@@ -87,12 +87,13 @@ function createRecordWriter(db: Db) {
     .pluck()
   const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
   const undated = db.prepare<[], number>("SELECT 1 FROM record WHERE instant = '' LIMIT 1").pluck()
-  const count = db.prepare<[], number>('SELECT count(*) FROM record').pluck()
+  const count = db.prepare<[], number>('SELECT records FROM generation').pluck()
   return {
     /** All records, in the order of their ids. */
     eachRecord: () => rows.iterate(),
     /** The row of a record; null when it is not stored. */
     readRow: (id: string): StoredRow | null => row.get(id) ?? null,
+    /** Number of records of the generation that was complete last. */
     countRecords: (): number => count.get() ?? 0,
     /** Whether a record has no date that can be read. */
     hasUndated: (): boolean => undated.get() === 1,

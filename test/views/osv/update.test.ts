@@ -128,6 +128,11 @@ test('an update reads the records that the change log names, and compares all wh
   bench.store.damage('DELETE FROM change_log')
   await make(true)
   await expectSameAsFull(bench, records, FILLED_AT + 2 * DAY)
+  records['e'] = record('e', '2026-08-01', ['npm', 'e'])
+  bench.store.publishOsv(records, FILLED_AT + 3 * DAY)
+  bench.store.damage("DELETE FROM osv_record WHERE id = 'f'") // the log does not name it
+  await make(true)
+  expect(bench.open().readUpstreamRecord('f')).toBeNull()
 })
 
 test('numbers of records stay in the order of the ids, until none is free', () => {
