@@ -52,7 +52,7 @@ const SEEN_BY_A_RUN: Damage[] = [
       const columns = 'modified, crc32, size, sha256, changed, as_of, body_crc32'
       tamper(
         dir,
-        `INSERT INTO osv_record SELECT 'ROOT-X-1', 99999, ${columns} FROM osv_record LIMIT 1`,
+        `INSERT INTO osv_record (id, body, ${columns}) SELECT 'ROOT-X-1', 99999, ${columns} FROM osv_record LIMIT 1`,
       )
     },
   ],
