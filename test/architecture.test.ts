@@ -87,6 +87,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'core',
     'domain',
     'fleet',
+    'match',
     'relay',
     'store',
     'sync',

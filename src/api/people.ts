@@ -19,6 +19,12 @@ export interface PeopleTools {
   readonly atEnd: (close: () => Promise<void>) => void
 }
 
+/** A path of the mirror's own that another room answers. */
+export interface OwnPath {
+  /** Answers a request for it; false when it is for another path. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+}
+
 /** A page for people, as the contract names it. */
 export interface PeoplePage {
   readonly path: string

@@ -33,7 +33,7 @@ import type {
 } from '../domain/status.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
-import type { PeoplePages, PeopleTools } from './people.ts'
+import type { OwnPath, PeoplePages, PeopleTools } from './people.ts'
 
 /** What a server answers from, and its settings. */
 export interface ServerOptions {
@@ -81,6 +81,8 @@ export interface ServerOptions {
   readonly viewsMaker?: ViewsMaker
   /** Creates the pages for people; none when not given. */
   readonly people?: (tools: PeopleTools) => PeoplePages
+  /** Creates what judges SBOMs; none when not given. */
+  readonly match?: (tools: PeopleTools) => OwnPath
 }
 
 /** The serving side of the program. */
@@ -118,8 +120,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (!isPath(request)) return failures.answer(notPath(), request, response)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      const own = [followers, contract, sbom, gate, ...(people === undefined ? [] : [people])]
-      if (!own.some((part) => part.answer(request, response))) pages(request, response)
+      const own = [followers, contract, sbom, gate, match, people]
+      if (!own.some((part) => part?.answer(request, response))) pages(request, response)
     }
     return createHttp(observed(options, withReserve(handler)), config.server, { log, ...ends })
   })
@@ -128,9 +130,9 @@ export function createServer(options: ServerOptions): MirrorServer {
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const followers = createFollowers(options, { served, access: gate.access, failures })
-  const reports = createStatusReports(options)
-  const people = options.people?.({ ...gate, reports, failures, now, served, atEnd: ends.add })
+  const [followers, reports] = [createFollowers(options, { served, access: gate.access, failures }), createStatusReports(options)] // prettier-ignore
+  const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
+  const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const contract = createContract(options, { paths, gate, people, cacheControl, failures })
   const sbom = createSbomPage({ cacheControl, failures })
   const refresh = (): void => {
@@ -170,16 +172,8 @@ function createContract(
   const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
   const { publicUrl } = config.server
   const tables = { version, ...routes, people: people?.pages ?? [] }
-  const { baseUrl } = gate
-  const reference = people?.reference ?? null
-  return createContractPages({
-    ...page,
-    tables,
-    baseUrl,
-    publicUrl,
-    reads: reads.pinned,
-    reference,
-  })
+  const more = { tables, baseUrl: gate.baseUrl, publicUrl, reads: reads.pinned }
+  return createContractPages({ ...page, ...more, reference: people?.reference ?? null })
 }
 
 interface Routing {

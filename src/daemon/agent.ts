@@ -21,6 +21,7 @@ import type { Progress } from '../sync/context.ts'
 import type { RunReport } from '../sync/runner.ts'
 import { type Schedule, startSchedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
+import { createMatchRoute } from '../match/route.ts'
 import { createWeb } from '../web/web.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
@@ -232,7 +233,8 @@ function serverOptions(
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }
-  return { ...parts, people: createWeb({ config, version }), startedAt: now() }
+  const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
+  return { ...parts, ...rooms, startedAt: now() }
 }
 
 function logRun(log: Logger, report: RunReport): void {

@@ -54,6 +54,7 @@ export interface ServedOptions {
   viewsMaker?: ServerOptions['viewsMaker']
   storage?: ServerOptions['storage']
   people?: (config: Config) => ServerOptions['people']
+  match?: (config: Config) => NonNullable<ServerOptions['match']>
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
   /** Whether that folder stays. */
@@ -139,6 +140,7 @@ async function start(
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.storage && { storage: options.storage }),
     ...peopleOf(config, options),
+    ...(options.match && { match: options.match(config) }),
     ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })

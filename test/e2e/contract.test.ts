@@ -110,6 +110,8 @@ function ownRequests(osv: string, listed: string): Asked[] {
     ...[query, {}, []].map((body) => json('/osv/v1/query', body)),
     ...[{ queries: [query] }, {}, { queries: 1 }].map((body) => json('/osv/v1/querybatch', body)),
     { ...json('/osv/v1/query', query), headers: { 'content-encoding': 'gzip' } },
+    ...[{ bomFormat: 'CycloneDX', specVersion: '1.6' }, {}].map((body) => json('/-/match', body)),
+    { ...json('/-/match', {}), headers: { 'content-encoding': 'gzip' } },
     json('/-/webhooks', { type: 'x' }),
     { path: '/-/webhooks', method: 'OPTIONS' },
     { path: '/-/events', method: 'HEAD' },

@@ -4,6 +4,7 @@ import { problems, uncached } from './answers.ts'
 import { CURSOR, headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
 import type { DeclaredAnswer, InputParameter, PathContract, PathOperation, SecurityRequirement } from './openapi.ts' // prettier-ignore
+import { MATCH_CONTRACT } from './scanners.ts'
 import { schemaOf } from './schemas.ts'
 
 const TAGS = ['Mirror']
@@ -213,6 +214,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
     { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
     404,
   ),
+  '/-/match': MATCH_CONTRACT,
   '/-/openapi.json': documentContract(
     { summary: 'This document' },
     'The contract of this mirror in OpenAPI 3.1.',

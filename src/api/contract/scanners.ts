@@ -113,6 +113,48 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
   },
 }
 
+/** What was found in an SBOM. */
+const MATCH = {
+  type: 'object',
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'notJudged'],
+  properties: {
+    ...{ sbom: { type: 'object' }, counts: { type: 'object' } },
+    snapshot: { type: 'object', required: ['id', 'asOf'] },
+    findings: {
+      type: 'array',
+      items: { type: 'object', required: ['id', 'severity', 'component', 'fixed'] },
+    },
+    notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
+  },
+}
+
+/** What takes an SBOM. */
+export const MATCH_CONTRACT: PathContract = {
+  post: {
+    summary: 'The vulnerabilities of the components of an SBOM',
+    description:
+      'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. The findings are those of the query API for the same package URLs.',
+    tags: TAGS,
+    requestBody: {
+      description: 'At most 32 MiB.',
+      required: true,
+      content: {
+        'application/json': { schema: { type: 'object' } },
+        'application/vnd.cyclonedx+json': { schema: { type: 'object' } },
+        'application/spdx+json': { schema: { type: 'object' } },
+      },
+    },
+    responses: {
+      200: {
+        description: 'The findings, what was not judged, and the snapshot.',
+        headers: headersOf('Cache-Control', ...MIRRORED),
+        content: { 'application/json': { schema: MATCH } },
+      },
+      ...problems('message', 400, 404, 408, 413, 415, 500, 503),
+    },
+  },
+}
+
 const VEX_TAGS = ['VEX repository']
 
 /** The manifest of the VEX repository. */

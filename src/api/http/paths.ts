@@ -31,6 +31,9 @@ export const DOCS_PATH = '/-/docs'
 /** The bill of materials of this program. */
 export const SBOM_PATH = '/-/sbom'
 
+/** Takes an SBOM and answers the vulnerabilities of its components. */
+export const MATCH_PATH = '/-/match'
+
 /** The mirror's own pages, apart from `/`. Each has its contract in api/contract/own-pages.ts. */
 export const OWN = [
   '/-/health',
@@ -44,6 +47,7 @@ export const OWN = [
   OPENAPI_PATH,
   DOCS_PATH,
   SBOM_PATH,
+  MATCH_PATH,
 ] as const
 
 const SUFFIX = '.json'

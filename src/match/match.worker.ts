@@ -1,0 +1,56 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { PinRequest } from '../api/reading/request.ts'
+import { MirrorError } from '../core/errors.ts'
+import { openShortReads } from '../store/reads.ts'
+import { failureOf } from '../threads/requests.ts'
+import { createMatcher } from './matcher.ts'
+import { readInputSbom } from './read.ts'
+import type { MatchData, MatchMessage, MatchReply } from './route.ts'
+
+/** Longest time that the SBOM of one request is judged, milliseconds. */
+const MAX_MS = 30_000
+
+function main(port: NonNullable<typeof parentPort>): void {
+  const { config } = workerData as MatchData
+  let opened: ReturnType<typeof open> | null = null
+  const open = () => {
+    const shortReads = openShortReads(config.data.dir)
+    if (shortReads === null)
+      throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
+    return { shortReads, matcher: createMatcher(config, shortReads) }
+  }
+  const reply = async (message: MatchMessage | PinRequest): Promise<MatchReply> => {
+    try {
+      const { shortReads, matcher } = (opened ??= open())
+      if ('pin' in message) {
+        shortReads.repin(message.pin)
+        return { moved: true }
+      }
+      const { now, served } = message
+      const sbom = readInputSbom(Buffer.from(message.body.buffer))
+      const result = await matcher.match(sbom, { now, served, check: createLimit() })
+      const { id, asOf, stale } = result.snapshot
+      const body = new TextEncoder().encode(JSON.stringify(result))
+      return { body, snapshot: { id, asOf, stale } }
+    } catch (error) {
+      return { failed: failureOf(error) }
+    }
+  }
+  port.on('message', (message: MatchMessage | PinRequest) => {
+    void reply(message).then((made) => port.postMessage(made))
+  })
+}
+
+/** Creates the check that ends the work when it takes too long. */
+function createLimit(): () => void {
+  const until = performance.now() + MAX_MS
+  return () => {
+    if (performance.now() > until)
+      throw new MirrorError(
+        'bad_request',
+        `the SBOM takes longer than ${MAX_MS / 1000} seconds to judge: split it, or use "patchmirror match"`,
+      )
+  }
+}
+
+if (parentPort !== null) main(parentPort)

@@ -1,0 +1,153 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MATCH_PATH } from '../api/http/paths.ts'
+import { sendProblem } from '../api/http/problems.ts'
+import { rawTarget } from '../api/http/request-target.ts'
+import { respondUnstored } from '../api/http/response.ts'
+import { type BodyFault, readRequestBody } from '../api/http/streams.ts'
+import type { OwnPath, PeopleTools } from '../api/people.ts'
+import type { PinRequest } from '../api/reading/request.ts'
+import { followPin } from '../api/reading/thread.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../core/errors.ts'
+import {
+  type RequestThread,
+  type ThreadFailure,
+  createRequestThread,
+  errorOf,
+} from '../threads/requests.ts'
+import { workerFile } from '../threads/worker-file.ts'
+import type { MatchSnapshot } from './result.ts'
+
+/** What the thread that judges SBOMs is started with. */
+export interface MatchData {
+  readonly config: Config
+}
+
+/** An SBOM to judge. */
+export interface MatchMessage {
+  /** The whole of its buffer. */
+  readonly body: Uint8Array<ArrayBuffer>
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
+  readonly served: string | null
+}
+
+/** What became of it; `body`: the result as JSON. */
+export type MatchReply =
+  | {
+      readonly body: Uint8Array
+      readonly snapshot: Pick<MatchSnapshot, 'id' | 'asOf' | 'stale'>
+    }
+  | { readonly moved: true }
+  | { readonly failed: ThreadFailure }
+
+/** Bounds of bodies; `allBytes`: of all that are received or wait, as any client may send one. */
+const BODY = { bytes: 32 * 2 ** 20, allBytes: 128 * 2 ** 20, timeoutMs: 60_000 }
+/** SBOMs that may wait for the thread. */
+const MAX_WAITING = 16
+/** An SBOM at the bound, parsed, and the findings of one answer. */
+const LIMITS = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 1000 }
+
+type MatchThread = RequestThread<MatchMessage | PinRequest, MatchReply>
+
+/**
+ * Creates `POST /-/match`: the vulnerabilities of an SBOM's components. It takes no key, as the query API takes none, and is
+ * answered by a thread of its own, which starts with the first request.
+ */
+export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) => OwnPath {
+  return (tools) => {
+    const file = workerFile('match.worker', import.meta.url)
+    const data: MatchData = { config }
+    const thread: MatchThread = createRequestThread({
+      ...{ file, data, limits: LIMITS, unref: true, maxWaiting: MAX_WAITING, what: 'SBOMs' },
+    })
+    tools.atEnd(() => thread.close())
+    if (config.views.query) followPin(thread, tools.served.servedPin)
+    const budget = { bytes: 0 }
+    return {
+      answer(request, response) {
+        if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
+        void answerMatch({ tools, thread, config, budget }, request, response).catch(
+          (error: unknown) => tools.failures.answer(error, request, response),
+        )
+        return true
+      },
+    }
+  }
+}
+
+interface RouteParts extends MatchData {
+  readonly tools: PeopleTools
+  readonly thread: MatchThread
+  /** Bytes of the bodies that are received or wait. */
+  readonly budget: { bytes: number }
+}
+
+async function answerMatch(
+  { tools, thread, config, budget }: RouteParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = '' } = request
+  if (!config.views.query) throw new MirrorError('not_found', SWITCHED_OFF)
+  if (method !== 'POST') return refuse(request, response, notPosted(method))
+  const declared = Number(request.headers['content-length'] ?? BODY.bytes)
+  const expected = Math.min(Number.isFinite(declared) ? declared : BODY.bytes, BODY.bytes)
+  if (budget.bytes + expected > BODY.allBytes)
+    throw new MirrorError('not_ready', 'too many SBOMs are judged now: try again later')
+  budget.bytes += expected
+  try {
+    const body = await readRequestBody(request, BODY)
+    if (body === 'gone') return void response.destroy()
+    if (typeof body === 'string') return refuse(request, response, FAULTS[body])
+    const message = { body: new Uint8Array(body), now: tools.now() } // in a buffer of its own
+    const served = tools.served.servedPin?.stamp() ?? null
+    const reply = await thread.ask({ ...message, served }, () => response.destroyed)
+    if (reply !== null) send(reply, request, response)
+  } finally {
+    budget.bytes -= expected
+  }
+}
+
+function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if (response.destroyed || 'moved' in reply) return
+  const { id, asOf, stale } = reply.snapshot
+  const limit = stale === null ? {} : { stale: { limit: stale, refused: false } }
+  const origin = { source: 'osv' as const, snapshot: id, asOf, version: id, ...limit }
+  const body = Buffer.from(reply.body)
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin })
+}
+
+const SWITCHED_OFF = 'this mirror judges no SBOMs: views.query is off in its settings'
+
+interface Refusal {
+  readonly status: number
+  readonly error: string
+  readonly message: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function notPosted(method: string): Refusal {
+  const message = `${method} is not allowed here: send an SBOM by POST`
+  return { status: 405, error: 'method_not_allowed', message, headers: { Allow: 'POST' } }
+}
+
+/** Sends a refusal; the rest of the body is not read, so the connection ends with it. */
+function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  const headers = { Connection: 'close', ...refusal.headers }
+  sendProblem(request, response, { ...refusal, headers })
+}
+
+const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
+  too_large: {
+    ...{ status: 413, error: 'too_large' },
+    message: `the SBOM is larger than ${BODY.bytes / 2 ** 20} MiB: leave files out of it, or use "patchmirror match"`,
+  },
+  late: { status: 408, error: 'timeout', message: 'the SBOM did not come in time' },
+  encoded: {
+    ...{ status: 415, error: 'unsupported_encoding' },
+    message: 'the request has a Content-Encoding: send the SBOM as it is',
+  },
+}

@@ -1,0 +1,84 @@
+import { beforeAll, expect, test } from 'vitest'
+import { createMatchRoute } from '../../src/match/route.ts'
+import { openShortReads } from '../../src/store/reads.ts'
+import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { type Served, servedToAll } from '../api/served.ts'
+import { heldRecord } from '../api/scanners/served-osv.ts'
+
+const RECORDS = [
+  heldRecord('A-1', 'npm', 'a', '2.0.0'),
+  heldRecord('A-2', 'npm', 'a', '1.0.0'),
+  heldRecord('P-1', 'PyPI', 'some-name', '3.0'),
+]
+const open = servedToAll(
+  (store) => store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))),
+  { match: (config) => createMatchRoute({ config }) },
+)
+
+let served: Served
+const url = (path: string): string => `http://127.0.0.1:${served.port}${path}`
+const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(url(path), {
+    ...{ method: 'POST', headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const bom = (...purls: readonly string[]) => ({
+  ...{ bomFormat: 'CycloneDX', specVersion: '1.6' },
+  components: purls.map((purl) => ({ name: purl, purl, 'bom-ref': purl })),
+})
+const PURLS = ['pkg:npm/a@0.9.0', 'pkg:npm/a@1.5.0', 'pkg:npm/b@1.0.0', 'pkg:pypi/Some.Name@2']
+
+async function buildViews(): Promise<void> {
+  const reads = openShortReads(served.dir)
+  if (reads === null) throw new Error('no database')
+  const pause = () => Promise.resolve()
+  await makeOsvViews({ dataDir: served.dir, reads: reads.reads, vendors: [], pause })
+  reads.close()
+}
+
+beforeAll(async () => {
+  served = await open()
+  const early = await post('/-/match', bom(...PURLS))
+  expect([early.status, early.headers.get('retry-after')]).toEqual([503, '30'])
+  await buildViews()
+})
+
+test('POST /-/match without a key has the findings of a batch of queries for the same purls', async () => {
+  const headers = { 'content-type': 'application/vnd.cyclonedx+json' }
+  const answer = await post('/-/match', bom(...PURLS), headers)
+  const { findings, snapshot } = (await answer.json()) as {
+    findings: { id: string; component: { purl: string } }[]
+    snapshot: { id: string }
+  }
+  const batch = { queries: PURLS.map((purl) => ({ package: { purl } })) }
+  const queried = await post('/osv/v1/querybatch', batch)
+  const { results } = (await queried.json()) as { results: { vulns?: { id: string }[] }[] }
+  const found = PURLS.map((purl) =>
+    findings.flatMap(({ id, component }) => (component.purl === purl ? [id] : [])),
+  )
+  expect(found).toEqual(results.map(({ vulns = [] }) => vulns.map(({ id }) => id)))
+  expect(found).toEqual([['A-1', 'A-2'], ['A-1'], [], ['P-1']])
+  expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store'])
+  for (const name of ['x-mirror-snapshot', 'x-mirror-as-of'])
+    expect(answer.headers.get(name)).toBe(queried.headers.get(name))
+  expect(snapshot.id).toBe(answer.headers.get('x-mirror-snapshot'))
+})
+
+test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {
+  const refusals: [Promise<Response>, number, RegExp][] = [
+    [post('/-/match', {}), 400, /accepted are CycloneDX 1\.4 to 1\.6/],
+    [post('/-/match', '{"a":'), 400, /not valid JSON/],
+    [post('/-/match', ''), 400, /not valid JSON/],
+    [post('/-/match', bom(), { 'content-encoding': 'gzip' }), 415, /Content-Encoding/],
+    [fetch(url('/-/match')), 405, /send an SBOM by POST/],
+  ]
+  for (const [asked, status, message] of refusals) {
+    const answer = await asked
+    expect(answer.status).toBe(status)
+    expect(await answer.json()).toMatchObject({ message: expect.stringMatching(message) as string })
+  }
+  const large = await served.raw(
+    `POST /-/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${33 * 2 ** 20}\r\n\r\n`,
+  )
+  expect(large).toMatch(/^HTTP\/1\.1 413 [\s\S]*larger than 32 MiB/)
+})
