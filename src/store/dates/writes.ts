@@ -118,7 +118,7 @@ function createExamination(db: Db): () => void {
        flags = (flags & 5) | iif(@fix IS NULL OR changed_at > first_seen OR flags & 5, 2, 0) WHERE id = @id`,
   )
   const mark = db.prepare('UPDATE osv_record SET fix = ? WHERE id = ?')
-  return () => {
+  const examine = db.transaction(() => {
     for (;;) {
       const rows = list.all()
       for (const [id, bytes, size] of rows) {
@@ -128,6 +128,9 @@ function createExamination(db: Db): () => void {
       }
       if (rows.length < EXAMINED) return
     }
+  })
+  return () => {
+    if (list.get() !== undefined) examine.immediate() // within a transaction it is a part of that
   }
 }
 
