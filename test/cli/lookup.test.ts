@@ -338,3 +338,23 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
 })
+
+describe('changes', () => {
+  test('says in words what changed since a snapshot or a time, and names the time', async () => {
+    const found = await ask('changes', '--since', '1')
+    expect([found.code, found.out]).toEqual([0, expect.stringMatching(/^changes since snapshot [0-9a-f]{12}, to .*\n\nGONE-1\n {2}record removed\n/)]) // prettier-ignore
+    expect(await json('changes', '--since', '1')).toMatchObject({
+      since: null,
+      changes: [{ id: 'GONE-1', change: 'removed', differences: [{ kind: 'record_removed' }] }],
+    })
+    const none = await ask('changes', '--since', '2026-07-01T02:00:00+02:00', '--purl', 'pkg:npm/lodash')
+    expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
+    expect(none.out).toContain('nothing changed')
+  }) // prettier-ignore
+
+  test('says where the log does not reach back, and which times it accepts', async () => {
+    expect(await ask('changes', '--since', '2020-01-01')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays') as string }) // prettier-ignore
+    expect((await ask('changes', '--since', 'someday')).err).toContain('a weekday')
+    expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
+  })
+})

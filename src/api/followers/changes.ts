@@ -91,7 +91,7 @@ function answerFor(
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
-interface FoundChanges {
+export interface FoundChanges {
   readonly source: SourceName
   /** Ids of both snapshots. */
   readonly from: string
