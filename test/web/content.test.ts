@@ -325,6 +325,24 @@ describe('the pages of changes', () => {
     }
   })
 
+  test('have feeds of the differences of one ecosystem or package', async () => {
+    const feed = async (parameters: Record<string, string>) => {
+      const { status, html } = await page(of('changes.json', parameters), NO_KEY)
+      return { status, ...(JSON.parse(html) as { items: { id: string; content_text: string }[] }) }
+    }
+    const all = await feed({})
+    for (const asked of [{ ecosystem: 'Debian' }, { purl: 'pkg:deb/debian/openssl' }]) {
+      const { status, items } = await feed(asked)
+      expect([status, items.length]).toEqual([200, 1])
+      expect(items[0]?.content_text).toContain('CVE-2026-1: Debian:12 openssl: fix added: 3.0.1-2')
+      expect(items[0]?.content_text).toContain('2 changed records could not be compared')
+      expect(all.items.map(({ id }) => id)).not.toContain(items[0]?.id)
+    }
+    const none = await feed({ purl: 'pkg:npm/there-is-no-such-package' })
+    expect(none.items.map(({ content_text: text }) => text.includes('openssl'))).toEqual([false])
+    expect((await page('changes.json?ecosystem=none', NO_KEY)).status).toBe(400)
+  })
+
   test('have an Atom feed and a JSON Feed of the same entries with stable ids', async () => {
     const text = await atom()
     expect(text.startsWith('<?xml version="1.0" encoding="utf-8"?>\n<feed ')).toBe(true)

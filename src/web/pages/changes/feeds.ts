@@ -1,6 +1,7 @@
 import { sha256Hex } from '../../../core/digest.ts'
 import { toIso } from '../../../core/time.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
+import { type PackageFilter, createDetailer, readFilter } from '../../../api/followers/details.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { WebFeed, FeedEntry } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
@@ -9,6 +10,9 @@ import { asksForPrivate, askedSources, changeWords } from './log.ts'
 /** Entries of a feed's page, and names in the text of an entry. */
 const ENTRIES = 50
 const NAMES = 50
+/** Snapshots on a page of a filtered feed, and records of each that are compared. */
+const FILTERED = 20
+const COMPARED = 100
 
 const COMMON = {
   label: null,
@@ -20,6 +24,8 @@ const COMMON = {
     source:
       'Changes of this source; catalog and identity take a key. All that may be read when not given.',
     before: 'Entries before this one only: the older pages of the feed.',
+    ecosystem: 'Records about packages of this ecosystem alone, with what changed in them.',
+    purl: 'Records about this package alone, with what changed in them.',
   },
 } as const
 
@@ -41,22 +47,62 @@ export const CHANGES_JSON: Page = {
 
 function feedView(call: PageCall, path: string): PageView {
   const { query, reads, ui, absolute } = call
-  const sources = askedSources(call)
+  const [ecosystem, purl] = [parameter(query, 'ecosystem'), parameter(query, 'purl')]
+  const filter = readFilter(ecosystem || null, purl || null)
+  const sources = filter === null ? askedSources(call) : (['osv'] as const)
   const before = numberOf(query, 'before')
-  const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, ENTRIES + 1) // prettier-ignore
-  const shown = found.slice(0, ENTRIES)
+  const most = filter === null ? ENTRIES : FILTERED
+  const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1) // prettier-ignore
+  const shown = found.slice(0, most)
   const source = parameter(query, 'source')
-  const title = source === '' ? 'Changes on this mirror' : `Changes of ${source} on this mirror`
+  const subject = purl || ecosystem || source
+  const title = subject === '' ? 'Changes on this mirror' : `Changes of ${subject} on this mirror`
   // One id for one set of sources: a feed with a key shows other entries than one without.
-  const id = urn(call, `feed ${sources.filter(isPrivateSource).length > 0 ? 'all' : 'open'} ${source}`) // prettier-ignore
+  const name = `feed ${sources.filter(isPrivateSource).length > 0 ? 'all' : 'open'} ${source}`
+  const id = urn(call, filter === null ? name : `${name} ${ecosystem} ${purl}`)
+  const self = { source, ecosystem, purl }
   const feed: WebFeed = {
     ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? 0) },
-    self: absolute(ui(path, { source, before })),
+    self: absolute(ui(path, { ...self, before })),
     home: absolute(ui('changes', { source })),
-    next: found.length > ENTRIES ? absolute(ui(path, { source, before: shown.at(-1)?.id })) : null,
-    entries: shown.map((row) => entryOf(call, row)),
+    next: found.length > most ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
+    entries: shown.flatMap((row) =>
+      filter === null ? [entryOf(call, row)] : filteredEntry(call, row, filter, purl || ecosystem),
+    ),
   }
   return { title, blocks: [], feed }
+}
+
+/** The differences that one snapshot made for some packages; no entry where there are none. */
+function filteredEntry(
+  call: PageCall,
+  row: LoggedSnapshot,
+  filter: PackageFilter,
+  subject: string,
+): FeedEntry[] {
+  if (row.previous === null) return []
+  const plain = entryOf(call, row)
+  const id = urn(call, `entry ${row.id} ${row.source} ${row.snapshot} of ${subject}`)
+  if (!row.complete) return [{ ...plain, id }]
+  const { reads } = call
+  const detailer = createDetailer(reads, row.id, filter)
+  const names = reads.changes.listNames(row.id, COMPARED + 1)
+  const lines: string[] = []
+  let at = 0
+  for (; at < Math.min(names.length, COMPARED) && !detailer.isFull(); at++) {
+    const name = names[at]
+    if (name === undefined) break
+    const detail = detailer.describe({ ...name, log: row.id, snapshot: row.snapshot })
+    if (detail !== null) lines.push(...detail.words.map((text) => `${name.name}: ${text}`))
+  }
+  const unknown = detailer.notJudged()
+  const more = [
+    ...(unknown > 0 ? [`${unknown} changed records could not be compared`] : []),
+    ...(at < names.length ? ['more records changed than are compared here: see the page of this snapshot'] : []),
+  ] // prettier-ignore
+  if (lines.length + more.length === 0) return []
+  const title = `${subject}: ${lines.length === 0 ? more[0] : `${lines.length} differences`}`
+  return [{ ...plain, id, title, text: [...lines.slice(0, NAMES), ...more].join('\n') }]
 }
 
 function entryOf(call: PageCall, row: LoggedSnapshot): FeedEntry {
