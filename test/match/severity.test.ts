@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { cvss3Score, severityOf } from '../../src/match/severity.ts'
 
-test('the base score of a CVSS 3 vector is that of the published examples', () => {
-  // https://www.first.org/cvss/v3.1/examples
-  const published = {
+test('the base score of a CVSS 3 vector is that of the standard', () => {
+  // Scores of another implementation (the Python package cvss), which agrees on all 5,184 base vectors of 3.0 and 3.1.
+  const scored = {
     'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:L/I:L/A:N': 6.4,
     'CVSS:3.1/AV:N/AC:H/PR:N/UI:R/S:U/C:L/I:N/A:N': 3.1,
     'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:H/I:H/A:H': 9.9,
@@ -16,8 +16,8 @@ test('the base score of a CVSS 3 vector is that of the published examples', () =
     'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:C/C:H/I:H/A:H': 10,
     'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:N': 0,
   }
-  const scores = Object.keys(published).map((vector) => [vector, cvss3Score(vector)])
-  expect(Object.fromEntries(scores)).toEqual(published)
+  const scores = Object.keys(scored).map((vector) => [vector, cvss3Score(vector)])
+  expect(Object.fromEntries(scores)).toEqual(scored)
   const invalid = ['', 'CVSS:3.1', 'CVSS:4.0/AV:N', 'CVSS:3.1/AV:X/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H']
   expect(invalid.map(cvss3Score)).toEqual([null, null, null, null])
 })
