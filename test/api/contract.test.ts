@@ -2,6 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
 import { createWeb } from '../../src/web/web.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { createMatchRoute } from '../../src/match/route.ts'
 import { type ServedContract, violations } from '../support/openapi.ts'
 import { closeAll, jsonOf, serve } from './served.ts'
 
@@ -14,6 +15,7 @@ test('the answers of an empty mirror have the headers that the API document requ
   const { get, port, own } = await serve(() => undefined, {
     env: VIEWS,
     routes: createCatalogRoutes(config),
+    match: (settings) => createMatchRoute({ config: settings }),
     people: (settings) => createWeb({ config: settings, version: '9.9.9' }),
   })
   const contract = jsonOf(await get('/-/openapi.json')) as unknown as ServedContract
