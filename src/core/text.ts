@@ -12,3 +12,9 @@ export function plainText(text: string, longest = MAX_LENGTH): string {
     return `\\u${code.toString(16).padStart(4, '0')}`
   })
 }
+
+/** Returns a field of a CSV (RFC 4180), with `'` before what a spreadsheet would evaluate as a formula. */
+export function csvField(value: string | boolean | null): string {
+  const text = String(value ?? '').replace(/^(?=[=+@\t\r-])/, "'")
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

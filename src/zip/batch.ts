@@ -17,6 +17,8 @@ interface Batch {
 /** Bytes of the streams, and of the contents, of one batch. */
 const MOST_STREAMS = 1 << 18
 const MOST_CONTENT = 1 << 20
+/** Members of one batch, refused ones included: an archive may have millions that are refused. */
+const MOST_MEMBERS = 1 << 14
 
 /** Creates an empty batch of members of at most `maxSize` bytes, each verified as `readMember` verifies it. */
 export function createBatch(maxSize: number): Batch {
@@ -26,6 +28,7 @@ export function createBatch(maxSize: number): Batch {
   let size = 0
   return {
     add(entry, region) {
+      if (added.length >= MOST_MEMBERS) return false
       const packed = packedBytes(entry, region, maxSize)
       if ('refused' in packed) {
         added.push({ entry, fault: packed })

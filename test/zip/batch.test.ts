@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { inflateMembers, writeGzipMember } from '../../src/core/gzip/member.ts'
 import { type RawMember, soundMember, writeRawZip } from '../../src/sandbox/faults/raw-zip.ts'
+import { createBatch } from '../../src/zip/batch.ts'
 import { readMember } from '../../src/zip/member.ts'
 import { LIMITS, openBytes, readAll } from './archives.ts'
 
@@ -140,6 +141,18 @@ describe('members that are inflated together', () => {
     ])
     const texts = [TEXT, HEADER, Buffer.alloc(0), TEXT, noise, noise, OTHER]
     expect(await together(zip)).toEqual(texts.map((text) => text.toString('latin1')))
+  })
+
+  test('are bounded in number, also those that are refused', () => {
+    const { reader } = openBytes(writeRawZip([soundMember('a', TEXT)]))
+    const entry = reader.directory.entry(0)
+    const batch = createBatch(LIMITS.maxMemberBytes)
+    const add = (): boolean => batch.add(entry, Buffer.from('no header'))
+    let count = 0
+    while (add() && count < 100_000) count++
+    expect(count).toBeLessThan(20_000)
+    expect([...batch.take()]).toHaveLength(count)
+    expect(add()).toBe(true)
   })
 
   test('come to the same as each by itself, whatever is wrong with them', async () => {

@@ -9,6 +9,7 @@ import {
 import { createViewsInUse } from '../../api/scanners/generation.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { csvField } from '../../core/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 import { firstStep } from '../context.ts'
@@ -106,14 +107,8 @@ function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
   print(COLUMNS.map(([name]) => name).join(','))
   for (const row of rows) {
     const [described, upstream] = [describeDates(row), readUpstreamDates(reads, row.id)]
-    print(COLUMNS.map(([, of]) => quoted(of(described, upstream))).join(','))
+    print(COLUMNS.map(([, of]) => csvField(of(described, upstream))).join(','))
   }
-}
-
-/** Returns a field of a CSV (RFC 4180). */
-function quoted(value: string | boolean | null): string {
-  const text = String(value ?? '')
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 /** Prints a JSON array with a line for each record. */
