@@ -1,8 +1,16 @@
-import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
-import { SBOM_BOUNDS, type InputSbom, createComponents, textOr, unreadable } from './sbom.ts'
+import type { Fields } from '../json/objects.ts'
+import {
+  SBOM_BOUNDS,
+  type InputSbom,
+  createComponents,
+  eachListed,
+  objectIn,
+  textOr,
+  unreadable,
+} from './sbom.ts'
 
 /** Versions of the format whose components are as those of 1.6. */
-const VERSION = /^1\.\d+$/
+const VERSION = /^1\.\d{1,3}$/
 
 /**
  * Reads a CycloneDX document: what it describes (`metadata.component`) and its components, nested ones included. Throws
@@ -12,7 +20,10 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['specVersion'])
   if (!VERSION.test(version))
     throw unreadable(`CycloneDX ${version || 'without specVersion'} is not known here: use 1.4 to 1.6`) // prettier-ignore
-  const subject = fieldsOf(fieldsOf(document['metadata'])['component'])
+  const subject = objectIn(
+    objectIn(document['metadata'], 'metadata')['component'],
+    'metadata.component',
+  )
   const found = createComponents()
   const add = (one: Fields): void => found.add(namesOf(one), [one['purl']])
   if (textOr(subject['purl']) !== '') add(subject)
@@ -27,7 +38,7 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
 
 /** Calls `use` with each component of a list and those within it, in their order. */
 function eachNested(list: unknown, use: (component: Fields) => void): void {
-  const open = [eachObject(list)]
+  const open = [eachListed(list, 'components')]
   for (;;) {
     const level = open.at(-1)
     if (level === undefined) return
@@ -35,8 +46,8 @@ function eachNested(list: unknown, use: (component: Fields) => void): void {
     if (done === true) open.pop()
     else {
       use(value)
-      if (Array.isArray(value['components'])) open.push(eachObject(value['components']))
-      if (open.length > SBOM_BOUNDS.depth)
+      open.push(eachListed(value['components'], 'components'))
+      if (open.length > SBOM_BOUNDS.depth + 1)
         throw unreadable(`its components are nested deeper than ${SBOM_BOUNDS.depth} levels`)
     }
   }

@@ -14,17 +14,28 @@ const ACCEPTED = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON'
  */
 export function readInputSbom(bytes: Buffer): InputSbom {
   if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-  let document = parse(jsonTextOf(bytes))
+  const documents = parseAll(jsonTextOf(bytes))
+  const [first = {}] = documents
+  if (documents.length === 1) return open(first) ?? refuse(first)
+  const sboms = documents.flatMap((document) => open(document) ?? [])
+  if (sboms.length > 1)
+    throw unreadable(`it has ${sboms.length} SBOMs, one in each line: give them one at a time`)
+  return sboms[0] ?? refuse(first)
+}
+
+/** Returns the SBOM that is a document, or in its envelopes; null for none. */
+function open(outermost: Fields): InputSbom | null {
+  let document = outermost
   for (let opened = 0; opened <= MAX_ENVELOPES; opened++) {
     const enveloped = opened > 0
     if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
     if (typeof document['spdxVersion'] === 'string') return { ...readSpdx2(document), enveloped }
     if (Array.isArray(document['@graph'])) return { ...readSpdx3(document), enveloped }
     const content = contentOf(document)
-    if (content === null) break
+    if (content === null) return null
     document = content
   }
-  throw unreadable(whyNot(document))
+  return null
 }
 
 /** Returns why an SBOM is too large, and what to do. */
@@ -42,15 +53,37 @@ function contentOf({ dsseEnvelope, payload, predicate }: Fields): Fields | null 
   return typeof data === 'string' ? parse(data) : isObject(data) ? data : predicate
 }
 
+/** Parses one document in JSON, or several in JSON Lines, as attestations are written. */
+function parseAll(text: string): Fields[] {
+  try {
+    return [parse(text)]
+  } catch (cause) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    if (lines.length < 2 || !isJson(lines[0] ?? '')) throw cause
+    return lines.map(parse)
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 function parse(text: string): Fields {
   try {
     return fieldsOf(JSON.parse(text))
   } catch (cause) {
-    const [first = ''] = text.split('\n', 1) // JSON Lines, as attestations are written: the first one
-    if (first.length < text.length && first.trimStart().startsWith('{')) return parse(first)
     const kind = /^\s*</.test(text) ? 'it is XML' : 'it is not valid JSON'
     throw unreadable(`${kind}: write it as ${ACCEPTED}`, cause)
   }
+}
+
+function refuse(document: Fields): never {
+  throw unreadable(whyNot(document))
 }
 
 function whyNot({ artifacts, predicateType }: Fields): string {

@@ -1,4 +1,6 @@
 import { MirrorError } from '../core/errors.ts'
+import { plainText } from '../core/text.ts'
+import { type Fields, isObject } from '../json/objects.ts'
 
 /** Bounds of an SBOM that is read: far above real ones, and what a thread of one gigabyte parses. */
 export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64 } as const
@@ -48,7 +50,27 @@ export function textOr(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Returns the error for what is no SBOM that can be judged. */
+/**
+ * Iterates over the objects of a list of an SBOM; empty where it has none. Throws `bad_request` for what is no list, and
+ * where an element is no object: what is not read would look free of vulnerabilities. `name`: what the list is called.
+ */
+export function* eachListed(list: unknown, name: string): Generator<Fields, void, undefined> {
+  if (list === undefined || list === null) return
+  if (!Array.isArray(list)) throw unreadable(`its ${name} are no list`)
+  for (const [at, one] of (list as unknown[]).entries()) {
+    if (!isObject(one)) throw unreadable(`number ${at + 1} in a list of its ${name} is no object`)
+    yield one
+  }
+}
+
+/** Returns an object of an SBOM; an empty one where it has none. Throws `bad_request` for anything else. */
+export function objectIn(value: unknown, name: string): Fields {
+  if (value === undefined || value === null) return {}
+  if (!isObject(value)) throw unreadable(`its ${name} is no object`)
+  return value
+}
+
+/** Returns the error for what is no SBOM that can be judged, in one line. */
 export function unreadable(why: string, cause?: unknown): MirrorError {
-  return new MirrorError('bad_request', `the SBOM cannot be read: ${why}`, { cause })
+  return new MirrorError('bad_request', `the SBOM cannot be read: ${plainText(why)}`, { cause })
 }

@@ -1,21 +1,21 @@
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
-import { type InputSbom, createComponents, textOr, unreadable } from './sbom.ts'
+import { type InputSbom, createComponents, eachListed, textOr, unreadable } from './sbom.ts'
 
 /** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
 export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['spdxVersion'])
-  if (!/^SPDX-2\.\d+$/.test(version))
+  if (!/^SPDX-2\.\d{1,3}$/.test(version))
     throw unreadable(`${version} is not known here: use SPDX 2.3 or 3.0 in JSON`)
   const found = createComponents()
   const subjects = subjectsOf(document)
   const purls: string[] = []
-  for (const one of eachObject(document['packages'])) {
+  for (const one of eachListed(document['packages'], 'packages')) {
     const { SPDXID: id, name, versionInfo, externalRefs } = one
-    const own = [...eachObject(externalRefs)].flatMap(
+    const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(
       ({ referenceType: type, referenceLocator }) =>
         typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
     )
-    if (subjects.has(textOr(id))) purls.push(...own)
+    if (subjects.has(textOr(id))) for (const purl of own) purls.push(purl)
     found.add({ ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }, own)
   }
   const name = textOr(document['name'])
@@ -37,20 +37,22 @@ function subjectsOf({ documentDescribes, relationships }: Fields): Set<string> {
  */
 export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const found = createComponents()
-  const elements = [...eachObject(document['@graph'])]
+  const elements = [...eachListed(document['@graph'], '@graph elements')]
   const byId = new Map(elements.map((one) => [idOf(one), one]))
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
   const purls: string[] = []
   for (const one of elements) {
-    if (!/^(?:software[_:])?Package$/.test(typeOf(one))) continue
+    if (!hasType(one, /^(?:software[_:])?Package$/)) continue
     const { software_packageUrl: url, software_packageVersion: version, name } = one
     const own = new Set([textOr(url), ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
-    if (roots.has(idOf(one))) purls.push(...own)
+    if (roots.has(idOf(one))) for (const purl of own) purls.push(purl)
     found.add({ ref: idOf(one), name: textOr(name), version: textOr(version) }, [...own])
   }
-  const about = elements.find((one) => typeOf(one) === 'SpdxDocument')
+  const about = elements.find((one) => hasType(one, /^SpdxDocument$/))
   const info = elements.find((one) => typeof one['specVersion'] === 'string')
   const version = textOr(info?.['specVersion']) || contextVersion(document)
+  if (!/^3\.\d{1,3}(?:\.\d{1,3})?(?:-[\w.]{1,20})?$/.test(version))
+    throw unreadable(`SPDX ${version} is not known here: use SPDX 2.3 or 3.0 in JSON`)
   const name = textOr(about?.['name'])
   return { format: `SPDX ${version}`, name, subjects: purls, components: found.components }
 }
@@ -60,8 +62,11 @@ function contextVersion({ '@context': context }: Fields): string {
   return version
 }
 
-function typeOf(element: Fields): string {
-  return textOr(element['type'] ?? element['@type'])
+/** Reports whether a type of an element is as a pattern has it; JSON-LD allows one type, or a list of them. */
+function hasType(element: Fields, pattern: RegExp): boolean {
+  const type = element['type'] ?? element['@type']
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return types.some((one) => pattern.test(textOr(one)))
 }
 
 function idOf(element: Fields): string {
@@ -69,7 +74,7 @@ function idOf(element: Fields): string {
 }
 
 function isDescribing(element: Fields): boolean {
-  return /^(?:SpdxDocument|(?:software[_:])?Sbom|Bom)$/.test(typeOf(element))
+  return hasType(element, /^(?:SpdxDocument|(?:software[_:])?Sbom|Bom)$/)
 }
 
 function rootsOf({ rootElement }: Fields): string[] {

@@ -148,7 +148,7 @@ export function readPurl(text: string): PurlPackage | null {
   return packageOf(parse(text))
 }
 
-function packageOf(url: PackageURL): PurlPackage | null {
+function packageOf(url: ParsedUrl): PurlPackage | null {
   const { type, namespace, name, version = '', subpath } = url
   const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
   if (maker !== undefined) return { ecosystem: maker, name, version }
@@ -160,10 +160,26 @@ function packageOf(url: PackageURL): PurlPackage | null {
   return { ecosystem, name: namespace + joint + name + below, version }
 }
 
-function parse(text: string): PackageURL {
+function withVersion({ type, namespace, name, subpath }: PackageURL, version?: string): ParsedUrl {
+  return { type, namespace, name, version, subpath }
+}
+
+type ParsedUrl = Pick<PackageURL, 'type' | 'namespace' | 'name' | 'version' | 'subpath'>
+
+/**
+ * Parses a package URL. The library's own check of Go versions fails with a ReferenceError for `v1.0`, so the version of a
+ * Go package is not given to it: any is allowed, as for other types. Throws `bad_request`.
+ */
+function parse(text: string): ParsedUrl {
   try {
-    return PackageURL.fromString(text)
+    const [type, namespace, name, version, qualifiers, subpath] = PackageURL.parseString(text)
+    const isGo = type?.trim().toLowerCase() === 'golang'
+    const given = isGo ? undefined : version
+    const url = new PackageURL(type ?? '', namespace, name ?? '', given, qualifiers, subpath)
+    return isGo ? withVersion(url, version?.trim()) : url
   } catch (cause) {
+    // a defect of this program or the library, and not of the text
+    if (cause instanceof ReferenceError || cause instanceof TypeError) throw cause
     const reason = cause instanceof Error ? `: ${cause.message}` : ''
     throw new MirrorError('bad_request', `Invalid Package URL${reason}`, { cause })
   }

@@ -209,10 +209,27 @@ describe('match', () => {
     const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
     expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
     const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
-    expect(await fail('any', none)).toBe(0)
+    const unread = file('unread.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('file')] }) // prettier-ignore
+    for (const [of, why] of [
+      [none, 'has no components'],
+      [unread, 'has no component that could be judged'],
+    ] as const) {
+      // prettier-ignore
+      expect(await ask('match', of, '--fail-on', 'any')).toMatchObject({ code: 3, err: expect.stringContaining(why) as string }) // prettier-ignore
+      expect((await ask('match', of)).code).toBe(0)
+    }
+    const clean = file('clean.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('file')] }) // prettier-ignore
+    expect(await fail('any', clean)).toBe(0)
     expect(await ask('match', sbom, '--fail-on', 'high')).toMatchObject({
       err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string, // prettier-ignore
     })
+  })
+
+  test('prints one headline, whatever the name of the SBOM', async () => {
+    const name = 'app: 1 packages\n\n::error::x\u001b[2J'
+    const forged = file('forged.json', { bomFormat: 'CycloneDX', specVersion: '1.5', metadata: { component: { name } }, components: [] }) // prettier-ignore
+    const { out } = await ask('match', forged)
+    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nosv: /) // prettier-ignore
   })
 
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {

@@ -76,6 +76,7 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
         ...{ software_packageVersion: '1', software_packageUrl: 'pkg:npm/a@1' },
       },
       { type: 'software_Package', spdxId: 'urn:b', name: 'b', externalIdentifier: [identifier] },
+      { type: ['software_Artifact', 'software_Package'], spdxId: 'urn:d', name: 'd' },
       { type: 'software_File', spdxId: 'urn:f', name: 'f' },
       { type: 'software_Package', spdxId: 'urn:c', name: 'c', software_packageVersion: '3' },
     ],
@@ -85,6 +86,7 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
     components: [
       { ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
       { ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
+      { ref: 'urn:d', name: 'd', version: '', purl: null },
       { ref: 'urn:c', name: 'c', version: '3', purl: null },
     ],
   })
@@ -99,8 +101,14 @@ test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
   const inside = { ...plain, enveloped: true }
   for (const document of [statement, envelope, { dsseEnvelope: envelope }, cosign])
     expect(read(document)).toEqual(inside)
-  const lines = `${JSON.stringify(envelope)}\n${JSON.stringify(envelope)}\n`
-  expect(readInputSbom(Buffer.from(lines))).toEqual(inside)
+  const other = { predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }
+  const lines = (...all: object[]) =>
+    readInputSbom(Buffer.from(`${all.map((one) => JSON.stringify(one)).join('\n')}\n\n`))
+  expect(lines(envelope)).toEqual(inside)
+  expect(lines(other, envelope)).toEqual(inside)
+  expect(() => lines(envelope, other, CYCLONEDX)).toThrow(/it has 2 SBOMs, one in each line/)
+  expect(() => lines(other, other)).toThrow(/a statement of type https:\/\/slsa\.dev/)
+  expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/) // prettier-ignore
 })
 
 test('what is no SBOM is refused with what is accepted', () => {
@@ -112,6 +120,14 @@ test('what is no SBOM is refused with what is accepted', () => {
     [{ bomFormat: 'CycloneDX', specVersion: '2.0' }, /CycloneDX 2\.0 is not known here/],
     [{ bomFormat: 'CycloneDX' }, /without specVersion/],
     [{ spdxVersion: 'SPDX-1.2' }, /SPDX-1\.2 is not known here/],
+    [{ ...CYCLONEDX, components: { 0: {} } }, /its components are no list/],
+    [{ ...CYCLONEDX, components: [{}, 'pkg:npm/a@1'] }, /number 2 in a list of its components is no object/], // prettier-ignore
+    [{ ...CYCLONEDX, components: [{ components: [[{}]] }] }, /number 1 .* is no object/],
+    [{ ...CYCLONEDX, metadata: { component: [{}] } }, /metadata\.component is no object/],
+    [{ spdxVersion: 'SPDX-2.3', packages: {} }, /its packages are no list/],
+    [{ spdxVersion: 'SPDX-2.3', packages: [{ externalRefs: ['pkg:npm/a@1'] }] }, /externalRefs is no object/], // prettier-ignore
+    [{ '@graph': ['x'] }, /@graph elements is no object/],
+    [{ '@graph': [{ specVersion: '3.0\n::error::x' }] }, /SPDX 3\.0\\u000a::error::x is not known/],
     [{ ...CYCLONEDX, ...nested(SBOM_BOUNDS.depth + 1) }, /nested deeper than 64 levels/],
     [{ ...CYCLONEDX, components: Array(SBOM_BOUNDS.components + 1).fill({}) }, /more than 100000/],
   ]
@@ -121,6 +137,13 @@ test('what is no SBOM is refused with what is accepted', () => {
   let enveloped: object = CYCLONEDX
   for (let level = 0; level < 6; level++) enveloped = { predicate: enveloped }
   expect(() => read(enveloped)).toThrow(/it is none/)
+})
+
+test('a package described by an SPDX document may have many package URLs', () => {
+  const externalRefs = Array.from({ length: 150_000 }, (_, at) => ({ referenceType: 'purl', referenceLocator: `pkg:npm/a@${at}` })) // prettier-ignore
+  const packages = [{ SPDXID: 'P', externalRefs }]
+  const document = { spdxVersion: 'SPDX-2.3', documentDescribes: ['P'], packages }
+  expect(() => read(document)).toThrow(/more than 100000 components/)
 })
 
 const REAL = new URL('../../../shared/data/sboms/', import.meta.url)

@@ -93,6 +93,13 @@ test('package URLs name ecosystems as osv.dev maps them', () => {
       '2.14.1',
     ],
     'pkg:golang/github.com/gin-gonic/gin@v1.7.0': ['Go', 'github.com/gin-gonic/gin', 'v1.7.0'],
+    'pkg:golang/github.com/x/y@v1.0': ['Go', 'github.com/x/y', 'v1.0'],
+    'pkg:GoLang/github.com/x/y@v1%2Bincompatible?a=b#z': [
+      'Go',
+      'github.com/x/y/z',
+      'v1+incompatible',
+    ],
+    'pkg:golang/x@vendor': ['Go', 'x', 'vendor'],
     'pkg:golang/example.com/m#sub/dir': ['Go', 'example.com/m/sub/dir', ''],
     'pkg:composer/laravel/framework@v6.0': ['Packagist', 'laravel/framework', 'v6.0'],
     'pkg:gem/rails@6.0.0': ['RubyGems', 'rails', '6.0.0'],

@@ -1,6 +1,6 @@
 import type { MatchFinding, MatchResult, MatchSnapshot, NotJudged } from '../../match/result.ts'
 import { LEVELS } from '../../match/severity.ts'
-import { cut, duration, table, timeOf } from '../output.ts'
+import { cut, duration, table, timeOf, visible } from '../output.ts'
 
 /** Names of components that are listed for one reason; `--json` has all. */
 const MOST_NAMES = 5
@@ -25,8 +25,8 @@ function headline({ sbom, counts }: MatchResult): string {
     (level) =>
     levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`], // prettier-ignore
   )
-  const name = sbom.name === '' ? 'unnamed' : sbom.name
-  const what = `${sbom.format}, ${name}: ${packages} packages`
+  const name = sbom.name === '' ? 'unnamed' : cut(visible(sbom.name), 200)
+  const what = `${visible(sbom.format)}, ${name}: ${packages} packages`
   const rest = notJudged === 0 ? '' : `; ${notJudged} not judged, or not completely`
   if (findings === 0) return `${what}, no findings${rest}`
   return `${what}, ${findings} findings in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore

@@ -12,7 +12,7 @@ import { visibleLines } from '../output.ts'
 import { print, printJson, settings, warn } from '../runner.ts'
 import { closing } from '../store-access.ts'
 import { matchLines } from './match-lines.ts'
-import { type LookupOptions, openLookup, refuseLookup } from './snapshot.ts'
+import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from './snapshot.ts'
 
 /** Options of `patchmirror match`. */
 interface MatchOptions extends LookupOptions {
@@ -25,7 +25,7 @@ const FOUND = 1
 
 /**
  * `patchmirror match SBOM`: the vulnerabilities of an SBOM's components, from the data folder alone. Exit code 1 where
- * `--fail-on` applies; 3 where the mirror cannot know; 2 for what is no SBOM.
+ * `--fail-on` applies; 3 where the mirror cannot know, with `--fail-on` also where no component was judged; 2 for what is no SBOM.
  */
 export async function matchCommand(file: string, options: MatchOptions): Promise<number> {
   const failsOn = failureOf(options.failOn)
@@ -42,7 +42,8 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     })
     write(result, file)
     warnUnknown(options.failOn, result)
-    return result.findings.some(failsOn) ? FOUND : 0
+    if (result.findings.some(failsOn)) return FOUND
+    return !warnUnjudged(result) || options.failOn === undefined ? 0 : UNKNOWN
   } catch (error) {
     return refuseLookup(error, options.json === true || options.format === 'json', null)
   }
@@ -70,6 +71,15 @@ function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void 
   const { unknown } = counts.levels
   if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return
   warn(`the records of ${unknown} findings state no severity: --fail-on ${failOn} does not count them`) // prettier-ignore
+}
+
+/** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */
+function warnUnjudged({ counts, notJudged }: MatchResult): boolean {
+  const partly = notJudged.filter(({ code }) => code === 'version_not_ordered').length
+  if (counts.packages > counts.notJudged - partly) return false
+  const what = counts.packages === 0 ? 'has no components' : 'has no component that could be judged'
+  warn(`the SBOM ${what}: nothing is known about its vulnerabilities`)
+  return true
 }
 
 const WRITERS: Readonly<Record<string, (result: MatchResult, file: string) => void>> = {

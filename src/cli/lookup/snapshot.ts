@@ -39,7 +39,8 @@ export interface LookupResult {
 
 /** Exit codes of lookups that show nothing: the mirror does not have it, and the mirror cannot know. */
 const NOT_FOUND = 1
-const UNKNOWN = 3
+/** Exit code where the mirror cannot know. */
+export const UNKNOWN = 3
 
 /**
  * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
