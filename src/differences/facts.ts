@@ -52,23 +52,25 @@ export function factsOf(record: unknown): RecordFacts {
 }
 
 function packagesOf(affected: unknown): ReadonlyMap<string, PackageFacts> {
-  const packages = new Map<string, { -readonly [Key in keyof PackageFacts]: PackageFacts[Key] }>()
+  const packages = new Map<string, CollectedFacts>()
   for (const entry of eachObject(affected)) {
     const named = packageOf(entry)
     const key = keyOf(named)
-    const found = packages.get(key)
-    const ranges = [...eachObject(entry['ranges'])].map(rangeOf)
-    const versions = textsOf(entry['versions'])
-    const severity = severityOf(entry)
-    if (found === undefined) {
-      packages.set(key, { package: named, ranges, versions: new Set(versions), severity })
-      continue
-    }
-    found.ranges = found.ranges.concat(ranges)
-    found.versions = new Set([...found.versions, ...versions])
-    found.severity = found.severity.concat(severity)
+    let facts = packages.get(key)
+    if (facts === undefined)
+      packages.set(key, (facts = { package: named, ranges: [], versions: new Set(), severity: [] }))
+    for (const range of eachObject(entry['ranges'])) facts.ranges.push(rangeOf(range))
+    for (const version of textsOf(entry['versions'])) facts.versions.add(version)
+    for (const severity of severityOf(entry)) facts.severity.push(severity)
   }
   return packages
+}
+
+/** Facts to which each entry adds its own: copying them for each entry would take quadratic time. */
+interface CollectedFacts extends PackageFacts {
+  readonly ranges: AffectedRange[]
+  readonly versions: Set<string>
+  readonly severity: Severity[]
 }
 
 function packageOf(entry: Fields): PackageName {

@@ -6,7 +6,7 @@ import { orderOfRange } from './spans.ts'
 interface Fix {
   readonly version: string
   readonly range: AffectedRange
-  readonly branch: string
+  readonly branch: number
 }
 
 /**
@@ -18,8 +18,9 @@ export function fixDifferences(
   before: readonly AffectedRange[],
   after: readonly AffectedRange[],
 ): FixDifference[] {
-  const old = fixesOf(before)
-  const now = fixesOf(after)
+  const numbers = createNumbers()
+  const old = fixesOf(before, numbers)
+  const now = fixesOf(after, numbers)
   const removed = [...old].filter(([key]) => !now.has(key)).map(([, fix]) => fix)
   const added = [...now].filter(([key]) => !old.has(key)).map(([, fix]) => fix)
   const { pairs, rest } = pairUp(removed, added)
@@ -37,14 +38,27 @@ export function fixDifferences(
   ]
 }
 
+/** Numbers texts, the same for equal ones: a long text is then compared once, and not once for each fix. */
+function createNumbers(): (text: string) => number {
+  const numbers = new Map<string, number>()
+  return (text) => {
+    const found = numbers.get(text) ?? numbers.size
+    if (found === numbers.size) numbers.set(text, found)
+    return found
+  }
+}
+
 /** Fixes by version, and by repository for commits. */
-function fixesOf(ranges: readonly AffectedRange[]): Map<string, Fix> {
+function fixesOf(
+  ranges: readonly AffectedRange[],
+  numberOf: (text: string) => number,
+): Map<string, Fix> {
   const fixes = new Map<string, Fix>()
   for (const range of ranges) {
-    const place = range.type === 'GIT' ? `GIT ${range.repo ?? ''}` : ''
-    let branch = place
+    const place = numberOf(range.type === 'GIT' ? `GIT ${range.repo ?? ''}` : '')
+    let branch = numberOf(`${place}`)
     for (const { introduced, fixed } of range.events) {
-      if (introduced !== undefined) branch = `${place} ${introduced}`
+      if (introduced !== undefined) branch = numberOf(`${place} ${introduced}`)
       if (fixed !== undefined) fixes.set(`${place} ${fixed}`, { version: fixed, range, branch })
     }
   }
@@ -52,15 +66,17 @@ function fixesOf(ranges: readonly AffectedRange[]): Map<string, Fix> {
 }
 
 function pairUp(removed: readonly Fix[], added: readonly Fix[]) {
-  const waiting = Map.groupBy(removed, ({ branch }) => branch)
+  const waiting = new Map(
+    [...Map.groupBy(removed, ({ branch }) => branch)].map(([branch, fixes]) => [branch, fixes.values()]),
+  ) // prettier-ignore
   const pairs: [Fix, Fix][] = []
   const came: Fix[] = []
   for (const fix of added) {
-    const from = waiting.get(fix.branch)?.shift()
+    const from = waiting.get(fix.branch)?.next().value
     if (from === undefined) came.push(fix)
     else pairs.push([from, fix])
   }
-  const went = [...waiting.values()].flat()
+  const went = [...waiting.values()].flatMap((fixes) => [...fixes])
   const [from, to] = [went[0], came[0]]
   if (went.length !== 1 || came.length !== 1 || from === undefined || to === undefined)
     return { pairs, rest: { removed: went, added: came } }

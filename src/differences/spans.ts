@@ -5,6 +5,8 @@ import type { AffectedRange } from './facts.ts'
 
 /** Events of one package that are ordered; with more, ranges are compared as texts alone. */
 const MAX_EVENTS = 4000
+/** Characters of their versions: long ones are compared again and again while they are ordered. */
+const MAX_CHARACTERS = 100_000
 
 /** What is known of a change of ranges: which versions are affected now, compared with before. */
 type RangeEffect = 'widened' | 'narrowed' | 'rewritten' | 'changed'
@@ -40,6 +42,8 @@ export function compareRanges(
   const [order = null, another] = orders
   const events = ranges.reduce((sum, range) => sum + range.events.length, 0)
   if (order === null || another !== undefined || events > MAX_EVENTS) return 'changed'
+  const versions = ranges.flatMap((range) => range.events.flatMap((event) => Object.values(event)))
+  if (versions.reduce((sum, { length }) => sum + length, 0) > MAX_CHARACTERS) return 'changed'
   const old = spansOf(before, order)
   const now = spansOf(after, order)
   if (old === null || now === null) return 'changed'

@@ -13,6 +13,16 @@ const PLAIN = {
   no_longer_withdrawn: 'no longer withdrawn',
 } as const
 
+/** Sentences about one record. */
+const SENTENCES = 200
+
+/** Returns the differences of a record in words; the number alone of those that are too many. */
+export function recordSentences(differences: readonly RecordDifference[]): string[] {
+  const more = differences.length - SENTENCES
+  const words = differences.slice(0, SENTENCES).map(differenceWords)
+  return more > 0 ? [...words, `and ${more} more differences`] : words
+}
+
 /** Returns a difference in words, in one line, such as `npm lodash: fix lowered from 4.17.21 to 4.17.20`. */
 export function differenceWords(difference: RecordDifference): string {
   const named = 'package' in difference && difference.package !== null ? difference.package : null
@@ -72,10 +82,10 @@ const EFFECTS = {
 } as const
 
 function rangeWords({ kind, added, removed }: RangeDifference): string {
-  const before = removed.length > 0 ? ` from ${listed(removed.map(rangeText))}` : ''
-  const after = added.length > 0 ? ` to ${listed(added.map(rangeText))}` : ''
-  if (kind === 'range_added') return `${EFFECTS[kind]}: ${listed(added.map(rangeText))}`
-  if (kind === 'range_removed') return `${EFFECTS[kind]}: ${listed(removed.map(rangeText))}`
+  const before = removed.length > 0 ? ` from ${listedRanges(removed)}` : ''
+  const after = added.length > 0 ? ` to ${listedRanges(added)}` : ''
+  if (kind === 'range_added') return `${EFFECTS[kind]}: ${listedRanges(added)}`
+  if (kind === 'range_removed') return `${EFFECTS[kind]}: ${listedRanges(removed)}`
   return `${EFFECTS[kind]}${before}${after}`
 }
 
@@ -108,14 +118,21 @@ function fromTo({
   return `${from === null ? '' : ` from ${clean(from)}`}${to === null ? ' to none' : ` to ${clean(to)}`}`
 }
 
-function listed(values: readonly string[]): string {
+function listedRanges(ranges: readonly AffectedRange[]): string {
+  return listed(ranges.slice(0, LISTED).map(rangeText), ranges.length)
+}
+
+function listed(values: readonly string[], total = values.length): string {
   const shown = values.slice(0, LISTED).map(clean).join(', ')
-  const more = values.length - LISTED
+  const more = total - LISTED
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
 /** Upstream's text in one line, without control characters and bounded. */
 function clean(text: string | null): string {
-  const line = (text ?? '').replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim()
+  const line = (text ?? '')
+    .slice(0, 8 * LONGEST)
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim()
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
 }

@@ -1,10 +1,11 @@
 import { MirrorError } from '../../core/errors.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
+import { refuseComparison } from '../../differences/bounds.ts'
 import type { RecordDifference } from '../../differences/difference.ts'
 import { differencesOf } from '../../differences/differences.ts'
 import { type PackageName, factsOf } from '../../differences/facts.ts'
-import { differenceWords } from '../../differences/words.ts'
+import { recordSentences } from '../../differences/words.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { findEcosystem, isMeant, normalName } from '../../query/orders/ecosystems.ts'
 import { readPurl } from '../../query/query.ts'
@@ -12,9 +13,11 @@ import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** Largest record that is compared, and content that is compared for one page, bytes. */
+/** Largest record that is compared, and content that is compared and answered for one page, bytes. */
 const MAX_COMPARED = 2 ** 20
 const MAX_PAGE_BYTES = 4 * 2 ** 20
+/** What a difference adds to the work and the answer, about, bytes. */
+const DIFFERENCE_BYTES = 500
 
 /** What changed in a record: as data, and in words. */
 export interface RecordDetail {
@@ -76,7 +79,9 @@ export function createDetailer(
         return null
       }
       if (filter !== null && !concerned) return null
-      return compared(before, after, filter)
+      const detail = compared(before, after, filter)
+      spent += (detail?.differences?.length ?? 0) * DIFFERENCE_BYTES
+      return detail
     },
   }
 }
@@ -90,11 +95,11 @@ function compared(
   if (all.length === 0) {
     const [from, to] = [before?.stamp ?? null, after?.stamp ?? null]
     const stamp: RecordDifference = { kind: 'modified_only', from, to }
-    if (from !== to) return { differences: [stamp], words: [differenceWords(stamp)] }
+    if (from !== to) return { differences: [stamp], words: recordSentences([stamp]) }
     return { differences: [], words: ['written in another way, with the same content'] }
   }
   const mine = all.filter((one) => filter === null || !('package' in one) || one.package === null || isAsked(one.package, filter)) // prettier-ignore
-  return mine.length === 0 ? null : { differences: mine, words: mine.map(differenceWords) }
+  return mine.length === 0 ? null : { differences: mine, words: recordSentences(mine) }
 }
 
 /** A version of a record as parsed, and its stamp in the index. */
@@ -121,7 +126,10 @@ function createVersionReader(
     try {
       const content = contentOf(bytes, size)
       if (!sha256Of(content).equals(sha256)) return DAMAGED
-      return { json: JSON.parse(jsonTextOf(content)) as unknown, stamp }
+      const text = jsonTextOf(content)
+      const json = JSON.parse(text) as unknown
+      const refusal = refuseComparison(text, json)
+      return refusal === null ? { json, stamp } : `changed (${refusal}, not compared)`
     } catch {
       return DAMAGED
     }

@@ -142,4 +142,23 @@ describe('/-/changes with differences', () => {
       ['e', 'record_added'],
     ]) // prettier-ignore
   })
+
+  test('does not compare a record with too many values, and ends a page with many differences', async () => {
+    const versions = (...numbers: number[]) => JSON.stringify({ affected: numbers.map((one) => ({ versions: [`${one}`] })) }) // prettier-ignore
+    const many = Array.from({ length: 20_000 }, (_, i) => i)
+    const scores = (score: string) => JSON.stringify({ affected: Array.from({ length: 4500 }, (_, i) => ({ severity: [{ type: `${i}`, score }] })) }) // prettier-ignore
+    const [one, other] = [scores('1'), scores('2')]
+    const served = await serve((store) => store.publishOsv({ a: versions(...many), b: one, c: one, d: one })) // prettier-ignore
+    served.store.publishOsv({ a: versions(...many, 7), b: other, c: other, d: other }, FILLED_AT + 1000) // prettier-ignore
+    served.server.snapshotChanged()
+    const page = jsonOf(await served.get('/-/changes?since=1&detail=differences'))
+    const changes = page['changes'] as Change[]
+    expect(changes[0]?.words).toEqual(['changed (more than 30000 values, not compared)'])
+    expect(changes.map(({ id }) => id).join('')).toBe('abc')
+    expect([changes[1]?.differences?.length, changes[1]?.words.length]).toEqual([4500, 201])
+    expect(changes[1]?.words.at(-1)).toBe('and 4300 more differences')
+    const rest = jsonOf(await served.get(`/-/changes?since=1&detail=differences&after=${String(page['next'])}`)) // prettier-ignore
+    expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([['d'], null])
+    expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 1 }) // prettier-ignore
+  })
 })
