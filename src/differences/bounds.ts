@@ -35,7 +35,7 @@ function countValues(text: string): number {
 }
 
 /** Returns the offset of the quote that ends the text at an offset. */
-function endOfText(text: string, start: number): number {
+export function endOfText(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length && text.charCodeAt(at) !== QUOTE; at++)
     if (text.charCodeAt(at) === BACKSLASH) at++

@@ -4,27 +4,40 @@ import {
   type PackageFacts,
   type PackageName,
   type RecordFacts,
+  EVENT_KINDS,
   canonicalText,
   factsOf,
 } from './facts.ts'
 import type { RecordDifference } from './difference.ts'
+import { changedFields } from './exact.ts'
 import { fixDifferences } from './fixes.ts'
 import { compareRanges } from './spans.ts'
 
+/** A version of a record: its JSON, and the same as parsed, which loses digits of long numbers. */
+export interface RecordText {
+  readonly text: string
+  readonly json: unknown
+}
+
 /**
- * Compares two versions of an OSV record, as parsed from JSON; null: the record did not exist. A new record has its
- * facts as differences from nothing, a removed one only that. No fields are certain, and nothing is guessed: what cannot
- * be ordered "changed". Empty when both mean the same and say so in the same fields.
+ * Compares two versions of an OSV record; null: the record did not exist. A new record has its facts as differences from
+ * nothing, a removed one only that. No fields are certain, and nothing is guessed: what cannot be ordered "changed", what
+ * no kind describes is `other_changed`, and `modified_only` is said of texts that are equal as JSON in all else. Empty
+ * when both are equal as JSON.
  */
-export function differencesOf(before: unknown, after: unknown): RecordDifference[] {
+export function differencesOf(
+  before: RecordText | null,
+  after: RecordText | null,
+): RecordDifference[] {
   if (after === null) return before === null ? [] : [{ kind: 'record_removed' }]
-  const judged = judgedDifferences(factsOf(before), factsOf(after))
+  const judged = judgedDifferences(factsOf(before?.json), factsOf(after.json))
   if (before === null) return [{ kind: 'record_added' }, ...judged]
-  const [old, now] = [fieldsOf(before), fieldsOf(after)]
-  const fields = otherFields(old, now)
+  const [old, now] = [fieldsOf(before.json), fieldsOf(after.json)]
+  const changed = changedFields(before.text, after.text)
+  const fields = changed.filter((name) => name !== 'modified' && !isDescribed(name, judged, old, now)) // prettier-ignore
   if (fields.length > 0) return [...judged, { kind: 'other_changed', fields }]
+  if (judged.length > 0 || changed.length === 0) return judged
   const [from, to] = [old['modified'], now['modified']].map((one) => typeof one === 'string' ? one : null) // prettier-ignore
-  if (judged.length > 0 || from === to) return judged
   return [{ kind: 'modified_only', from: from ?? null, to: to ?? null }]
 }
 
@@ -135,36 +148,69 @@ function setDifferences(
   ]
 }
 
-/** Fields that are compared by meaning, or are not compared. */
-const COMPARED = new Set(['modified', 'withdrawn', 'aliases', 'severity'])
-
-/** The names of the fields whose other content differs, such as `details`; of `affected`, what is not compared by meaning. */
-function otherFields(before: Fields, after: Fields): string[] {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()
-  return names.filter(
-    (name) =>
-      !COMPARED.has(name) &&
-      canonicalText(restOf(name, before[name])) !== canonicalText(restOf(name, after[name])),
-  )
+/** Whether the differences say all that changed in a field: they are about it, and the rest of it is equal. */
+function isDescribed(
+  name: string,
+  judged: readonly RecordDifference[],
+  before: Fields,
+  after: Fields,
+): boolean {
+  if (!judged.some((one) => fieldOf(one) === name)) return false
+  const [old, now] = [restOf(name, before[name]), restOf(name, after[name])].map((rest) => canonicalText(rest)) // prettier-ignore
+  return old === now
 }
 
+/** The field of a record that a difference is about. */
+function fieldOf(one: RecordDifference): string | null {
+  if ('package' in one && one.package !== null) return 'affected'
+  if ('aliases' in one) return 'aliases'
+  if (one.kind === 'severity_changed') return OWN.includes(one.scale) ? one.scale : 'severity'
+  return one.kind.startsWith('with') || one.kind === 'no_longer_withdrawn' ? 'withdrawn' : null
+}
+
+/** Fields of a database's own. */
+const OWN = ['database_specific', 'ecosystem_specific']
+
+/** What a field says beside what is compared by meaning. */
 function restOf(name: string, value: unknown): unknown {
-  if (name === 'database_specific' || name === 'ecosystem_specific') return wordless(value)
-  if (name !== 'affected') return value
-  return [...eachObject(value)].map(restOfEntry).filter((rest) => Object.keys(rest).length > 0)
+  if (OWN.includes(name)) return wordless(value)
+  if (name === 'withdrawn') return undefined
+  if (name === 'aliases') return otherThanTexts(value)
+  if (name === 'severity') return otherSeverity(value)
+  return [...eachObject(value)].map(restOfEntry).filter((rest) => rest !== null)
 }
 
-/** What an entry of `affected` says beside what is compared by meaning. */
-function restOfEntry(entry: Fields): Fields {
-  const rest: Record<string, unknown> = { ...entry, versions: undefined, severity: undefined }
-  rest['package'] = omit(fieldsOf(entry['package']), ['ecosystem', 'name'])
-  rest['ranges'] = [...eachObject(entry['ranges'])]
-    .map((range) => omit(range, ['type', 'repo', 'events']))
+function otherThanTexts(value: unknown): unknown {
+  if (value === undefined) return []
+  return Array.isArray(value) ? value.filter((one) => typeof one !== 'string') : value
+}
+
+function otherSeverity(value: unknown): unknown[] {
+  return [...eachObject(value)]
+    .map((one) => (typeof one['score'] === 'string' ? omit(one, ['type', 'score']) : one))
     .filter((more) => more !== undefined)
-  for (const name of ['database_specific', 'ecosystem_specific']) rest[name] = wordless(rest[name])
+}
+
+/** What an entry of `affected` says beside what is compared by meaning, with the package of which it says it; null: nothing. */
+function restOfEntry(entry: Fields): Fields | null {
+  const named = fieldsOf(entry['package'])
+  const rest: Record<string, unknown> = {
+    ...entry,
+    versions: otherThanTexts(entry['versions']),
+    severity: otherSeverity(entry['severity']),
+    package: omit(named, ['ecosystem', 'name']),
+    ranges: [...eachObject(entry['ranges'])].map(restOfRange).filter((more) => more !== undefined),
+  }
+  for (const name of OWN) rest[name] = wordless(rest[name])
   const isEmpty = (one: unknown): boolean =>
     one === undefined || (Array.isArray(one) && one.length === 0)
-  return Object.fromEntries(Object.entries(rest).filter(([, one]) => !isEmpty(one)))
+  const said = Object.entries(rest).filter(([, one]) => !isEmpty(one))
+  return said.length === 0 ? null : { ...Object.fromEntries(said), package: entry['package'] }
+}
+
+function restOfRange(range: Fields): Fields | undefined {
+  const events = [...eachObject(range['events'])].map((event) => omit(event, EVENT_KINDS)).filter((more) => more !== undefined) // prettier-ignore
+  return omit({ ...range, ...(events.length > 0 ? { more: events } : {}) }, ['type', 'repo', 'events']) // prettier-ignore
 }
 
 /** Undefined when nothing else is there. */

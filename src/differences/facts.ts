@@ -38,7 +38,7 @@ export interface RecordFacts {
 }
 
 /** Events of a range in the order in which they are shown. */
-const EVENTS = ['introduced', 'fixed', 'last_affected', 'limit']
+export const EVENT_KINDS: readonly string[] = ['introduced', 'fixed', 'last_affected', 'limit']
 
 /** Reads the facts of a record as parsed from JSON: no field is certain, and what has another type counts as absent. */
 export function factsOf(record: unknown): RecordFacts {
@@ -86,7 +86,7 @@ function keyOf({ ecosystem, name }: PackageName): string {
 
 function rangeOf(range: Fields): AffectedRange {
   const events = [...eachObject(range['events'])].flatMap((event) =>
-    EVENTS.flatMap((kind): RangeEvent[] => {
+    EVENT_KINDS.flatMap((kind): RangeEvent[] => {
       const version = event[kind]
       if (version === undefined || version === null || version === '') return []
       return [{ [kind]: typeof version === 'string' ? version : canonicalText(version) }]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { refuseComparison } from '../../src/differences/bounds.ts'
-import { differencesOf } from '../../src/differences/differences.ts'
+import { differencesOf } from './pairs.ts'
 
 const refusal = (record: object) => refuseComparison(JSON.stringify(record), record)
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { RecordDifference } from '../../src/differences/difference.ts'
-import { differencesOf } from '../../src/differences/differences.ts'
+import { differencesOf as compare } from '../../src/differences/differences.ts'
 import { differenceWords } from '../../src/differences/words.ts'
 import { askVersion, concerns } from '../../src/query/affected.ts'
 import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
-import { type Model, applied, pair, plain, recordOf } from './pairs.ts'
+import { type Model, applied, differencesOf, pair, plain, recordOf } from './pairs.ts'
 
 type Events = Record<string, string>[]
 
@@ -127,11 +127,42 @@ describe('the differences of two versions of a record', () => {
     ])
     expect(words(base, null)).toEqual(['record removed'])
     expect(words(base, { ...base, affected: [] })).toEqual(['npm one: package removed'])
-    expect(kinds(about('PyPI', [], {}), { ...about('PyPI', []), affected: [{ package: { ecosystem: 'PyPI', name: 'ONE' }, ranges: [{ type: 'ECOSYSTEM', events: [] }] }] })).toEqual([]) // prettier-ignore
+    expect(kinds(about('PyPI', [], {}), { ...about('PyPI', []), affected: [{ package: { ecosystem: 'PyPI', name: 'ONE' }, ranges: [{ type: 'ECOSYSTEM', events: [] }] }] })).toEqual(['other_changed']) // prettier-ignore
   })
 
+  const NUMBER = '12345678901234567890'
+  const DEEP = (inner: string) => `${'['.repeat(100_000)}${inner}${']'.repeat(100_000)}`
+  test.each([
+    ['severity', '"severity":[{"type":"CVSS_V3","score":9.8}]', '"severity":[{"type":"CVSS_V3","score":1.0}]'],
+    ['affected', '"affected":[{"package":{"name":"a"},"ecosystem_specific":{"x":1}},{"package":{"name":"b"}}]', '"affected":[{"package":{"name":"a"}},{"package":{"name":"b"},"ecosystem_specific":{"x":1}}]'],
+    ['affected', '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"1"}]}]}]', '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"2"}]}]}]'],
+    ['withdrawn', '"id":"a"', '"id":"a","withdrawn":true'],
+    ['aliases', '"aliases":["a"]', '"aliases":["a",{"id":"b"}]'],
+    ['aliases', '"aliases":["a","b"]', '"aliases":["b","a"]'],
+    ['database_specific', `"database_specific":{"n":${NUMBER}1}`, `"database_specific":{"n":${NUMBER}2}`],
+    ['details', `"details":${DEEP('1')}`, `"details":${DEEP('2')}`],
+    ['details', '"details":1,"details":3', '"details":2,"details":3'],
+    ['published', '"published":null', '"id":"a"'],
+  ])('never say that only the date changed where %s did: %.60s', (name, one, other) => {
+    const read = (text: string) => ({ text, json: JSON.parse(text) as unknown })
+    const of = (fields: string, day: number) => read(`{"modified":"2026-01-0${day}",${fields}}`)
+    const found = compare(of(one, 1), of(other, 2))
+    expect(found.map(({ kind }) => kind)).toEqual(['other_changed'])
+    expect(found[0]).toHaveProperty('fields', expect.arrayContaining([name]))
+    const spaced = read(`{ ${one.startsWith('"details":1') ? one : one.replace(':', ' : ')} , "\\u006dodified":"2026-01-02" }`)
+    expect(compare(of(one, 1), spaced)).toEqual([{ kind: 'modified_only', from: '2026-01-01', to: '2026-01-02' }])
+    expect(compare(of(one, 2), spaced)).toEqual([])
+  }) // prettier-ignore
+
+  test('name what no kind describes beside what one does', () => {
+    const base = { ...about('npm', from0('1.0.0')), aliases: ['a'], severity: [{ type: 'x', score: 1 }] }
+    const moved = { ...about('npm', from0('2.0.0')), aliases: ['b', 1], severity: [{ type: 'x', score: 2 }, { type: 'x', score: 'HIGH' }] }
+    expect(differencesOf(base, moved).at(-1)).toEqual({ kind: 'other_changed', fields: ['aliases', 'severity'] })
+    expect(kinds(base, { ...base, ...about('npm', from0('2.0.0')) })).toEqual(['fix_raised', 'range_widened'])
+  }) // prettier-ignore
+
   test('are found in whatever JSON a record is, in bounded words', () => {
-    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const deep = '['.repeat(1000) + ']'.repeat(1000)
     const hostile: unknown[] = [
       ...[7, 'text', [], { affected: 3 }, { affected: [null, 1, { package: null, ranges: [1, { events: 'x' }] }] }],
       ...[{ affected: [{ package: { ecosystem: {}, name: [] }, versions: [1, null], ranges: [{ type: 1, events: [{ fixed: {} }] }] }] }],

@@ -1,5 +1,12 @@
 import fc from 'fast-check'
 import type { RecordDifference } from '../../src/differences/difference.ts'
+import { differencesOf as compare } from '../../src/differences/differences.ts'
+
+/** Compares records as parsed, written as JSON; null: there is none. */
+export function differencesOf(before: unknown, after: unknown): RecordDifference[] {
+  const read = (json: unknown) => (json === null ? null : { text: JSON.stringify(json), json })
+  return compare(read(before), read(after))
+}
 
 /** The judged part of a generated record, in a form of the tests' own: nothing here is read by the program's code. */
 export interface Model {

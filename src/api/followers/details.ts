@@ -3,7 +3,7 @@ import { sha256Of } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
 import { refuseComparison } from '../../differences/bounds.ts'
 import type { RecordDifference } from '../../differences/difference.ts'
-import { differencesOf } from '../../differences/differences.ts'
+import { type RecordText, differencesOf } from '../../differences/differences.ts'
 import { type PackageName, factsOf } from '../../differences/facts.ts'
 import { recordSentences } from '../../differences/words.ts'
 import { jsonTextOf } from '../../json/objects.ts'
@@ -91,7 +91,7 @@ function compared(
   after: Version | null,
   filter: PackageFilter | null,
 ): RecordDetail | null {
-  const all = differencesOf(before?.json ?? null, after?.json ?? null)
+  const all = differencesOf(before, after)
   if (all.length === 0) {
     const [from, to] = [before?.stamp ?? null, after?.stamp ?? null]
     const stamp: RecordDifference = { kind: 'modified_only', from, to }
@@ -103,8 +103,7 @@ function compared(
 }
 
 /** A version of a record as parsed, and its stamp in the index. */
-interface Version {
-  readonly json: unknown
+interface Version extends RecordText {
   readonly stamp: string
 }
 
@@ -129,7 +128,7 @@ function createVersionReader(
       const text = jsonTextOf(content)
       const json = JSON.parse(text) as unknown
       const refusal = refuseComparison(text, json)
-      return refusal === null ? { json, stamp } : `changed (${refusal}, not compared)`
+      return refusal === null ? { text, json, stamp } : `changed (${refusal}, not compared)`
     } catch {
       return DAMAGED
     }
