@@ -4,6 +4,7 @@ import {
   type InputSbom,
   createComponents,
   eachListed,
+  nameIn,
   objectIn,
   textOr,
   unreadable,
@@ -30,7 +31,7 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   for (const list of [subject['components'], document['components']]) eachNested(list, add)
   return {
     format: `CycloneDX ${version}`,
-    name: textOr(subject['name']),
+    name: nameIn(subject['name']),
     subjects: [subject['purl']].filter((purl) => typeof purl === 'string' && purl !== '') as string[], // prettier-ignore
     components: found.components,
   }

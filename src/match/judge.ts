@@ -12,6 +12,9 @@ import type { SbomComponent } from './sbom.ts'
 /** Findings in one answer, far above real SBOMs. */
 const MAX_FINDINGS = 100_000
 
+/** References of a component that are listed; all are counted. */
+const MAX_REFS = 100
+
 /** Where an SBOM is judged: one snapshot's index and records. */
 export interface JudgeSource extends QuerySource {
   /** Whether the snapshot has any record of the ecosystem. */
@@ -29,20 +32,27 @@ interface Judged {
 
 /**
  * Judges components by the evaluation of the query API, each package and version once. `check` is called between two of
- * them, and throws to stop. Throws `bad_request` for more findings than an answer may have.
+ * them, and throws to stop. Throws `bad_request` for more findings, or more bytes of them as JSON, than an answer may have.
  */
 export async function judgeComponents(
   components: readonly SbomComponent[],
   source: JudgeSource,
   check: () => void,
+  maxBytes = Infinity,
 ): Promise<Judged> {
-  const packages = groupComponents(components)
+  const packages = groupComponents(components, check)
   const { judged, notJudged } = chooseJudged(packages, source, check)
   const find = createFinder(source, check)
+  const add = createByteLimit(maxBytes)
+  for (const one of notJudged) add(one)
   const findings: MatchFinding[] = []
   for (const { query, component } of judged) {
     check()
-    for (const found of await find(query)) findings.push({ ...found, component })
+    for (const found of await find(query)) {
+      const finding = { ...found, component }
+      add(finding)
+      findings.push(finding)
+    }
     if (findings.length > MAX_FINDINGS)
       throw new MirrorError(
         'bad_request',
@@ -51,6 +61,19 @@ export async function judgeComponents(
   }
   findings.sort(compareFindings)
   return { packages: packages.length, findings, notJudged }
+}
+
+/** Creates the function that counts the bytes of an answer; it throws for what is one too many. */
+function createByteLimit(maxBytes: number): (part: object) => void {
+  let bytes = 0
+  return (part) => {
+    if (maxBytes !== Infinity) bytes += Buffer.byteLength(JSON.stringify(part)) + 1
+    if (bytes > maxBytes)
+      throw new MirrorError(
+        'bad_request',
+        `the answer would be larger than ${maxBytes / 2 ** 20} MiB: split the SBOM, or use "patchmirror match"`,
+      )
+  }
 }
 
 /** Returns what can be judged, the versions of a package one after the other, and what cannot, or not completely. */
@@ -77,15 +100,23 @@ function chooseJudged(
 }
 
 /** Returns the different packages of an SBOM: by purl and version, those without a purl by name and version. */
-function groupComponents(components: readonly SbomComponent[]): MatchedComponent[] {
-  const known = new Map<string, MatchedComponent & { readonly refs: string[] }>()
-  for (const { ref, name, version, purl } of components) {
+function groupComponents(
+  components: readonly SbomComponent[],
+  check: () => void,
+): MatchedComponent[] {
+  const known = new Map<string, { readonly of: SbomComponent; readonly refs: Set<string> }>()
+  for (const one of components) {
+    check()
+    const { ref, name, version, purl } = one
     const key = JSON.stringify(purl === null ? [name, version] : [purl, version, ''])
-    const same = known.get(key)
-    if (same === undefined) known.set(key, { name, version, purl, refs: ref === '' ? [] : [ref] })
-    else if (ref !== '' && !same.refs.includes(ref)) same.refs.push(ref)
+    const same = known.get(key) ?? { of: one, refs: new Set() }
+    known.set(key, same)
+    if (ref !== '') same.refs.add(ref)
   }
-  return [...known.values()]
+  return [...known.values()].map(({ of: { name, version, purl }, refs }) => {
+    const listed = [...refs].slice(0, MAX_REFS)
+    return { name, version, purl, refs: listed, refCount: refs.size }
+  })
 }
 
 type Why = Pick<NotJudged, 'code' | 'reason'>

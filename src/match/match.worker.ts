@@ -7,6 +7,8 @@ import { createMatcher } from './matcher.ts'
 import { readInputSbom } from './read.ts'
 import type { MatchData, MatchMessage, MatchReply } from './route.ts'
 
+/** Largest answer, bytes of its findings and of what was not judged. */
+const MAX_BYTES = 32 * 2 ** 20
 /** Longest time that the SBOM of one request is judged, milliseconds. */
 const MAX_MS = 30_000
 
@@ -27,8 +29,9 @@ function main(port: NonNullable<typeof parentPort>): void {
         return { moved: true }
       }
       const { now, served } = message
+      const check = createLimit()
       const sbom = readInputSbom(Buffer.from(message.body.buffer))
-      const result = await matcher.match(sbom, { now, served, check: createLimit() })
+      const result = await matcher.match(sbom, { now, served, check, maxBytes: MAX_BYTES })
       const { id, asOf, stale } = result.snapshot
       const body = new TextEncoder().encode(JSON.stringify(result))
       return { body, snapshot: { id, asOf, stale } }

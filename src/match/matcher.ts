@@ -23,6 +23,8 @@ interface MatchRequest {
   readonly served: string | null
   /** Called from time to time; throws to stop. */
   readonly check: () => void
+  /** Most bytes of findings as JSON; no limit when not given. */
+  readonly maxBytes?: number
 }
 
 /** Judges SBOMs by what a data folder has. */
@@ -64,7 +66,7 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check }: MatchRequest,
+  { now, served, check, maxBytes }: MatchRequest,
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
@@ -73,7 +75,12 @@ async function matchSbom(
     ...querySourceOf(views),
     hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
   }
-  const { packages, findings, notJudged } = await judgeComponents(components, source, check)
+  const { packages, findings, notJudged } = await judgeComponents(
+    components,
+    source,
+    check,
+    maxBytes,
+  )
   const counts = {
     ...{ components: components.length, packages, notJudged: notJudged.length },
     ...countFindings(findings),

@@ -6,8 +6,10 @@ export interface MatchedComponent {
   /** That of the purl, else of the SBOM. */
   readonly version: string
   readonly purl: string | null
-  /** `bom-ref`s or SPDX identifiers in the SBOM. */
+  /** `bom-ref`s or SPDX identifiers in the SBOM, the first 100. */
   readonly refs: readonly string[]
+  /** How many different ones the SBOM has. */
+  readonly refCount: number
 }
 
 /** A vulnerability of a component. */

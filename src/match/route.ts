@@ -42,8 +42,13 @@ export type MatchReply =
   | { readonly moved: true }
   | { readonly failed: ThreadFailure }
 
-/** Bounds of bodies; `allBytes`: of all that are received or wait, as any client may send one. */
-const BODY = { bytes: 32 * 2 ** 20, allBytes: 128 * 2 ** 20, timeoutMs: 60_000 }
+/** Longest time in which a client takes its answer, milliseconds. */
+const TAKEN_MS = 120_000
+/**
+ * Bounds of bodies; `allBytes`: of all that are received or wait, and of the answers, as any client may send one. The parser of
+ * JSON cannot be interrupted: a body of 16 MiB keeps it for seconds, twice as much for a minute.
+ */
+const BODY = { bytes: 16 * 2 ** 20, allBytes: 128 * 2 ** 20, timeoutMs: 60_000 }
 /** SBOMs that may wait for the thread. */
 const MAX_WAITING = 16
 /** An SBOM at the bound, parsed, and the findings of one answer. */
@@ -80,7 +85,7 @@ export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) =>
 interface RouteParts extends MatchData {
   readonly tools: PeopleTools
   readonly thread: MatchThread
-  /** Bytes of the bodies that are received or wait. */
+  /** Bytes of the bodies that are received or wait, and of answers that are not taken. */
   readonly budget: { bytes: number }
 }
 
@@ -92,22 +97,48 @@ async function answerMatch(
   const { method = '' } = request
   if (!config.views.query) throw new MirrorError('not_found', SWITCHED_OFF)
   if (method !== 'POST') return refuse(request, response, notPosted(method))
-  const declared = Number(request.headers['content-length'] ?? BODY.bytes)
-  const expected = Math.min(Number.isFinite(declared) ? declared : BODY.bytes, BODY.bytes)
-  if (budget.bytes + expected > BODY.allBytes)
-    throw new MirrorError('not_ready', 'too many SBOMs are judged now: try again later')
-  budget.bytes += expected
+  const lease = createLease(budget)
   try {
-    const body = await readRequestBody(request, BODY)
+    const body = await readRequestBody(request, { ...BODY, reserve: (more) => lease.reserve(more) })
+    if (lease.isRefused()) return refuse(request, response, BUSY)
     if (body === 'gone') return void response.destroy()
     if (typeof body === 'string') return refuse(request, response, FAULTS[body])
     const message = { body: new Uint8Array(body), now: tools.now() } // in a buffer of its own
     const served = tools.served.servedPin?.stamp() ?? null
     const reply = await thread.ask({ ...message, served }, () => response.destroyed)
-    if (reply !== null) send(reply, request, response)
+    if (reply === null) return
+    if ('body' in reply && !lease.reserve(reply.body.length)) return refuse(request, response, BUSY)
+    send(reply, request, response)
+    endStalled(response)
   } finally {
-    budget.bytes -= expected
+    if (response.destroyed) lease.release()
+    else response.once('close', () => lease.release())
   }
+}
+
+/** Creates the part of the budget that a request takes, as its bytes arrive, until its response is closed. */
+function createLease(budget: { bytes: number }) {
+  let [bytes, isRefused] = [0, false]
+  return {
+    reserve(more: number): boolean {
+      isRefused = budget.bytes + more > BODY.allBytes
+      if (isRefused) return false
+      bytes += more
+      budget.bytes += more
+      return true
+    },
+    release(): void {
+      budget.bytes -= bytes
+      bytes = 0
+    },
+    isRefused: () => isRefused,
+  }
+}
+
+/** Ends a response that its client does not take: its bytes would stay in the budget. */
+function endStalled(response: ServerResponse): void {
+  const timer = setTimeout(() => response.destroy(), TAKEN_MS).unref()
+  response.once('close', () => clearTimeout(timer))
 }
 
 function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
@@ -138,6 +169,11 @@ function notPosted(method: string): Refusal {
 function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const headers = { Connection: 'close', ...refusal.headers }
   sendProblem(request, response, { ...refusal, headers })
+}
+
+const BUSY: Refusal = {
+  ...{ status: 503, error: 'not_ready', headers: { 'Retry-After': '30' } },
+  message: 'too many SBOMs are judged now: try again later',
 }
 
 const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {

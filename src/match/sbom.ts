@@ -5,6 +5,9 @@ import { type Fields, isObject } from '../json/objects.ts'
 /** Bounds of an SBOM that is read: far above real ones, and what a thread of one gigabyte parses. */
 export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64 } as const
 
+/** Longest name, version, package URL and reference that is kept, characters: far above real ones, and above what is judged. */
+const LONGEST_TEXT = 2_000
+
 /** A component as an SBOM lists it; texts are empty where it has none. A component with several purls is listed once for each. */
 export interface SbomComponent {
   /** Its `bom-ref` or SPDX identifier. */
@@ -33,16 +36,26 @@ export function createComponents() {
   const components: SbomComponent[] = []
   return {
     components,
-    add(component: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
+    add({ ref, name, version }: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
       const texts = purls.filter((purl) => typeof purl === 'string' && purl !== '') as string[]
-      for (const purl of texts.length === 0 ? [null] : new Set(texts))
-        components.push({ ...component, purl })
+      for (const purl of texts.length === 0 ? [null] : new Set(texts.map(bounded)))
+        components.push({ ref: bounded(ref), name: bounded(name), version: bounded(version), purl })
       if (components.length > SBOM_BOUNDS.components)
         throw unreadable(
           `it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`,
         )
     },
   }
+}
+
+/** Cuts a text that is longer than any real one: every finding repeats its component. A purl is then refused as too long. */
+function bounded(text: string): string {
+  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
+}
+
+/** Returns the name of an SBOM, cut where it is longer than any real one; '' for what is no text. */
+export function nameIn(value: unknown): string {
+  return bounded(textOr(value))
 }
 
 /** Returns a value of an SBOM that should be a text; '' for anything else. */

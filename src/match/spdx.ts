@@ -1,5 +1,5 @@
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
-import { type InputSbom, createComponents, eachListed, textOr, unreadable } from './sbom.ts'
+import { type InputSbom, createComponents, eachListed, nameIn, textOr, unreadable } from './sbom.ts'
 
 /** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
 export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
@@ -18,7 +18,7 @@ export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
     if (subjects.has(textOr(id))) for (const purl of own) purls.push(purl)
     found.add({ ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }, own)
   }
-  const name = textOr(document['name'])
+  const name = nameIn(document['name'])
   return { format: version.replace('-', ' '), name, subjects: purls, components: found.components }
 }
 
@@ -53,7 +53,7 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(info?.['specVersion']) || contextVersion(document)
   if (!/^3\.\d{1,3}(?:\.\d{1,3})?(?:-[\w.]{1,20})?$/.test(version))
     throw unreadable(`SPDX ${version} is not known here: use SPDX 2.3 or 3.0 in JSON`)
-  const name = textOr(about?.['name'])
+  const name = nameIn(about?.['name'])
   return { format: `SPDX ${version}`, name, subjects: purls, components: found.components }
 }
 

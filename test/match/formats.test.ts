@@ -13,7 +13,13 @@ function finding(id: string, component: MatchedComponent, fixed: readonly string
   }
 }
 
-const A: MatchedComponent = { name: 'a', version: '1', purl: 'pkg:npm/a@1', refs: ['a'] }
+const A: MatchedComponent = {
+  name: 'a',
+  version: '1',
+  purl: 'pkg:npm/a@1',
+  refs: ['a'],
+  refCount: 1,
+}
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
 
 const RESULT: MatchResult = {
@@ -27,7 +33,17 @@ const RESULT: MatchResult = {
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
   },
   findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],
-  notJudged: [{ name: 'c', version: '', purl: null, refs: [], code: 'no_purl', reason: 'no purl' }],
+  notJudged: [
+    {
+      name: 'c',
+      version: '',
+      purl: null,
+      refs: [],
+      refCount: 0,
+      code: 'no_purl',
+      reason: 'no purl',
+    },
+  ],
 }
 
 test('a vulnerability report names each vulnerability once, with all components that it affects', () => {

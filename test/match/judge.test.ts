@@ -93,6 +93,28 @@ test('equal components are judged once and keep all their references', async () 
   expect(findings).toMatchObject([{ id: 'P-1', component: { refs: ['one', 'two'] } }])
 })
 
+test('a component with very many references lists the first, counts all, and can be stopped', async () => {
+  const many = Array.from({ length: 50_000 }, (_, at) => component('pkg:npm/a@1.2.0', '', `r${at}`))
+  const { findings } = await judge(...many)
+  expect(findings[0]?.component).toMatchObject({ refCount: 50_000 })
+  expect(findings[0]?.component.refs).toEqual(many.slice(0, 100).map(({ ref }) => ref))
+  let checks = 0
+  const stop = () => {
+    if (++checks === 1000) throw new Error('late')
+  }
+  await expect(judgeComponents(many, SOURCE, stop)).rejects.toThrow('late')
+})
+
+test('an answer with more bytes than it may have is refused', async () => {
+  const bytes = (max: number) =>
+    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, () => undefined, max) // prettier-ignore
+  const { findings, notJudged } = await bytes(2 ** 20)
+  const size = Buffer.byteLength(JSON.stringify([findings, notJudged]))
+  await expect(bytes(size - 10)).rejects.toThrow(
+    /the answer would be larger than .* split the SBOM/,
+  )
+})
+
 test('the version of the SBOM counts where the purl has none, and only there', async () => {
   const { findings } = await judge(component('pkg:pypi/some-name', '2.0'))
   expect(findings).toHaveLength(1)

@@ -34,6 +34,15 @@ test('a CycloneDX document gives its subject and its components, nested ones inc
   })
 })
 
+test('texts longer than any real one are cut, and a purl is then too long to be judged', () => {
+  const long = 'x'.repeat(600_000)
+  const one = { 'bom-ref': long, name: long, version: long, purl: `pkg:npm/${long}` }
+  const sbom = read({ ...CYCLONEDX, metadata: { component: { name: long } }, components: [one] })
+  const [found] = sbom.components
+  for (const text of [sbom.name, found?.ref, found?.name, found?.version, found?.purl])
+    expect(text).toMatch(/^.{2000}…$/)
+})
+
 test('an SPDX 2.3 document gives its packages, one with two purls twice', () => {
   const purl = (referenceLocator: string, referenceType = 'purl') => ({
     ...{ referenceCategory: 'PACKAGE-MANAGER', referenceType, referenceLocator },

@@ -1,4 +1,6 @@
-import { beforeAll, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createMatchRoute } from '../../src/match/route.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
@@ -78,7 +80,28 @@ test('what is no SBOM, too large, encoded or not posted is refused with the reas
     expect(await answer.json()).toMatchObject({ message: expect.stringMatching(message) as string })
   }
   const large = await served.raw(
-    `POST /-/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${33 * 2 ** 20}\r\n\r\n`,
+    `POST /-/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${17 * 2 ** 20}\r\n\r\n`,
   )
-  expect(large).toMatch(/^HTTP\/1\.1 413 [\s\S]*larger than 32 MiB/)
+  expect(large).toMatch(/^HTTP\/1\.1 413 [\s\S]*larger than 16 MiB/)
+})
+
+test('clients that announce bodies take no room from others, and what was taken is given back', async () => {
+  for (let count = 0; count < 10; count++) {
+    const socket = connect(served.port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    const size = count % 2 === 0 ? 'Transfer-Encoding: chunked' : `Content-Length: ${15 * 2 ** 20}`
+    socket.write(
+      `POST /-/match HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${size}\r\n\r\n`,
+    )
+    const [seen] = (await once(socket, 'data')) as [Buffer]
+    expect(String(seen)).toMatch(/^HTTP\/1\.1 100 /)
+  }
+  const large = JSON.stringify(bom('pkg:npm/a@0.9.0')).padEnd(15 * 2 ** 20)
+  for (let count = 0; count < 10; count++) {
+    const answer = await post('/-/match', large)
+    expect([answer.status, (await answer.json()) as object]).toMatchObject([
+      200,
+      { counts: { findings: 2 } },
+    ])
+  }
 })

@@ -24,12 +24,14 @@ export type BodyFault = 'too_large' | 'late' | 'encoded' | 'gone'
 interface BodyBounds {
   readonly bytes: number
   readonly timeoutMs: number
+  /** Called with the number of bytes that arrived; false: there is no room for them, and the body counts as too large. */
+  readonly reserve?: (bytes: number) => boolean
 }
 
 /** Reads a request's whole body, no further than its bounds; otherwise returns the reason why there is none. */
 export function readRequestBody(
   request: IncomingMessage,
-  { bytes, timeoutMs }: BodyBounds,
+  { bytes, timeoutMs, reserve }: BodyBounds,
 ): Promise<Buffer | BodyFault> {
   const coding = request.headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity') return Promise.resolve('encoded')
@@ -45,7 +47,7 @@ export function readRequestBody(
     }
     const take = (chunk: Buffer): void => {
       received += chunk.length
-      if (received > bytes) end('too_large')
+      if (received > bytes || reserve?.(chunk.length) === false) end('too_large')
       else chunks.push(chunk)
     }
     const whole = (): void => end(Buffer.concat(chunks))
