@@ -15,7 +15,7 @@ import type { Reads } from '../../store/reads.ts'
 
 /** Largest record that is compared, and content that is compared and answered for one page, bytes. */
 const MAX_COMPARED = 2 ** 20
-const MAX_PAGE_BYTES = 4 * 2 ** 20
+const MAX_PAGE_BYTES = 2 ** 20
 /** What a difference adds to the work and the answer, about, bytes. */
 const DIFFERENCE_BYTES = 500
 

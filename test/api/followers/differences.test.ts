@@ -154,11 +154,14 @@ describe('/-/changes with differences', () => {
     const page = jsonOf(await served.get('/-/changes?since=1&detail=differences'))
     const changes = page['changes'] as Change[]
     expect(changes[0]?.words).toEqual(['changed (more than 30000 values, not compared)'])
-    expect(changes.map(({ id }) => id).join('')).toBe('abc')
+    expect(changes.map(({ id }) => id).join('')).toBe('ab')
     expect([changes[1]?.differences?.length, changes[1]?.words.length]).toEqual([4500, 201])
     expect(changes[1]?.words.at(-1)).toBe('and 4300 more differences')
     const rest = jsonOf(await served.get(`/-/changes?since=1&detail=differences&after=${String(page['next'])}`)) // prettier-ignore
-    expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([['d'], null])
+    expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([
+      ['c'],
+      expect.any(String),
+    ])
     expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 1 }) // prettier-ignore
   })
 })
