@@ -33,6 +33,7 @@ export function startFollowing(
   const onMade = (): void => {
     on.server?.snapshotChanged()
     on.edge?.onViews()
+    thread.checkpoint() // a build reads one snapshot for long, and the log could not be copied beyond it
   }
   const views = (on.views = startViews({ ...options, ...relay.shown, reads, onMade }))
   const bundles = (on.bundles = startBundles({ ...options, ...views.shown }))
