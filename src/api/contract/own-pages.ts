@@ -5,7 +5,7 @@ import { CURSOR, headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
 import type { DeclaredAnswer, InputParameter, PathContract, PathOperation, SecurityRequirement } from './openapi.ts' // prettier-ignore
 import { MATCH_CONTRACT } from './scanners.ts'
-import { schemaOf } from './schemas.ts'
+import { PURL, schemaOf } from './schemas.ts'
 
 const TAGS = ['Mirror']
 const TEXT = { type: 'string' }
@@ -146,7 +146,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
           ...{ name: 'purl', in: 'query' },
           description:
             'Records about this package alone, with their differences. Its version is not looked at.',
-          schema: TEXT,
+          schema: PURL,
         },
         {
           ...{ name: 'limit', in: 'query', description: 'Names on a page.' },

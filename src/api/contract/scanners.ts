@@ -128,6 +128,28 @@ const MATCH = {
   },
 }
 
+/** A list of objects; null is read as none. */
+const objects = { type: ['array', 'null'], items: { type: 'object' } }
+
+/** What an SBOM has at least; one within an envelope is described in words. */
+const SBOM = {
+  type: 'object',
+  anyOf: [
+    {
+      required: ['bomFormat', 'specVersion'],
+      properties: {
+        bomFormat: { const: 'CycloneDX' },
+        specVersion: { enum: ['1.4', '1.5', '1.6'] },
+        components: objects,
+      },
+    },
+    {
+      required: ['spdxVersion'],
+      properties: { spdxVersion: { enum: ['SPDX-2.2', 'SPDX-2.3'] }, packages: objects },
+    },
+  ],
+}
+
 /** What takes an SBOM. */
 export const MATCH_CONTRACT: PathContract = {
   post: {
@@ -136,12 +158,12 @@ export const MATCH_CONTRACT: PathContract = {
       'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. The findings are those of the query API for the same package URLs.',
     tags: TAGS,
     requestBody: {
-      description: 'At most 32 MiB.',
+      description: 'At most 16 MiB.',
       required: true,
       content: {
-        'application/json': { schema: { type: 'object' } },
-        'application/vnd.cyclonedx+json': { schema: { type: 'object' } },
-        'application/spdx+json': { schema: { type: 'object' } },
+        'application/json': { schema: SBOM },
+        'application/vnd.cyclonedx+json': { schema: SBOM },
+        'application/spdx+json': { schema: SBOM },
       },
     },
     responses: {

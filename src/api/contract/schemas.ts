@@ -52,6 +52,8 @@ const purl = (pattern: string): object => ({
   name: NOT_GIVEN,
   ecosystem: NOT_GIVEN,
 })
+/** A purl of which the version is not looked at. */
+export const PURL = { type: 'string', format: 'purl', pattern: purlPattern('(@[A-Za-z0-9._~+-]+)?'), maxLength: 1024 } // prettier-ignore
 const BY_PURL = asked('By a purl without a version.', 'purl', purl(purlPattern('')))
 const BY_PURL_OF_A_VERSION = asked(
   'By a purl with a version; then the query has none of its own.',
