@@ -1,6 +1,5 @@
-import { Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { type LineFault, eachGzipLine } from '../../core/gzip/lines.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import { compareKeys } from '../../store/replication/rows.ts'
 import type { Writes } from '../../store/writer.ts'
@@ -18,7 +17,8 @@ export async function* eachCarriedDates(
   if (name === null) return
   let before: string | null = null
   let number = 0
-  for await (const line of linesOf(bundle.stream(name), name)) {
+  const chunks = copies(bundle.stream(name))
+  for await (const line of eachGzipLine(chunks, MAX_LINE, (fault) => faultOf(name, fault))) {
     const place = `${name}:${++number}`
     if (number === 1) {
       if (line !== DATES_HEADER) throw new MirrorError('bundle', `${place} is not the header of dates`) // prettier-ignore
@@ -66,23 +66,11 @@ function isUndated({ manifest }: Pick<Bundle, 'manifest'>): boolean {
   return hasRecords && datesMember(manifest) === null
 }
 
-async function* linesOf(chunks: AsyncIterable<Buffer>, name: string): AsyncGenerator<string> {
-  const source = Readable.from(copies(chunks))
-  const gunzip = createGunzip()
-  source.once('error', (error) => gunzip.destroy(error))
-  let rest = ''
-  try {
-    for await (const chunk of source.pipe(gunzip).setEncoding('utf8')) {
-      const lines = (rest + String(chunk)).split('\n')
-      rest = lines.pop() ?? ''
-      if (rest.length > MAX_LINE) throw new MirrorError('bundle', `${name} has a line without an end`) // prettier-ignore
-      yield* lines
-    }
-  } catch (error) {
-    if (error instanceof MirrorError) throw error
-    throw new MirrorError('bundle', `${name} cannot be read: ${messageOf(error)}`, { cause: error })
-  }
-  if (rest !== '') throw new MirrorError('bundle', `${name} ends within a line`)
+function faultOf(name: string, fault: LineFault): MirrorError {
+  if (fault === 'endless') return new MirrorError('bundle', `${name} has a line without an end`)
+  if (fault === 'cut') return new MirrorError('bundle', `${name} ends within a line`)
+  const { cause } = fault
+  return new MirrorError('bundle', `${name} cannot be read: ${messageOf(cause)}`, { cause })
 }
 
 /** Each piece of a member is valid until the next one alone. */

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
-import { createGunzip, createGzip } from 'node:zlib'
+import { createGzip } from 'node:zlib'
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { type LineFault, eachGzipLine } from '../../core/gzip/lines.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { ROW_KINDS, type SummaryRow, compareRows } from './rows.ts'
@@ -67,7 +68,7 @@ interface Summary {
 export async function readSummary(
   chunks: Iterable<Buffer> | AsyncIterable<Buffer>,
 ): Promise<Summary> {
-  const lines = eachLine(chunks)
+  const lines = eachGzipLine(chunks, MAX_LINE, faultOf)
   const first = await lines.next()
   const header = parseHeader(first.done === true ? '' : first.value)
   return { header, rows: parseRows(lines) }
@@ -83,23 +84,9 @@ async function* parseRows(lines: AsyncGenerator<string>): AsyncGenerator<Summary
   }
 }
 
-async function* eachLine(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const source = Readable.from(chunks)
-  const gunzip = createGunzip()
-  source.once('error', (error) => gunzip.destroy(error))
-  let rest = ''
-  try {
-    for await (const chunk of source.pipe(gunzip).setEncoding('utf8')) {
-      const lines = (rest + String(chunk)).split('\n')
-      rest = lines.pop() ?? ''
-      if (rest.length > MAX_LINE) throw bad('it has a line without an end')
-      yield* lines
-    }
-  } catch (error) {
-    if (error instanceof MirrorError) throw error
-    throw bad(messageOf(error), error)
-  }
-  if (rest !== '') throw bad('it is truncated')
+function faultOf(fault: LineFault): MirrorError {
+  if (fault === 'endless') return bad('it has a line without an end')
+  return fault === 'cut' ? bad('it is truncated') : bad(messageOf(fault.cause), fault.cause)
 }
 
 const ROW = /^(\w+) ([\w-]+) ([\da-f]{32}) (.+)$/s

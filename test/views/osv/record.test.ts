@@ -177,7 +177,7 @@ test('an LTS release of Ubuntu is in a derived record twice, each time complete'
 test.each<[string, unknown, string?]>([
   ['its own, with what more it says', 'pkg:deb/debian/c@1?distro=debian-12'],
   ['another package', 'pkg:deb/debian/d', 'pkg:deb/debian/c'],
-  ['another maker', 'pkg:deb/root/c', 'pkg:deb/debian/c'],
+  ['another maker', 'pkg:deb/rootio/c', 'pkg:deb/debian/c'],
   ['no package URL', 'c', 'pkg:deb/debian/c'],
   ['no text', 5, 'pkg:deb/debian/c'],
   ['nothing', null, 'pkg:deb/debian/c'],

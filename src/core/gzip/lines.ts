@@ -1,0 +1,32 @@
+import { Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { MirrorError } from '../errors.ts'
+
+/** Why the lines of a gzip stream cannot be read: one has no end within the bound, the last has none, or the stream fails. */
+export type LineFault = 'endless' | 'cut' | { readonly cause: unknown }
+
+/**
+ * Yields the lines of a gzip stream, each of at most about `longest` characters. Throws what `refuse` returns for a fault; a
+ * `MirrorError` of the stream is thrown as it is.
+ */
+export async function* eachGzipLine(
+  chunks: Iterable<Buffer> | AsyncIterable<Buffer>,
+  longest: number,
+  refuse: (fault: LineFault) => MirrorError,
+): AsyncGenerator<string> {
+  const source = Readable.from(chunks)
+  const gunzip = createGunzip()
+  source.once('error', (error) => gunzip.destroy(error))
+  let rest = ''
+  try {
+    for await (const chunk of source.pipe(gunzip).setEncoding('utf8')) {
+      const lines = (rest + String(chunk)).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > longest) throw refuse('endless')
+      yield* lines
+    }
+  } catch (error) {
+    throw error instanceof MirrorError ? error : refuse({ cause: error })
+  }
+  if (rest !== '') throw refuse('cut')
+}
