@@ -9,13 +9,8 @@ import type { Access } from '../access/access.ts'
 import { CHANGES } from '../http/paths.ts'
 import { toIso } from '../../core/time.ts'
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
-import {
-  type Detailer,
-  type PackageFilter,
-  type RecordDetail,
-  createDetailer,
-  readFilter,
-} from './details.ts'
+import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
+import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, placesSince } from './since.ts'
 import { type Problem, sendProblem } from '../http/problems.ts'
 import { onlyValue } from '../http/request-target.ts'

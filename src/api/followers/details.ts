@@ -1,17 +1,15 @@
-import { MirrorError } from '../../core/errors.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
 import { refuseComparison } from '../../differences/bounds.ts'
 import type { RecordDifference } from '../../differences/difference.ts'
 import { type RecordText, differencesOf } from '../../differences/differences.ts'
-import { type PackageName, factsOf } from '../../differences/facts.ts'
+import { factsOf } from '../../differences/facts.ts'
 import { recordSentences } from '../../differences/words.ts'
 import { jsonTextOf } from '../../json/objects.ts'
-import { findEcosystem, isMeant, normalName } from '../../query/orders/ecosystems.ts'
-import { readPurl } from '../../query/query.ts'
 import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
+import type { PackageFilter } from './filter.ts'
 
 /** Largest record that is compared, and content that is compared and answered for one page, bytes. */
 const MAX_COMPARED = 2 ** 20
@@ -24,28 +22,6 @@ export interface RecordDetail {
   /** Null: not known, as `words` say. */
   readonly differences: readonly RecordDifference[] | null
   readonly words: readonly string[]
-}
-
-/** The packages that a client asks for; null fields ask for all. */
-export interface PackageFilter {
-  readonly ecosystem: string | null
-  readonly name: string | null
-}
-
-/** Reads the filters of a request or a command; null for none. Throws `bad_request`. */
-export function readFilter(ecosystem: string | null, purl: string | null): PackageFilter | null {
-  if (purl !== null) {
-    const named = readPurl(purl)
-    if (named === null)
-      throw new MirrorError('bad_request', 'purl=… is of no ecosystem that OSV records name')
-    if (ecosystem !== null)
-      throw new MirrorError('bad_request', 'purl=… names the ecosystem: omit ecosystem=…')
-    return { ecosystem: named.ecosystem, name: named.name }
-  }
-  if (ecosystem === null) return null
-  if (findEcosystem(ecosystem) === null)
-    throw new MirrorError('bad_request', 'ecosystem=… is none that the OSV schema defines, such as npm, PyPI or Debian:12') // prettier-ignore
-  return { ecosystem, name: null }
 }
 
 /** Describes the changed records of one page. */
@@ -98,7 +74,7 @@ function compared(
     if (from !== to) return { differences: [stamp], words: recordSentences([stamp]) }
     return { differences: [], words: ['written in another way, with the same content'] }
   }
-  const mine = all.filter((one) => filter === null || !('package' in one) || one.package === null || isAsked(one.package, filter)) // prettier-ignore
+  const mine = all.filter((one) => filter === null || !('package' in one) || one.package === null || filter.asks(one.package)) // prettier-ignore
   return mine.length === 0 ? null : { differences: mine, words: recordSentences(mine) }
 }
 
@@ -167,11 +143,5 @@ function createVersionReader(
 const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
 
 function concerns(json: unknown, filter: PackageFilter): boolean {
-  return [...factsOf(json).packages.values()].some((one) => isAsked(one.package, filter))
-}
-
-function isAsked({ ecosystem, name }: PackageName, asked: PackageFilter): boolean {
-  if (asked.ecosystem !== null && !isMeant(ecosystem, asked.ecosystem)) return false
-  const base = findEcosystem(ecosystem)?.base ?? null
-  return asked.name === null || normalName(base, name) === normalName(base, asked.name)
+  return [...factsOf(json).packages.values()].some((one) => filter.asks(one.package))
 }

@@ -1,5 +1,5 @@
 import { type FoundChanges, findChanges } from '../../api/followers/changes.ts'
-import { type PackageFilter, readFilter } from '../../api/followers/details.ts'
+import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import { type SincePlace, SINCE_FORMS_HERE, placesSince } from '../../api/followers/since.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { toIso } from '../../core/time.ts'

@@ -1,10 +1,8 @@
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { dateInWords, datesInWords } from '../../api/lookup/dates.ts'
-import { findItems, findRecordIds } from '../../api/lookup/named.ts'
+import { findRecordIds } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { plainRepository } from '../../domain/image-reference.ts'
-import { canonicalPath } from '../../domain/path-templates.ts'
-import { RESOURCES } from '../../domain/resources.ts'
 import { toIso } from '../../core/time.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
@@ -20,7 +18,7 @@ import {
 } from './snapshot.ts'
 import { recordFinding } from './record.ts'
 import { noIndex } from './search.ts'
-import { tagFinding } from './tag.ts'
+import { MOST_TAGS, findTags, tagFinding } from './tag.ts'
 
 const LIMIT = 20
 /** Names of records or tags that a message lists. */
@@ -57,16 +55,8 @@ function recordOf(stored: LookupCall, text: string, limit: number): LookupResult
   throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`) // prettier-ignore
 }
 
-/** Tags of one name that are looked for. */
-const MOST_TAGS = 1000
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
-
 function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
-  const { catalog } = stored.reads
-  const list = catalog.readList(TAGS)
-  const own = list === null ? null : catalog.readEntry(list.id, text)
-  if (own !== null) return tagFinding(stored, own.id, own.body)
-  const named = findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
+  const named = findTags(stored, text)
   const [only] = named
   if (only === undefined) return null
   if (named.length === 1) return tagFinding(stored, only.id, only.body)

@@ -1,5 +1,5 @@
 import { jsonTextOf } from '../../json/objects.ts'
-import { CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
+import { wholeContent } from '../../store/catalog/documents.ts'
 import type { Reads } from '../../store/reads.ts'
 import { MAX_VALUES, countValues } from './unwrap.ts'
 
@@ -43,21 +43,19 @@ function readWhole<T>(
   digest: string,
   make: (value: unknown) => T | null,
 ): T | Unreadable {
-  const document = catalog.readDocument(digest)
-  if (document === null) return { unreadable: 'It is not stored any more.' }
-  if (document.size > MAX_BYTES) return { unreadable: 'It is larger than 32 MiB.' }
-  const chunks: Buffer[] = []
-  for (let number = 0; number * CHUNK_BYTES < document.size; number++) {
-    const chunk = catalog.readChunk(digest, number)
-    if (chunk === null) return { unreadable: 'A part of it is missing in the store.' }
-    chunks.push(chunkContent(chunk))
-  }
-  const content = Buffer.concat(chunks)
+  const content = wholeContent(catalog, digest, MAX_BYTES)
+  if (typeof content === 'string') return { unreadable: UNREADABLE[content] }
   if (countValues(content) > MAX_VALUES) return { unreadable: 'It has more than 2 million values.' }
   const value = parse(jsonTextOf(content))
   if (value === null) return { unreadable: 'It is no JSON.' }
   return make(value) ?? { unreadable: 'It is of a format that pages do not show.' }
 }
+
+const UNREADABLE = {
+  absent: 'It is not stored any more.',
+  'too large': 'It is larger than 32 MiB.',
+  incomplete: 'A part of it is missing in the store.',
+} as const
 
 /** Parses JSON, or the first lines of JSON lines as a list; null for anything else. */
 function parse(text: string): unknown {
