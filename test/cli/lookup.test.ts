@@ -35,13 +35,14 @@ beforeAll(async () => {
   reference = /"upstream_reference": ?(\d+)/.exec(await listed.text())?.[1] ?? ''
   await bench.close()
   const store = openFilledStore(dir)
-  store.publishOsv({ ...RECORDS, 'GONE-1': '{"id":"GONE-1"}' })
+  store.publishOsv({ ...RECORDS, 'GONE-1': GONE })
   store.publishOsv(RECORDS)
   store.close()
   await buildViews()
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
+const GONE = '{"id":"GONE-1","affected":[{"package":{"ecosystem":"npm","name":"lodash"}}]}'
 const RECORDS = {
   'GHSA-1': recordOf('GHSA-1', ['CVE-2026-1', 'CVE-2026-2']),
   'GHSA-2': recordOf('GHSA-2', ['CVE-2026-2']),
@@ -368,6 +369,35 @@ describe('changes', () => {
     expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
     expect(none.out).toContain('nothing changed')
   }) // prettier-ignore
+
+  test('takes the packages of an SBOM, or of the mirrored SBOM of a tag', async () => {
+    const bom = join(dir, 'bom.json')
+    const listing = (...purls: string[]): void =>
+      writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: purls.map((purl) => ({ name: 'x', purl })) })) // prettier-ignore
+    listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl')
+    const found = await ask('changes', '--since', '1', '--sbom', bom)
+    expect(found.out).toMatch(
+      /of the 2 packages in the SBOM of \S+bom\.json, .*; purls of no ecosystem that OSV records name: 2\n\nGONE-1\n/,
+    )
+    listing('pkg:npm/none@1')
+    expect(await json('changes', '--since', '1', '--sbom', bom)).toMatchObject({
+      changes: [],
+      packages: { packages: 1, unknown: 0 },
+    })
+    listing('pkg:docker/x@1')
+    const unknown = await ask('changes', '--sbom', bom)
+    expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('lists no package')])
+
+    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const [tag = { id: '', digest: '' }] = tags
+    for (const name of [tag.id, tag.digest.slice(0, 19)])
+      expect(await json('changes', '--since', '1', '--tag', name)).toMatchObject({ changes: [], notJudged: 0 }) // prettier-ignore
+    for (const [args, message] of [
+      [['--tag', 'none'], /no mirrored tag/],
+      [['--tag', tag.id, '--sbom', bom], /exclude each other/],
+    ] as const)
+      expect((await ask('changes', ...args)).err).toMatch(message)
+  })
 
   test('says where the log does not reach back, and which times it accepts', async () => {
     expect(await ask('changes', '--since', '2020-01-01')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays') as string }) // prettier-ignore

@@ -314,6 +314,25 @@ describe('the pages of changes', () => {
     expect((await page('changes?since=someday')).status).toBe(400)
   })
 
+  test('say what changed in each record, of all or of one package', async () => {
+    const asked = { since: '2026-06-30T12:00' }
+    const words = 'Debian:12 openssl: fix added: 3.0.1-2'
+    const [, entry = ''] = /(changes\?entry=\d+)">\s*<bdi>3 added/.exec((await page('changes', NO_KEY)).html) ?? [] // prettier-ignore
+    for (const path of [
+      entry,
+      of('changes', asked),
+      of('changes', { ...asked, purl: 'pkg:deb/debian/openssl' }),
+    ])
+      // prettier-ignore
+      expect((await page(path, NO_KEY)).html).toContain(words)
+    const other = await page(of('changes', { ...asked, purl: 'pkg:npm/none' }), NO_KEY)
+    expect(other.html).toContain('Nothing changed since then')
+    expect(other.html).toContain('Of 2 changed records it is not known')
+    expect(other.html).not.toContain(words)
+    for (const wrong of [{ purl: 'none' }, { purl: 'pkg:npm/a', source: 'catalog' }])
+      expect((await page(of('changes', wrong))).status).toBe(400)
+  })
+
   test('require a key for private sources, also in both feeds', async () => {
     for (const path of ['changes', 'changes.atom', 'changes.json']) {
       const { status } = await page(`${path}?source=catalog`, NO_KEY)

@@ -1,15 +1,29 @@
 import { type FoundChanges, findChanges } from '../../api/followers/changes.ts'
-import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
+import { type PackageFilter, filterOfPurls, readFilter } from '../../api/followers/filter.ts'
 import { type SincePlace, SINCE_FORMS_HERE, placesSince } from '../../api/followers/since.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { toIso } from '../../core/time.ts'
+import type { InputSbom } from '../../match/sbom.ts'
+import { readSbomFile } from './sbom-file.ts'
 import { type LookupCall, type LookupOptions, type LookupResult, limitOf, runLookup } from './snapshot.ts' // prettier-ignore
+import { sbomsOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror changes`. */
 interface ChangesOptions extends LookupOptions {
   since?: string
   ecosystem?: string
   purl?: string
+  /** A tag whose mirrored SBOM names the packages. */
+  tag?: string
+  /** A file with an SBOM, or `-`. */
+  sbom?: string
+}
+
+/** The packages that are asked about; null: all. */
+interface AskedPackages {
+  readonly filter: PackageFilter
+  /** What they are taken from; null: they are named. */
+  readonly from: { readonly of: string; readonly packages: number; readonly unknown: number } | null
 }
 
 const LIMIT = 100
@@ -17,16 +31,33 @@ const LIMIT = 100
 const SINCE = '7d'
 
 /** `patchmirror changes`: what changed in the records since a time or a snapshot, from the data folder. */
-export function changesCommand(options: ChangesOptions): number {
-  const since = options.since ?? SINCE
+export async function changesCommand(options: ChangesOptions): Promise<number> {
+  const { since = SINCE, ecosystem, purl, tag, sbom } = options
   const limit = limitOf(options.limit, LIMIT)
+  if ([tag, sbom, ecosystem ?? purl].filter((one) => one !== undefined).length > 1)
+    throw new MirrorError('usage', '--tag, --sbom, and --ecosystem or --purl exclude each other')
+  const listed = sbom === undefined ? null : await readSbomFile(sbom)
   return runLookup(options, (stored) => {
     const refusal = stored.use('osv')
     if (refusal !== null) throw refusal
-    const filter = readFilter(options.ecosystem ?? null, options.purl ?? null)
+    const named = readFilter(ecosystem ?? null, purl ?? null)
+    const packages: AskedPackages | null =
+      tag !== undefined
+        ? packagesOf(sbomsOfTag(stored, tag), tag)
+        : listed !== null
+          ? packagesOf([listed], listed.name || (sbom ?? ''))
+          : named && { filter: named, from: null }
     const place = placeOf(stored, since)
-    return shown(place, collect(stored, place, filter, limit), filter !== null)
+    return shown(place, collect(stored, place, packages?.filter ?? null, limit), packages)
   })
+}
+
+/** The packages of SBOMs. Throws `bad_request` where there is none that a record can be about. */
+function packagesOf(sboms: readonly InputSbom[], of: string): AskedPackages {
+  const purls = sboms.flatMap(({ components }) => components.flatMap(({ purl }) => purl ?? []))
+  const { filter, packages, unknown } = filterOfPurls(purls)
+  if (packages > 0) return { filter, from: { of, packages, unknown } }
+  throw new MirrorError('bad_request', `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`) // prettier-ignore
 }
 
 function placeOf({ reads }: LookupCall, since: string): SincePlace {
@@ -65,7 +96,7 @@ function collect(
   }
 }
 
-function shown(place: SincePlace, found: Collected, isFiltered: boolean): LookupResult {
+function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {
   const { changes, from, to, notJudged, more } = found
   const since = place.at === null ? null : toIso(place.at)
   const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
@@ -73,10 +104,16 @@ function shown(place: SincePlace, found: Collected, isFiltered: boolean): Lookup
     'id' in one ? one.id : one.path,
     ...(one.words ?? []).map((text) => `  ${text}`),
   ])
+  const source = packages?.from ?? null
   return {
-    json: { since, from, to, changes, more, ...(isFiltered ? { notJudged } : {}) },
+    json: {
+      ...{ since, from, to, changes, more },
+      ...(packages === null ? {} : { notJudged }),
+      ...(source === null ? {} : { packages: source }),
+    },
     lines: [
       `changes since ${time}, to snapshot ${to.slice(0, 12)}`,
+      ...(source === null ? [] : [packagesLine(source)]),
       '',
       ...(lines.length === 0 ? ['nothing changed'] : lines),
       ...(more ? ['', `more exist than these ${changes.length}: --limit shows up to 1000`] : []),
@@ -85,4 +122,9 @@ function shown(place: SincePlace, found: Collected, isFiltered: boolean): Lookup
         : []),
     ],
   }
+}
+
+function packagesLine({ of, packages, unknown }: NonNullable<AskedPackages['from']>): string {
+  const others = unknown === 0 ? '' : `; purls of no ecosystem that OSV records name: ${unknown}`
+  return `of the ${packages} packages in the SBOM of ${of}, whatever their versions${others}`
 }

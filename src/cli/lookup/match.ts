@@ -1,17 +1,15 @@
-import { readFileSync, statSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
-import { MirrorError, whyUnreadable } from '../../core/errors.ts'
+import { MirrorError } from '../../core/errors.ts'
 import { createMatcher } from '../../match/matcher.ts'
-import { readInputSbom, sbomTooLarge } from '../../match/read.ts'
 import type { MatchFinding, MatchResult } from '../../match/result.ts'
 import { sarifReport } from '../../match/sarif.ts'
-import { SBOM_BOUNDS, unreadable } from '../../match/sbom.ts'
 import { vulnerabilityReport } from '../../match/vdr.ts'
 import { readCurrentViews } from '../../store/views/generations.ts'
 import { visibleLines } from '../output.ts'
 import { print, printJson, settings, warn } from '../runner.ts'
 import { closing } from '../store-access.ts'
 import { matchLines } from './match-lines.ts'
+import { readSbomFile } from './sbom-file.ts'
 import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from './snapshot.ts'
 
 /** Options of `patchmirror match`. */
@@ -32,7 +30,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
   const write = writerOf(options)
   const { config } = settings(options, false, [])
   try {
-    const sbom = readInputSbom(await readInput(file))
+    const sbom = await readSbomFile(file)
     const reads = openLookup(config)
     const result = await closing(reads, () => {
       requireViews(config)
@@ -110,27 +108,4 @@ function requireViews({ views, data }: Config): void {
     throw new MirrorError('not_ready', 'this mirror has no index of packages: views.bucket and views.query are off in its settings') // prettier-ignore
   if (readCurrentViews(data.dir, 'osv') === null)
     throw new MirrorError('not_ready', 'the index of packages is not built yet: a running daemon builds it, or "patchmirror export-db"') // prettier-ignore
-}
-
-/** Reads a file, or standard input for `-`. Throws `usage` for a file that cannot be read, `bad_request` for a large one. */
-async function readInput(file: string): Promise<Buffer> {
-  if (file === '-') return readStandardInput()
-  try {
-    if (statSync(file).size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-    return readFileSync(file)
-  } catch (error) {
-    if (error instanceof MirrorError) throw error
-    throw new MirrorError('usage', `${file} cannot be read: ${whyUnreadable(error)}`)
-  }
-}
-
-async function readStandardInput(): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-  }
-  return Buffer.concat(chunks)
 }

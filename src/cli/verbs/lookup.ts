@@ -54,6 +54,8 @@ export const LOOKUP_VERBS: readonly Verb[] = [
       ['--since <time>', 'a date, a time, yesterday, monday, 7d, or a snapshot; times are in UTC', '7d'],
       ['--ecosystem <name>', 'records about packages of this ecosystem alone'],
       ['--purl <purl>', 'records about this package alone'],
+      ['--tag <name>', 'records about the packages in the mirrored SBOM of a tag, by its name, digest or id'],
+      ['--sbom <file>', 'records about the packages in an SBOM, - for standard input'],
       ['--limit <n>', 'how many records, at most 1000', '100'],
       JSON_FLAG,
     ],

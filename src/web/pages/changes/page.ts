@@ -1,14 +1,13 @@
-import { findChanges, isPrivateSource } from '../../../api/followers/changes.ts'
-import { type SincePlace, placesSince } from '../../../api/followers/since.ts'
+import { createDetailer } from '../../../api/followers/details.ts'
+import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { MirrorError } from '../../../core/errors.ts'
-import { SINCE_FORMS, readSince } from '../../../core/time.ts'
-import { type SourceName, SOURCES } from '../../../domain/sources.ts'
-import type { LoggedSnapshot } from '../../../store/changes/log.ts'
+import type { ChangedName, LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, code, count, link, plain, state, time } from '../../cells.ts'
+import { type Cell, code, count, link, plain, time } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { selectOf } from '../runs/list.ts'
 import { asksForPrivate, askedSources, changeWords } from './log.ts'
+import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
+import { sinceView } from './since.ts'
 
 /** Rows on a page. */
 const PAGE = 100
@@ -26,37 +25,21 @@ export const CHANGE_LIST: Page = {
     since:
       'A snapshot that was served or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
     entry: 'The number of a published snapshot in the log.',
+    purl: 'Records about this package alone; with `since`.',
     before: 'Published snapshots with smaller numbers only.',
     after: 'The position where the page begins, from the page before.',
   },
   load(call) {
     const entry = numberOf(call.query, 'entry')
-    const since = parameter(call.query, 'since')
-    const view = entry !== null ? entryView(call, entry) : since === '' ? logView(call) : sinceView(call, since) // prettier-ignore
-    const source = parameter(call.query, 'source')
+    const [since, source, purl] = ['since', 'source', 'purl'].map((name) => parameter(call.query, name)) // prettier-ignore
+    const isList = entry === null && since === '' && purl === ''
+    const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
     const alternates = [
-      { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source }) },
-      { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source }) },
+      { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl }) },
+      { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl }) },
     ] // prettier-ignore
     return { ...view, alternates }
   },
-}
-
-function formBlock(call: PageCall): Block {
-  const { query, ui, signedIn } = call
-  const known = SOURCES.filter((source) => signedIn || !isPrivateSource(source))
-  const since = parameter(query, 'since')
-  const hint = 'a date, monday, 7d, or a snapshot'
-  return {
-    kind: 'form',
-    label: 'What changed',
-    action: ui('changes'),
-    fields: [
-      selectOf('source', 'Source', known, parameter(query, 'source')),
-      { name: 'since', label: 'Since', value: since, hint },
-    ],
-    button: 'Show',
-  }
 }
 
 function logView(call: PageCall): PageView {
@@ -93,12 +76,6 @@ function logView(call: PageCall): PageView {
   return { title: 'Changes', blocks: [formBlock(call), feeds, table] }
 }
 
-/** Says since when the log has a source; nothing where it has none of it. */
-function beginning({ reads, now }: PageCall, source: SourceName): [string, Cell][] {
-  const oldest = reads.changes.readNextLogged(source, 0)
-  return oldest === null ? [] : [[`log of ${source} since`, time(oldest.publishedAt, now)]]
-}
-
 /** A private source is part of the address, so that a client without a key is asked for one. */
 function entryParameters({ id, source }: LoggedSnapshot): Record<string, string | number> {
   return isPrivateSource(source) ? { source, entry: id } : { entry: id }
@@ -124,11 +101,16 @@ function entryView(call: PageCall, id: number): PageView {
       ['the one before', row.previous === null ? plain(null) : code(row.previous)],
     ],
   }
+  const describe = row.source === 'osv' ? describerOf(call, row) : null
   const table: Block = {
     kind: 'table',
     title: 'What changed',
-    columns: ['Change', 'Name'],
-    rows: shown.map(({ name, change }) => [changeCell(change), nameCell(call, row.source, name)]),
+    columns: ['Change', 'Name', ...(describe === null ? [] : ['What'])],
+    rows: shown.map((one) => [
+      changeCell(one.change),
+      nameCell(call, row.source, one.name),
+      ...(describe === null ? [] : [describe(one)]),
+    ]),
     empty: row.complete ? 'No name changed.' : 'No names are stored: everything may have changed.',
     first: after === '' ? null : ui('changes', parameters),
     next: names.length > PAGE ? ui('changes', { ...parameters, after: shown.at(-1)?.name }) : null,
@@ -136,74 +118,11 @@ function entryView(call: PageCall, id: number): PageView {
   return { title: `${row.source}: ${changeWords(row)}`, blocks: [facts, table] }
 }
 
-/** Everything that changed since a date or a snapshot, each name once. */
-function sinceView(call: PageCall, since: string): PageView {
-  const { query, reads, ui } = call
-  const place = placeOf(call, since)
-  const form = formBlock(call)
-  const source = place?.source ?? (parameter(query, 'source') || 'osv')
-  const title = `Changes of ${source} since ${clip(since, 64)}`
-  const after = parameter(query, 'after')
-  const asked = { after: after === '' ? null : after, limit: PAGE }
-  const found = place === null ? null : findChanges(reads, place, place.snapshot, asked)
-  if (found === null) return { title, status: 404, blocks: [form, { kind: 'facts', rows: beginning(call, SOURCES.find((one) => one === source) ?? 'osv') }, UNKNOWN] } // prettier-ignore
-  if (!found.complete) return { title, blocks: [form, EVERYTHING] }
-  const names = found.changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
-  const table: Block = {
-    kind: 'table',
-    title: 'Names that differ, each once',
-    note: `From snapshot ${found.from.slice(0, 12)} to ${found.to.slice(0, 12)}.`,
-    columns: ['Change', 'Name', 'Last in snapshot'],
-    rows: names.map(({ change, name, snapshot }) => [
-      changeCell(change),
-      nameCell(call, found.source, name),
-      code(snapshot.slice(0, 12)),
-    ]),
-    empty: 'Nothing changed since then.',
-    first: after === '' ? null : ui('changes', { source, since }),
-    next: found.next === null ? null : ui('changes', { source, since: place?.snapshot, after: found.next }), // prettier-ignore
+/** Creates what says how a snapshot changed a record, of as many records as one page compares. */
+function describerOf({ reads }: PageCall, { id, snapshot }: LoggedSnapshot) {
+  const detailer = createDetailer(reads, id, null)
+  return (one: Pick<ChangedName, 'name' | 'change'>): Cell[] => {
+    if (detailer.isFull()) return [plain('not compared: this page has much content')]
+    return wordCells(detailer.describe({ ...one, log: id, snapshot })?.words)
   }
-  return { title, blocks: [form, table] }
-}
-
-const UNKNOWN: Block = {
-  kind: 'notice',
-  tone: 'warn',
-  title: 'The log does not reach back that far',
-  text: 'Everything may have changed since then: read everything, and follow from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
-}
-
-const EVERYTHING: Block = {
-  kind: 'notice',
-  tone: 'warn',
-  title: 'Everything may have changed',
-  text: 'More changed since then than the log lists by name: read everything, and follow from there.',
-}
-
-/** Returns where the log continues from a time or a snapshot; null when it does not know it. Throws `bad_request`. */
-function placeOf(call: PageCall, since: string): SincePlace | null {
-  const { reads, query, now } = call
-  const wanted = SOURCES.find((one) => one === parameter(query, 'source')) ?? null
-  const allowed = askedSources(call)
-  if (readSince(since, now) === null && !/^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since))
-    throw new MirrorError('bad_request', `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`) // prettier-ignore
-  const places = placesSince(reads, since, wanted, now).filter(({ source }) =>
-    allowed.includes(source),
-  )
-  const [place, another] = places
-  if (another !== undefined && wanted === null)
-    throw new MirrorError('bad_request', 'since is a snapshot of two sources: choose one')
-  return place ?? null
-}
-
-const TONES = { added: 'good', changed: 'plain', removed: 'warn' } as const
-
-function changeCell(change: keyof typeof TONES): Cell {
-  return state(change, TONES[change])
-}
-
-/** A record leads to its page, a path to what the mirror serves there. */
-function nameCell({ ui, root }: PageCall, source: SourceName, name: string): Cell {
-  if (source === 'osv' && name.length <= 500) return code(name, ui('record', { id: name }))
-  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? code(name, root(name)) : code(name)
 }

@@ -1,0 +1,59 @@
+import { isPrivateSource } from '../../../api/followers/changes.ts'
+import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, code, plain, state, time } from '../../cells.ts'
+import { type PageCall, parameter } from '../../page.ts'
+import { selectOf } from '../runs/list.ts'
+
+/** Returns the form that asks what changed since a time, of a source or a package. */
+export function formBlock(call: PageCall): Block {
+  const { query, ui, signedIn } = call
+  const known = SOURCES.filter((source) => signedIn || !isPrivateSource(source))
+  const since = parameter(query, 'since')
+  const hint = 'a date, monday, 7d, or a snapshot'
+  return {
+    kind: 'form',
+    label: 'What changed',
+    action: ui('changes'),
+    fields: [
+      selectOf('source', 'Source', known, parameter(query, 'source')),
+      { name: 'since', label: 'Since', value: since, hint },
+      {
+        name: 'purl',
+        label: 'Package',
+        value: parameter(query, 'purl'),
+        hint: 'a purl, for records',
+      },
+    ],
+    button: 'Show',
+  }
+}
+
+/** Says since when the log has a source; nothing where it has none of it. */
+export function beginning({ reads, now }: PageCall, source: SourceName): [string, Cell][] {
+  const oldest = reads.changes.readNextLogged(source, 0)
+  return oldest === null ? [] : [[`log of ${source} since`, time(oldest.publishedAt, now)]]
+}
+
+/** Sentences of a record that a row shows. */
+const MAX_WORDS = 10
+
+/** Returns the first sentences about a record. */
+export function wordCells(words: readonly string[] = []): Cell[] {
+  const more = words.length - MAX_WORDS
+  const shown = words.slice(0, MAX_WORDS).map((text) => plain(text))
+  return more > 0 ? [...shown, plain(`… and ${more} more`)] : shown
+}
+
+const TONES = { added: 'good', changed: 'plain', removed: 'warn' } as const
+
+/** Returns the cell of what became of a name. */
+export function changeCell(change: keyof typeof TONES): Cell {
+  return state(change, TONES[change])
+}
+
+/** A record leads to its page, a path to what the mirror serves there. */
+export function nameCell({ ui, root }: PageCall, source: SourceName, name: string): Cell {
+  if (source === 'osv' && name.length <= 500) return code(name, ui('record', { id: name }))
+  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? code(name, root(name)) : code(name)
+}

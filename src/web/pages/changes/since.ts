@@ -1,0 +1,100 @@
+import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
+import { readFilter } from '../../../api/followers/filter.ts'
+import { type SincePlace, placesSince } from '../../../api/followers/since.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { SINCE_FORMS, readSince } from '../../../core/time.ts'
+import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import type { Block } from '../../blocks.ts'
+import { clip, code } from '../../cells.ts'
+import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
+import { askedSources } from './log.ts'
+import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
+
+/** Rows on a page. */
+const PAGE = 100
+/** The time within which changes of a package are shown when none is named. */
+const SINCE = '7d'
+
+/** Everything that changed since a date or a snapshot, each name once; of records also what changed, and of a package alone. */
+export function sinceView(call: PageCall): PageView {
+  const { query, reads } = call
+  const since = parameter(query, 'since') || SINCE
+  const purl = parameter(query, 'purl')
+  const chosen = choiceOf(query, 'source', SOURCES)
+  const wanted = chosen === '' && purl !== '' ? 'osv' : chosen === '' ? null : chosen
+  if (purl !== '' && wanted !== 'osv') throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv') // prettier-ignore
+  const filter = readFilter(null, purl === '' ? null : purl)
+  const place = placeOf(call, since, wanted)
+  const source = place?.source ?? wanted ?? 'osv'
+  const title = `Changes of ${purl === '' ? source : clip(purl, 100)} since ${clip(since, 64)}`
+  const blocks = [formBlock(call)]
+  const asked = {
+    after: parameter(query, 'after') || null,
+    limit: PAGE,
+    detailed: source === 'osv',
+  }
+  const found =
+    place === null ? null : findChanges(reads, place, place.snapshot, { ...asked, filter })
+  if (found === null) return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows: beginning(call, source) }, UNKNOWN] } // prettier-ignore
+  if (!found.complete) return { title, blocks: [...blocks, EVERYTHING] }
+  const first = asked.after === null ? null : { source, since, purl }
+  const next =
+    found.next === null ? null : { source, since: place?.snapshot, purl, after: found.next }
+  return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
+}
+
+type Parameters = Record<string, string | undefined>
+
+function tableOf(
+  call: PageCall,
+  found: FoundChanges,
+  { first, next }: { readonly first: Parameters | null; readonly next: Parameters | null },
+): Block {
+  const hasWords = found.source === 'osv'
+  const { notJudged = 0 } = found
+  const unknown = notJudged === 0 ? '' : ` Of ${notJudged} changed records it is not known whether they concern it: their earlier version is not stored.` // prettier-ignore
+  return {
+    kind: 'table',
+    title: 'Names that differ, each once',
+    note: `From snapshot ${found.from.slice(0, 12)} to ${found.to.slice(0, 12)}.${unknown}`,
+    columns: ['Change', 'Name', ...(hasWords ? ['What'] : []), 'Last in snapshot'],
+    rows: found.changes.map((one) => [
+      changeCell(one.change),
+      nameCell(call, found.source, 'id' in one ? one.id : one.path),
+      ...(hasWords ? [wordCells(one.words)] : []),
+      code(one.snapshot.slice(0, 12)),
+    ]),
+    empty: next === null ? 'Nothing changed since then.' : 'Nothing among the names of this page.',
+    first: first && call.ui('changes', first),
+    next: next && call.ui('changes', next),
+  }
+}
+
+const UNKNOWN: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'The log does not reach back that far',
+  text: 'Everything may have changed since then: read everything, and follow from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
+}
+
+const EVERYTHING: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'Everything may have changed',
+  text: 'More changed since then than the log lists by name: read everything, and follow from there.',
+}
+
+/** Returns where the log continues from a time or a snapshot; null when it does not know it. Throws `bad_request`. */
+function placeOf(call: PageCall, since: string, wanted: SourceName | null): SincePlace | null {
+  const { reads, now } = call
+  const allowed = askedSources(call)
+  if (readSince(since, now) === null && !/^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since))
+    throw new MirrorError('bad_request', `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`) // prettier-ignore
+  const places = placesSince(reads, since, wanted, now).filter(({ source }) =>
+    allowed.includes(source),
+  )
+  const [place, another] = places
+  if (another !== undefined && wanted === null)
+    throw new MirrorError('bad_request', 'since is a snapshot of two sources: choose one')
+  return place ?? null
+}
