@@ -91,6 +91,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'relay',
     'store',
     'sync',
+    'threads',
     'upstream',
     'views',
     'web',

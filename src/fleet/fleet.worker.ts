@@ -4,6 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { toIso } from '../core/time.ts'
+import { collectWhenIdle } from '../threads/idle-memory.ts'
 import type { StopMessage, WorkerStarted } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
@@ -46,6 +47,7 @@ export type FromFleet =
 function main(port: MessagePort): void {
   const start = workerData as FleetStart
   lowerPriority(5)
+  collectWhenIdle()
   const send = (message: FromFleet | WorkerStarted): void => port.postMessage(message)
   const traffic = createStoreCounters()
   const live: Live = { settings: start.config.fleet, served: 0, lagSeconds: null, report: null }

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { PinRequest } from '../api/reading/request.ts'
 import { MirrorError } from '../core/errors.ts'
 import { openShortReads } from '../store/reads.ts'
+import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { failureOf } from '../threads/requests.ts'
 import { createMatcher } from './matcher.ts'
 import { readInputSbom } from './read.ts'
@@ -13,6 +14,7 @@ const MAX_BYTES = 32 * 2 ** 20
 const MAX_MS = 30_000
 
 function main(port: NonNullable<typeof parentPort>): void {
+  collectWhenIdle()
   const { config } = workerData as MatchData
   let opened: ReturnType<typeof open> | null = null
   const open = () => {

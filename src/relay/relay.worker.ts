@@ -6,6 +6,7 @@ import { createChangeCheck } from '../store/database/change-check.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { createReads } from '../store/reads.ts'
+import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 import { createRelay } from './relay.ts'
@@ -35,6 +36,7 @@ function main(port: MessagePort): void {
   const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
   const opened = openOrRefuse(port, () => open(config))
   if (opened === null) return
+  collectWhenIdle()
   const { outbox: db, mirror } = opened
   const { relay, upstream } = config
   const settings = { ...relay, targets: relayUrls(relay) }

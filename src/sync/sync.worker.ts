@@ -4,6 +4,7 @@ import { MirrorError, messageOf } from '../core/errors.ts'
 import { goOffline } from '../core/offline.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
+import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
@@ -46,6 +47,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const send = (message: FromWorker | WorkerStarted): void => port.postMessage(message)
   const store = openOrRefuse(port, () => openWrites(config.data.dir))
   if (store === null) return
+  collectWhenIdle()
   const upstream = createUpstream({
     ...{ config, version, now: Date.now },
     warn: (message) => send({ type: 'warning', message }),

@@ -1,12 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { MirrorError } from '../core/errors.ts'
 import { openShortReads } from '../store/reads.ts'
+import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { failureOf } from '../threads/requests.ts'
 import type { PinRequest } from '../api/reading/request.ts'
 import { createPageMaker } from './make-page.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 
 function main(port: NonNullable<typeof parentPort>): void {
+  collectWhenIdle()
   const data = workerData as PagesData
   let opened: ReturnType<typeof openShortReads> = null
   const open = (): NonNullable<typeof opened> => {

@@ -1,8 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { collectWhenIdle } from '../../threads/idle-memory.ts'
 import { createReader } from './reader.ts'
 import type { PinRequest, ReadRequest, ReadingData } from './request.ts'
 
 function main(port: NonNullable<typeof parentPort>): void {
+  collectWhenIdle()
   const { read } = createReader(workerData as ReadingData)
   port.on('message', (request: ReadRequest | PinRequest) => {
     const made = read(request)

@@ -4,6 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
 import { openWrites } from '../../store/writer.ts'
+import { collectWhenIdle } from '../../threads/idle-memory.ts'
 import type { StopMessage, WorkerStarted } from '../../threads/supervisor.ts'
 import { applyBundle } from '../import/apply.ts'
 import type { BoxesStatus } from '../../domain/status.ts'
@@ -63,6 +64,7 @@ function main(port: MessagePort): void {
     for (const timer of timers) clearInterval(timer)
     void queue.end().then(() => port.close())
   })
+  collectWhenIdle()
   send({ type: 'ready' })
   if (inbox !== null) scan()
   published()

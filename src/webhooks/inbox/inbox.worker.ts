@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
+import { collectWhenIdle } from '../../threads/idle-memory.ts'
 import type { RpcReply } from '../../threads/rpc.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../threads/supervisor.ts'
 import { type InboxCall, answerBatch, createOperations } from './operations.ts'
@@ -25,6 +26,7 @@ function main(port: MessagePort): void {
   const send = (message: FromInbox | WorkerStarted): void => port.postMessage(message)
   const db = openOrRefuse(port, () => openInbox(dataDir))
   if (db === null) return
+  collectWhenIdle()
   const operations = createOperations(db)
   let waiting: InboxCall[] = []
   let idle: NodeJS.Timeout | null = null

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { collectHeap, createIdleCollection, heapBytes } from '../../src/daemon/idle-memory.ts'
+import { collectHeap, createIdleCollection, heapBytes } from '../../src/threads/idle-memory.ts'
 
 const MINUTE = 60_000
 

@@ -42,7 +42,7 @@ export function createIdleCollection(thread: ThreadMemory): () => void {
   }
 }
 
-/** Starts collecting the heap of this thread when it is idle; returns the function that ends it. */
+/** Starts collecting the heap of this thread whenever it is idle, until the thread ends or the returned function is called. */
 export function collectWhenIdle(): () => void {
   let before = performance.eventLoopUtilization()
   const check = createIdleCollection({
@@ -69,8 +69,15 @@ export function heapBytes(): number {
  * where V8 does not offer it at run time.
  */
 export function collectHeap(): void {
-  setFlagsFromString('--expose-gc') // for contexts that are created from now on
-  const gc = runInNewContext('globalThis.gc') as NodeJS.GCFunction | undefined
-  setFlagsFromString('--no-expose-gc')
+  const gc = globalThis.gc ?? offeredGc()
   gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' })
+}
+
+/**
+ * Makes V8 offer its collector and returns it: only contexts that are created from now on have it. The flag belongs to the
+ * process and stays, else a thread that collects at the same time could be without it.
+ */
+function offeredGc(): NodeJS.GCFunction | undefined {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('globalThis.gc') as NodeJS.GCFunction | undefined
 }
