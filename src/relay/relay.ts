@@ -50,7 +50,7 @@ export interface Relay {
   /** Collects new events and starts due deliveries. */
   tick(): void
   /**
-   * The same, when there may be something to do: others wrote, a delivery waits, or the last time is a minute ago. Call it
+   * The same, when there may be something to do: others wrote, a delivery is due, or the last time is a minute ago. Call it
    * often: otherwise it is cheap.
    */
   poll(): void

@@ -6,7 +6,6 @@ import { nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
-import { executeRun } from './run.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
 export type { RunRequest, RunnerDeps } from './context.ts'
@@ -81,7 +80,11 @@ function kindOf({ source, kind, full }: RunRequest, hasSnapshot: boolean): RunKi
   return source === 'catalog' && full !== true && hasSnapshot ? 'refresh' : 'sync'
 }
 
+/** Loads what fetches and stores with the first run: a daemon is ready without these seventy modules. */
+const loadRun = () => import('./run.ts')
+
 async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
+  const { executeRun } = await loadRun()
   const { store, now, config } = deps
   const { source, kind, trigger } = request
   const runId = await store.exclusive(() =>
@@ -104,6 +107,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
 }
 
 async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
+  const { executeRun } = await loadRun()
   const startedAt = deps.now()
   const ended = await executeRun(deps, request, 0)
   const { source, kind, trigger } = request

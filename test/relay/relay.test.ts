@@ -460,21 +460,26 @@ describe('a relay target', () => {
   })
 })
 
-test('a poll asks the outbox nothing while nobody wrote and nothing waits, until a minute is over', async () => {
-  const to = await target()
-  const made = bench({ targets: [to.url] })
+/** Returns a function that reports whether a round after some work asked the outbox for targets. */
+function watchAsking(made: ReturnType<typeof bench>) {
   let asked = 0
   const { listTargets } = made.outbox
   made.outbox.listTargets = () => {
     asked++
     return listTargets()
   }
-  const asksIn = async (work: () => void): Promise<boolean> => {
+  return async (work: () => void): Promise<boolean> => {
     const before = asked
     work()
     await made.round()
     return asked > before
   }
+}
+
+test('a poll asks the outbox nothing while nobody wrote and nothing waits, until a minute is over', async () => {
+  const to = await target()
+  const made = bench({ targets: [to.url] })
+  const asksIn = watchAsking(made)
   expect(await asksIn(() => undefined)).toBe(true) // the first one
   expect(await asksIn(() => undefined)).toBe(false)
   expect(await asksIn(() => made.deliver('msg_1'))).toBe(true)
@@ -483,4 +488,24 @@ test('a poll asks the outbox nothing while nobody wrote and nothing waits, until
   expect(await asksIn(() => undefined)).toBe(false)
   expect(await asksIn(() => made.pass(MINUTE))).toBe(true)
   expect(await asksIn(() => made.pass(-60 * MINUTE))).toBe(true) // the clock was corrected
+})
+
+test('a poll asks the outbox nothing while what waits is not due yet', async () => {
+  const to = await target(500)
+  const made = bench({ targets: [to.url] })
+  const asksIn = watchAsking(made)
+  made.deliver('msg_1')
+  for (const [sent, seconds] of [5, 30].entries()) {
+    await made.round()
+    expect(to.got).toHaveLength(sent + 1)
+    await made.round() // its result was stored
+    expect(await asksIn(() => made.pass(seconds * 1000 - 1))).toBe(false)
+    expect(await asksIn(() => made.pass(1))).toBe(true)
+  }
+  to.manner = 410
+  made.pass(30 * MINUTE)
+  await made.round()
+  await made.round()
+  expect(stateOf(made)?.state).toBe('disabled')
+  expect(await asksIn(() => made.pass(MINUTE - 1))).toBe(false)
 })

@@ -143,8 +143,8 @@ export function createRelayOutbox(db: Db) {
         sql.moveCursor.run(instance, log)
       },
     ),
-    /** Whether any delivery waits, due or not. */
-    hasDeliveries: (): boolean => sql.waiting.get() === 1,
+    /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
+    nextDueAt: (): number | null => sql.nextDue.get() ?? null,
     /** Due deliveries of a target: new ones first, so that a failing one does not delay the others. */
     listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
       sql.due.all(target, now, now + longestMs, limit),
@@ -174,7 +174,12 @@ interface NewMessage {
 
 function prepareWrites(db: Db) {
   return {
-    waiting: db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM relay_delivery)').pluck(),
+    nextDue: db
+      .prepare<[], number | null>(
+        `SELECT min(max(due_at, (SELECT min(due_at) FROM relay_delivery WHERE target = relay_target.id)))
+         FROM relay_target WHERE state <> 'disabled'`,
+      )
+      .pluck(),
     target: db.prepare(
       `INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES (?, 'ok', 0, 0, 0)
        ON CONFLICT (url) DO NOTHING`,
