@@ -29,6 +29,7 @@ type Part =
   | 'doctor'
   | 'domain'
   | 'fleet'
+  | 'guard'
   | 'json'
   | 'main'
   | 'match'
@@ -60,7 +61,8 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   differences: ['json/objects.ts', 'query'],
-  sync: ['archive', 'core', 'domain', 'json', 'store', 'threads', 'upstream', 'zip'],
+  guard: ['core', 'differences', 'json/objects.ts', 'query', 'store/database/gzip.ts'],
+  sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'differences', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
   match: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],

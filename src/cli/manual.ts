@@ -15,7 +15,7 @@ EXIT STATUS
   3   partial: published, but something that upstream lists could not be
       fetched; for "search", "show", "tags" and "patches": not mirrored here, so
       not known (1: not found)
-  4   quarantined: too much would be removed; see "patchmirror runs", then
+  4   quarantined: too much would be removed, or is doubtful; see "patchmirror runs", then
       approve or reject
 
 SETTINGS

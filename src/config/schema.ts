@@ -1,6 +1,7 @@
 import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
 import { bytes } from './kinds/bytes.ts'
 import { EXCHANGE } from './sections/exchange.ts'
+import { GUARD } from './sections/guard.ts'
 import {
   type ValueOf,
   choice,
@@ -116,6 +117,7 @@ export const SCHEMA = {
     include: list(osvScopeEntry()),
     exclude: list(osvScopeEntry()),
   },
+  ...GUARD,
   feeds: {
     schedule: cronExpression('17 * * * *'),
     extraPaths: list(externalPath()),

@@ -30,7 +30,7 @@ export function differencesOf(
   after: RecordText | null,
 ): RecordDifference[] {
   if (after === null) return before === null ? [] : [{ kind: 'record_removed' }]
-  const judged = judgedDifferences(factsOf(before?.json), factsOf(after.json))
+  const judged = factDifferences(factsOf(before?.json), factsOf(after.json))
   if (before === null) return [{ kind: 'record_added' }, ...judged]
   const [old, now] = [fieldsOf(before.json), fieldsOf(after.json)]
   const changed = changedFields(before.text, after.text)
@@ -44,7 +44,8 @@ export function differencesOf(
 /** A package without facts, for one that only one of the versions names. */
 const NOTHING = { ranges: [], versions: new Set<string>(), severity: [] }
 
-function judgedDifferences(old: RecordFacts, now: RecordFacts): RecordDifference[] {
+/** Compares what two versions say by meaning, without the fields that no kind of difference is about. */
+export function factDifferences(old: RecordFacts, now: RecordFacts): RecordDifference[] {
   const keys = [...new Set([...old.packages.keys(), ...now.packages.keys()])].sort()
   return [
     ...withdrawalDifferences(old.withdrawn, now.withdrawn),

@@ -55,6 +55,11 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
   if (state === 'failed') return failure(said, `Correct what is named. ${again}`)
   if (state === 'quarantined')
     return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
+  if (state === 'complete' && run.facts['doubts'] !== undefined)
+    return warning(
+      said,
+      `See "patchmirror runs ${run.id}" for the records and what changed in them.`,
+    )
   if (state !== 'partial') return fine(`${name}: ${state}`)
   const reasons = reasonsOf(run.facts)
   if (reasons.length === 0 && isOnlySubscriptions(run))

@@ -6,6 +6,7 @@ export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   removedIds: 'removed',
   plannedRemovedIds: 'plannedRemoved',
   contradictions: 'contradicted',
+  doubtfulIds: 'doubts',
   unusable: 'unusableEntries',
 }
 

@@ -29,7 +29,8 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
       const approved = openQuarantine(store, run, true)
       const { source } = approved
       const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
-      if (done.state !== 'failed') {
+      // Quarantined: upstream serves something else by now than what was approved.
+      if (done.state !== 'failed' && done.state !== 'quarantined') {
         await store.exclusive(() => decide(store, approved.runId, 'approved'))
       }
       return done

@@ -2,11 +2,14 @@ import { readdirSync } from 'node:fs'
 import { type Draft, createDraft, sweepArchives } from '../../archive/build.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
+import type { RecordVerdict } from '../../guard/guard.ts'
+import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchResult } from './fetch-records.ts'
+import { type OsvRecordGuard, isApproved, openRecordGuard, recordDoubts } from './guard.ts'
 import { type IngestTarget, ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
@@ -15,35 +18,46 @@ import { withoutLeftOut, writeScope } from './scope/scope.ts'
 
 /**
  * Commits the fetched records, the removals and the state in one transaction. All or nothing. Releases a downloaded
- * archive.
+ * archive. Returns a verdict, and commits nothing, when the records should not be believed and are not those approved.
  */
 export async function commitChanges(
   context: SyncContext,
   listed: ListedIndex,
   plan: OsvPlan,
   fetched: FetchedRecords,
-): Promise<PublishedRecords> {
+  approved: Quarantine | null,
+): Promise<PublishedRecords | RecordVerdict> {
   const { store, facts, config } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const before = readdirSync(dir)
   const isFirst = fetched.place === 'archive' && plan.stored === 0
   const write = isFirst ? store.fill : store.transaction
+  const guard = await openRecordGuard(context, plan.stored)
   try {
     const published = await write(async () => {
       const draft = isFirst ? draftOf(context, listed) : null
       try {
-        const missing = await writeChanges(context, listed, plan, fetched, draft)
+        const missing = await writeChanges(context, listed, plan, fetched, draft, guard)
+        const verdict = guard?.verdict() ?? null
+        if (verdict !== null) recordDoubts(context, verdict)
+        if (verdict?.refusal && !isApproved(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
         const records = await publishOsv(context, kept, missing, draft)
-        return { commit: true, missing, records }
+        return {
+          commit: true,
+          missing,
+          records,
+          doubts: verdict?.refusal ?? verdict?.warning ?? null,
+        }
       } finally {
         draft?.close()
       }
     })
+    if ('verdict' in published) return published.verdict
     sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])
     facts['records'] = published.records
-    return { committed: true, missing: published.missing }
+    return { committed: true, missing: published.missing, doubts: published.doubts }
   } catch (error) {
     sweepArchives(dir, before) // an unpublished archive must not fill the disk
     throw error
@@ -70,10 +84,12 @@ async function writeChanges(
   { removed, dropped }: OsvPlan,
   fetched: FetchedRecords,
   draft: Draft | null,
+  guard: OsvRecordGuard | null,
 ): Promise<FetchResult['missing']> {
   const { store, runId, now } = context
   const { staging } = store.osv
-  const target: IngestTarget = draft === null ? { kind: 'store' } : { kind: 'empty store', draft }
+  const target: IngestTarget =
+    draft === null ? { kind: 'store', guard } : { kind: 'empty store', draft }
   const { result } =
     fetched.place === 'archive'
       ? await ingestArchive(context, index, fetched.archive, target)
@@ -84,9 +100,10 @@ async function writeChanges(
     store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...fetched.compared, body: null })
   if (staging.isEmpty()) draft?.end()
   else draft?.close() // it lacks the records that were fetched one by one
-  staging.eachStaged((record) =>
-    store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified])),
-  )
+  staging.eachStaged((record) => {
+    guard?.see(record)
+    store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified]))
+  })
   staging.clear()
   for (const id of removed) store.osv.removeRecord(id, runId, now())
   writeScope(context, index, dropped)

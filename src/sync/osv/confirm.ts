@@ -9,6 +9,7 @@ import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords, StagedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
+import { isSilentlyRefused } from './guard.ts'
 import { type PublishedRecords, isWhole } from './outcome.ts'
 import { isScopeStored } from './scope/scope.ts'
 
@@ -62,7 +63,7 @@ export async function confirmIndex(
   if (store.osv.listSuspectIds().length > 0) {
     await store.exclusive(() => store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds]))
   }
-  return { committed: false, missing }
+  return { committed: false, missing, doubts: null }
 }
 
 /**
@@ -70,11 +71,12 @@ export async function confirmIndex(
  * quarantine, because upstream serves the stored state again.
  */
 export async function confirmStored(context: SyncContext): Promise<void> {
-  const { store, dryRun, now } = context
+  const { store, dryRun, now, kind } = context
   await proveStored(context)
   if (dryRun) return
   await keepDated(context)
-  if (store.quarantine.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)) {
+  const isOpen = store.quarantine.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)
+  if (isOpen && (kind === 'reconcile' || !isSilentlyRefused(context))) {
     await store.exclusive(() => store.quarantine.supersedeQuarantines(OSV_INDEX, now()))
   }
 }

@@ -5,6 +5,7 @@ import type { SyncContext } from '../context.ts'
 import type { CheckedMember } from './archive/checked.ts'
 import { type Selection, readArchive, recordIdOf } from './archive/reading.ts'
 import { type FetchResult, fetchContradicted } from './fetch-records.ts'
+import type { OsvRecordGuard } from './guard.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { compareStamps, createChangedOf } from './record.ts'
 import { leaveOut } from './scope/scope.ts'
@@ -27,10 +28,12 @@ interface Comparison {
 
 /**
  * Where the records of an archive are written: to the staging table, or within the open transaction to a store that
- * is empty (nothing is compared) or not. The derived archive of an empty store is written along with it.
+ * is empty (nothing is compared) or not, where the guard sees each record before it replaces another. The derived archive of an empty store is written along with it.
  */
 export type IngestTarget =
-  { kind: 'staging' } | { kind: 'empty store'; draft: Draft } | { kind: 'store' }
+  | { kind: 'staging' }
+  | { kind: 'empty store'; draft: Draft }
+  | { kind: 'store'; guard: OsvRecordGuard | null }
 
 /** The end of an ingest. */
 interface IngestedRecords {
@@ -182,7 +185,10 @@ function write(
   const { osv } = context.store
   if (target.kind === 'staging') return osv.staging.stage(record)
   const changed = changedOf([record.modified, own])
-  if (target.kind === 'store') return osv.updateRecord(record, changed)
+  if (target.kind === 'store') {
+    target.guard?.see(record)
+    return osv.updateRecord(record, changed)
+  }
   osv.insertRecord(record, changed)
   target.draft.add(record)
 }

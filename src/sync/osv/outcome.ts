@@ -11,6 +11,8 @@ export interface PublishedRecords {
   committed: boolean
   /** Ids that are listed but could not be fetched → reason. */
   missing: ReadonlyMap<string, string>
+  /** What of the committed changes is doubtful, and was published because of a setting or an approval; null: nothing. */
+  doubts: string | null
 }
 
 /** Returns whether everything that the index lists is stored: nothing is missing, and no entry was skipped. */
@@ -42,7 +44,7 @@ export function runOutcome(
   context: SyncContext,
   { index, asOf }: ListedIndex,
   plan: OsvPlan,
-  { committed, missing }: PublishedRecords,
+  { committed, missing, doubts }: PublishedRecords,
 ): SyncResult {
   const { facts } = context
   // Records that could not be fetched do not count, whatever the index lists.
@@ -57,7 +59,9 @@ export function runOutcome(
   Object.assign(facts, { added, changed })
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
-  const summary = (silent > 0 ? `${changes}, ${silent} silent` : changes) + scopedBy(context, index)
+  const doubted = doubts === null ? '' : `; published, but doubtful: ${doubts}`
+  const summary =
+    (silent > 0 ? `${changes}, ${silent} silent` : changes) + scopedBy(context, index) + doubted
   if (isWhole(index, missing)) {
     const done = committed || !plan.isEmpty ? summary : `nothing changed${scopedBy(context, index)}`
     return { outcome: 'complete', asOf, message: done + comparedBy(context) }

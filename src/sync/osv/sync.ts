@@ -5,19 +5,21 @@ import { confirmIndex, confirmStored, isPublished } from './confirm.ts'
 import { planFacts, planOsv } from './diff.ts'
 import { fetchChanges } from './fetch-changes.ts'
 import { approvedIndex, listOsv } from './fetch-index.ts'
-import { guardOsv } from './guard.ts'
+import { contextOfApproval, guardOsv, refuseRecords } from './guard.ts'
 import { dryRunOutcome, nothingNewOutcome, runOutcome } from './outcome.ts'
 import { applyScope } from './scope/scope.ts'
 import { dropDownloaded } from './upstream-archive.ts'
 
 /**
- * Executes one run of the OSV feed: index → scope → difference → guard → records → commit, or confirmation of what is stored.
+ * Executes one run of the OSV feed: index → scope → difference → guard → records → commit (or refusal of them), or confirmation of what is
+ * stored.
  * Throws when nothing could be published; `partial` when the snapshot does not contain everything that upstream lists.
  */
 export async function syncOsv(
-  context: SyncContext,
+  given: SyncContext,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
+  const context = approved === null ? given : contextOfApproval(given, approved)
   if (!context.dryRun) await dropDownloaded(context.config.data.dir)
   const fetched = approved === null ? await listOsv(context) : approvedIndex(approved)
   if (fetched.index === null) {
@@ -33,6 +35,7 @@ export async function syncOsv(
   const records = await fetchChanges(context, listed, plan)
   const published = isPublished(context, listed, plan, records)
     ? await confirmIndex(context, listed, records)
-    : await commitChanges(context, listed, plan, records)
+    : await commitChanges(context, listed, plan, records, approved)
+  if ('refusal' in published) return refuseRecords(context, listed, published, approved)
   return runOutcome(context, listed, plan, published)
 }

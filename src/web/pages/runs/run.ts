@@ -108,6 +108,7 @@ const WORDS: Readonly<Record<string, string>> = {
   removedIds: 'Removed',
   incompleteLists: 'Lists that are not known to be complete',
   contradictions: 'Listed, and not in the archive',
+  doubtfulIds: 'Changes that should not be believed',
   unusable: 'Entries that cannot be mirrored',
 }
 

@@ -1,0 +1,152 @@
+import type { Config } from '../config/schema.ts'
+import { sha256Of } from '../core/digest.ts'
+import { plainText } from '../core/text.ts'
+import { DAY_MS, parseDate } from '../core/time.ts'
+import { refuseComparison } from '../differences/bounds.ts'
+import { recordSentences } from '../differences/words.ts'
+import { fieldsOf, jsonTextOf } from '../json/objects.ts'
+import { contentOf } from '../store/database/gzip.ts'
+import { DOUBTS, type Doubt, type ParsedRecord, type RecordDoubt, doubtsAbout } from './kinds.ts'
+
+type Limits = Config['guard']
+
+/** Largest record that is compared, bytes. */
+const MAX_COMPARED = 2 ** 20
+/** Records of each kind that are named. */
+const LISTED = 20
+/** Sentences about one record that are named. */
+const SENTENCES = 3
+
+/** A version of a record: a gzip member of its bytes, their size and digest, and its stamp in the index. */
+interface Version {
+  readonly body: Buffer
+  readonly size: number
+  readonly sha256: Buffer
+  readonly modified: string
+}
+
+/** What is to be believed of the changes that a run would publish. */
+export interface RecordVerdict {
+  /** Why the run must not publish them; null: it may. */
+  readonly refusal: string | null
+  /** What is published all the same; null: nothing. */
+  readonly warning: string | null
+  /** Digest of the refused records and their contents, so that the same ones are recognized whatever else changes. */
+  readonly identity: Buffer
+  /** Number of records by kind, and the first records of each with what changed, for the kinds above their limits. */
+  readonly doubts: number
+  readonly lines: readonly string[]
+  /** Number of records that could not be compared. */
+  readonly notCompared: number
+}
+
+/** Judges the records of one run, one after the other. */
+export interface RecordGuard {
+  /** Compares a record that is about to be stored with the stored one; null: there is none. */
+  see(id: string, before: Version | null, after: Version): void
+  verdict(): RecordVerdict
+}
+
+/** What was found of one kind. Of the refused kinds each record's id and digest is kept: about 90 bytes a record. */
+interface Found {
+  count: number
+  readonly lines: string[]
+  readonly contents: string[]
+}
+
+/** Returns whether any kind of doubt is looked for. */
+export function isGuarding(limits: Limits): boolean {
+  return KINDS.some((kind) => limits[kind] !== 'off')
+}
+
+const KINDS = Object.keys(DOUBTS) as Doubt[]
+
+/** Creates a guard for one run. `stored`: number of records before it; `now`: Unix milliseconds. */
+export function createRecordGuard(limits: Limits, stored: number, now: number): RecordGuard {
+  const found = new Map<Doubt, Found>(
+    KINDS.map((kind) => [kind, { count: 0, lines: [], contents: [] }]),
+  )
+  const note = (id: string, { sha256 }: Version, { kind, because }: RecordDoubt): void => {
+    const into = found.get(kind)
+    if (into === undefined || limits[kind] === 'off') return
+    into.count++
+    if (into.lines.length < LISTED) into.lines.push(`${id}: ${wordsOf(because)}`)
+    if (limits[kind] === 'enforce') into.contents.push(`${id} ${sha256.toString('base64')}`)
+  }
+  const isFuture = (stamp: unknown): boolean => {
+    const at = typeof stamp === 'string' ? parseDate(stamp) : null
+    return at !== null && at > now + limits.futureDays * DAY_MS
+  }
+  return {
+    see(id, before, after) {
+      const doubts: RecordDoubt[] = []
+      const stamps: unknown[] = before?.modified === after.modified ? [] : [after.modified]
+      if (before !== null && !before.sha256.equals(after.sha256)) {
+        const [old, next] = [parse(before), parse(after)]
+        if (typeof old === 'string') doubts.push({ kind: 'notCompared', because: old })
+        else if (typeof next === 'string') doubts.push({ kind: 'notCompared', because: next })
+        else {
+          doubts.push(...doubtsAbout(old, next))
+          const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
+          if (was !== is) stamps.push(is)
+        }
+      }
+      const future = stamps.find(isFuture)
+      if (typeof future === 'string')
+        doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
+      for (const doubt of doubts) note(id, after, doubt)
+    },
+    verdict: () => judge(limits, stored, found),
+  }
+}
+
+function judge(limits: Limits, stored: number, found: ReadonlyMap<Doubt, Found>): RecordVerdict {
+  const over = [...found].filter(([kind, { count }]) => isOver(limits, stored, kind, count))
+  const refused = over.filter(([kind]) => limits[kind] === 'enforce')
+  const warned = over.filter(([kind]) => limits[kind] === 'warn')
+  const words = (ones: typeof over): string | null =>
+    ones.length === 0
+      ? null
+      : ones.map(([kind, { count }]) => reasonOf(limits, stored, kind, count)).join('; ')
+  const contents = refused.flatMap(([kind, one]) => one.contents.map((text) => `${text} ${kind}`))
+  return {
+    refusal: words(refused),
+    warning: words(warned),
+    identity: sha256Of(contents.sort().join('\n')),
+    doubts: over.reduce((sum, [, { count }]) => sum + count, 0),
+    lines: [...refused, ...warned].flatMap(([, { lines }]) => lines),
+    notCompared: found.get('notCompared')?.count ?? 0,
+  }
+}
+
+function isOver(limits: Limits, stored: number, kind: Doubt, count: number): boolean {
+  return count > limits[`${kind}Records`] && count > stored * limits[`${kind}Fraction`]
+}
+
+function reasonOf(limits: Limits, stored: number, kind: Doubt, count: number): string {
+  const [records, fraction] = [limits[`${kind}Records`], limits[`${kind}Fraction`]]
+  const least = records > 0 || fraction > 0 ? `, more than ${records} and more than ${fraction * 100} %` : '' // prettier-ignore
+  return `${count} of ${stored} records ${DOUBTS[kind]} (guard.${kind}${least})`
+}
+
+/** Returns a version as parsed, or why it is not compared. */
+function parse({ body, size }: Version): ParsedRecord | string {
+  if (size > MAX_COMPARED) return `not compared: larger than ${MAX_COMPARED} bytes`
+  try {
+    const text = jsonTextOf(contentOf(body, size))
+    const json = JSON.parse(text) as unknown
+    const refusal = refuseComparison(text, json)
+    return refusal === null ? { json, length: text.length } : `not compared: ${refusal}`
+  } catch {
+    return DAMAGED
+  }
+}
+
+const DAMAGED = 'not compared: its stored bytes cannot be read (run "patchmirror verify")'
+
+function wordsOf(because: RecordDoubt['because']): string {
+  if (typeof because === 'string') return because
+  const more = because.length - SENTENCES
+  const words = recordSentences(because.slice(0, SENTENCES))
+  return [...words, ...(more > 0 ? [`and ${more} more differences`] : [])].join('; ')
+}

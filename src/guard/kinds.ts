@@ -1,0 +1,152 @@
+import type { RecordDifference } from '../differences/difference.ts'
+import { factDifferences } from '../differences/differences.ts'
+import {
+  type PackageFacts,
+  type PackageName,
+  type RecordFacts,
+  factsOf,
+} from '../differences/facts.ts'
+import { findEcosystem } from '../query/orders/ecosystems.ts'
+
+/** Reasons not to believe a change, and what the records of each have in common. A setting of `guard` has each name. */
+export const DOUBTS = {
+  fixLowered: 'have a lower fixed version than before',
+  rangesLost: 'lost affected versions or packages without a fix that says so',
+  ecosystemChanged: 'moved to another ecosystem',
+  severityChanged: 'have another severity than before',
+  emptied: 'were emptied in place',
+  withdrawn: 'would be withdrawn',
+  futureModified: 'have a date of modification far in the future',
+  notCompared: 'could not be compared with the stored ones',
+} as const
+
+export type Doubt = keyof typeof DOUBTS
+
+/** A doubt about one record, with the differences that cause it, or the reason in words. */
+export interface RecordDoubt {
+  readonly kind: Doubt
+  readonly because: readonly RecordDifference[] | string
+}
+
+/** A version of a record as parsed, and the length of its text in characters. */
+export interface ParsedRecord {
+  readonly json: unknown
+  readonly length: number
+}
+
+/** Judges the change of one record by its meaning. */
+export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDoubt[] {
+  const [old, now] = [factsOf(before.json), factsOf(after.json)]
+  const differences = factDifferences(old, now)
+  const emptied = emptiedBy(before, after, old, now)
+  const moved = movedPackages(differences)
+  const causes: [Doubt, readonly RecordDifference[]][] = [
+    ['fixLowered', differences.filter(({ kind }) => kind === 'fix_lowered')],
+    ['ecosystemChanged', ecosystemChange(differences, moved, old, now)],
+    ['rangesLost', emptied === null ? lostRanges(differences, moved, old, now) : []],
+    ['severityChanged', differences.filter((one) => one.kind === 'severity_changed' && one.from !== null)],
+    ['withdrawn', differences.filter(({ kind }) => kind === 'withdrawn')],
+  ] // prettier-ignore
+  const found = causes.flatMap(([kind, because]): RecordDoubt[] =>
+    because.length > 0 ? [{ kind, because }] : [],
+  )
+  return emptied === null ? found : [...found, { kind: 'emptied', because: emptied }]
+}
+
+/** Characters of a record that has enough text to be emptied, and the share of it that must be left. */
+const MIN_LENGTH = 400
+const MIN_LEFT = 0.1
+
+/** Says what a record lost that is not withdrawn; null: not nearly everything. */
+function emptiedBy(
+  before: ParsedRecord,
+  after: ParsedRecord,
+  old: RecordFacts,
+  now: RecordFacts,
+): string | null {
+  if (now.withdrawn !== null) return null
+  if (old.packages.size > 0 && now.packages.size === 0)
+    return `no affected package any more, of ${old.packages.size}`
+  if (before.length < MIN_LENGTH || after.length >= before.length * MIN_LEFT) return null
+  return `${after.length} characters left of ${before.length}`
+}
+
+/** The removed packages that are there in another ecosystem. */
+function movedPackages(differences: readonly RecordDifference[]): ReadonlySet<PackageName> {
+  const come = new Map<string, Set<string>>()
+  for (const one of differences)
+    if (one.kind === 'package_added') {
+      const bases = come.get(one.package.name) ?? new Set()
+      come.set(one.package.name, bases.add(baseOf(one.package)))
+    }
+  const gone = differences.flatMap((one) => (one.kind === 'package_removed' ? [one.package] : []))
+  const isMoved = (named: PackageName): boolean => {
+    const bases = come.get(named.name)
+    return named.name !== '' && bases !== undefined && !bases.has(baseOf(named))
+  }
+  return new Set(gone.filter(isMoved))
+}
+
+function ecosystemChange(
+  differences: readonly RecordDifference[],
+  moved: ReadonlySet<PackageName>,
+  old: RecordFacts,
+  now: RecordFacts,
+): readonly RecordDifference[] {
+  const isPackage = ({ kind }: RecordDifference) => kind === 'package_removed' || kind === 'package_added' // prettier-ignore
+  const [before, after] = [ecosystemsOf(old), ecosystemsOf(now)]
+  const isOther = before.size > 0 && after.size > 0 && ![...before].some((base) => after.has(base))
+  if (isOther) return differences.filter(isPackage)
+  const names = new Set([...moved].map(({ name }) => name))
+  return differences.filter((one) => isPackage(one) && 'package' in one && one.package !== null && names.has(one.package.name)) // prettier-ignore
+}
+
+function ecosystemsOf({ packages }: RecordFacts): Set<string> {
+  const bases = [...packages.values()].map((one) => baseOf(one.package))
+  return new Set(bases.filter((base) => base !== ''))
+}
+
+/** An ecosystem without its release, and with the vendor who patches it: `Debian`, `Root:Debian`. */
+function baseOf({ ecosystem }: PackageName): string {
+  const [first = '', second = ''] = ecosystem.split(':')
+  const base = findEcosystem(ecosystem)?.base ?? null
+  return base === second && base !== '' ? `${first}:${second}` : first
+}
+
+function lostRanges(
+  differences: readonly RecordDifference[],
+  moved: ReadonlySet<PackageName>,
+  old: RecordFacts,
+  now: RecordFacts,
+): RecordDifference[] {
+  const before = factsByName(old)
+  const after = factsByName(now)
+  const fixed = new Set(differences.flatMap((one) => one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [nameOf(one.package)] : [])) // prettier-ignore
+  return differences.filter((one) => {
+    if (one.kind === 'package_removed') return !moved.has(one.package)
+    if (one.kind === 'versions_removed')
+      return isLeftWithFew(before.get(nameOf(one.package)), after.get(nameOf(one.package)))
+    if (one.kind === 'range_removed') return after.get(nameOf(one.package))?.versions.size === 0
+    if (one.kind === 'range_narrowed') return !fixed.has(nameOf(one.package))
+    return one.kind === 'range_changed' && one.added.length === 0
+  })
+}
+
+/** Fewest versions of which nearly all can be lost. */
+const MIN_VERSIONS = 10
+
+/** Whether a package lost nearly all of the versions that it lists, or all of them and has no range. */
+function isLeftWithFew(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
+  const [count, left] = [before?.versions.size ?? 0, after?.versions.size ?? 0]
+  if (left === 0) return after?.ranges.length === 0
+  return count >= MIN_VERSIONS && left < count * MIN_LEFT
+}
+
+/** Packages as differences name them: by the later version's name. */
+function factsByName({ packages }: RecordFacts): ReadonlyMap<string, PackageFacts> {
+  return new Map([...packages.values()].map((facts) => [nameOf(facts.package), facts]))
+}
+
+function nameOf(named: PackageName | null): string {
+  return named === null ? '' : `${named.ecosystem}\n${named.name}`
+}

@@ -1,0 +1,172 @@
+import { gzipSync } from 'node:zlib'
+import type { Config } from '../../src/config/schema.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { sha256Of } from '../../src/core/digest.ts'
+import { type RecordVerdict, createRecordGuard } from '../../src/guard/guard.ts'
+import type { Doubt } from '../../src/guard/kinds.ts'
+
+/** A record as parsed, with the fields that mutations change. */
+export interface Doc {
+  [field: string]: unknown
+  id: string
+  modified: string
+  affected?: Affected[]
+  severity?: { type: string; score: string }[]
+}
+interface Affected {
+  [field: string]: unknown
+  package: { ecosystem: string; name: string }
+  ranges?: { type: string; events: Record<string, string>[] }[]
+  versions?: string[]
+}
+
+type Mutation = (doc: Doc) => void
+/** A change that upstream, or who has broken into it, makes to every record that it fits; `kind` must notice it. */
+export type Hostile = readonly [name: string, kind: Doubt, mutate: Mutation]
+
+export const NOW = Date.UTC(2026, 6, 1)
+
+/** Entries that name a package; those of commits may not. */
+const affectedOf = (doc: Doc): Affected[] => (doc.affected ?? []).filter((one) => 'package' in one)
+const eachRange = (doc: Doc, use: (events: Record<string, string>[]) => void): void => {
+  for (const { ranges = [] } of affectedOf(doc)) for (const { events } of ranges) use(events)
+}
+const eachFix = (doc: Doc, change: (fixed: string) => string): void => {
+  eachRange(doc, (events) => {
+    for (const event of events) if (event['fixed'] !== undefined) event['fixed'] = change(event['fixed'])
+  })
+} // prettier-ignore
+const eachAffected = (doc: Doc, use: (one: Affected) => void): void => {
+  for (const one of affectedOf(doc)) use(one)
+}
+/** Sets the first number that is not an epoch. */
+const firstNumber = (to: (n: number) => string) => (version: string) =>
+  version.replace(/^(\d+:)?(\d+)/, (_all, epoch = '', n: string) => `${epoch}${to(Number(n))}`)
+const lastPatch = (version: string) => version.replace(/(\d+)$/, (n) => `${Math.max(0, Number(n) - 1)}`) // prettier-ignore
+const ecosystem = (to: (name: string) => string) => (doc: Doc) =>
+  eachAffected(doc, (one) => (one.package.ecosystem = to(one.package.ecosystem)))
+
+/** Eight ways for each of the kinds that the issue names, but for dates and records that cannot be compared. */
+export const HOSTILE: readonly Hostile[] = [
+  ['every fix becomes version 0', 'fixLowered', (doc) => eachFix(doc, () => '0')],
+  ['every fix becomes 0.0.1', 'fixLowered', (doc) => eachFix(doc, () => '0.0.1')],
+  ['the major version of fixes is lowered', 'fixLowered', (doc) => eachFix(doc, firstNumber((n) => `${Math.max(0, n - 1)}`))],
+  ['the last number of fixes is one lower', 'fixLowered', (doc) => eachFix(doc, lastPatch)],
+  ['the second number of fixes becomes 0', 'fixLowered', (doc) => eachFix(doc, (fixed) => fixed.replace(/^(\D*\d+\.)\d+/, (_all, head: string) => `${head}0`))],
+  ['the first number of fixes is a tenth', 'fixLowered', (doc) => eachFix(doc, firstNumber((n) => `${Math.floor(n / 10)}`))],
+  ['lowered fixes hide behind a new text', 'fixLowered', (doc) => {
+    eachFix(doc, firstNumber(() => '0'))
+    doc['details'] = 'Clarified.'
+    doc['summary'] = 'Clarified.'
+  }],
+  ['lowered fixes come with one more alias', 'fixLowered', (doc) => {
+    eachFix(doc, firstNumber(() => '0'))
+    doc['aliases'] = ['CVE-2026-0001']
+  }],
+  ['all ranges are gone', 'rangesLost', (doc) => eachAffected(doc, (one) => (one.ranges = []))],
+  ['the member ranges is gone', 'rangesLost', (doc) => eachAffected(doc, (one) => delete one.ranges)],
+  ['ranges begin right before their fix', 'rangesLost', (doc) => eachRange(doc, (events) => {
+    for (const event of events) if (event['introduced'] !== undefined) event['introduced'] = lastPatch(events.find(({ fixed }) => fixed !== undefined)?.['fixed'] ?? '9')
+  })],
+  ['ranges begin at a version that nobody has', 'rangesLost', (doc) => eachRange(doc, (events) => {
+    for (const event of events) if (event['introduced'] !== undefined) event['introduced'] = '999999'
+  })],
+  ['fixes become a last affected version 0', 'rangesLost', (doc) => eachRange(doc, (events) => {
+    events.splice(0, events.length, { introduced: '0' }, { last_affected: '0' })
+  })],
+  ['packages get other names', 'rangesLost', (doc) => eachAffected(doc, (one) => (one.package.name += '-unused'))],
+  ['only an unknown package is left', 'rangesLost', (doc) => {
+    doc.affected = affectedOf(doc).slice(0, 1).map((one) => ({ ...one, package: { ...one.package, name: 'x' } }))
+  }],
+  ['packages move to another release', 'rangesLost', ecosystem((name) => name.replace(/(:[\w.]+)?$/, ':none'))],
+  ['all ecosystems become npm', 'ecosystemChanged', ecosystem((name) => (name === 'npm' ? 'PyPI' : 'npm'))],
+  ['all ecosystems become Android, which has no order', 'ecosystemChanged', ecosystem(() => 'Android')],
+  ['ecosystems lose their vendor', 'ecosystemChanged', ecosystem((name) => (name.startsWith('Root:') ? name.slice(5) : 'Bitnami'))],
+  ['ecosystems get another vendor', 'ecosystemChanged', ecosystem((name) => `TuxCare:${name.replace(/^Root:/, '')}`)],
+  ['ecosystems are written in lower case', 'ecosystemChanged', ecosystem((name) => (name === 'npm' ? 'NPM' : name.toLowerCase()))],
+  ['ecosystems get a white space', 'ecosystemChanged', ecosystem((name) => ` ${name}`)],
+  ['ecosystem and package name change at once', 'ecosystemChanged', (doc) => eachAffected(doc, (one) => (one.package = { ecosystem: 'Hackage', name: 'unused' }))],
+  ['the first package alone changes its ecosystem', 'ecosystemChanged', (doc) => {
+    const [first] = affectedOf(doc)
+    if (first !== undefined) first.package.ecosystem = 'Hackage'
+  }],
+  ['every vector says no impact', 'severityChanged', (doc) => {
+    for (const one of doc.severity ?? []) one.score = 'CVSS:3.1/AV:P/AC:H/PR:H/UI:R/S:U/C:N/I:N/A:N'
+  }],
+  ['vectors are gone', 'severityChanged', (doc) => delete doc.severity],
+  ['lists of vectors are empty', 'severityChanged', (doc) => (doc.severity = [])],
+  ['vectors need a local attacker', 'severityChanged', (doc) => {
+    for (const one of doc.severity ?? []) one.score = one.score.replace(/AV:\w/, 'AV:P').replace(/PR:\w/, 'PR:H')
+  }],
+  ['scores are no vectors any more', 'severityChanged', (doc) => {
+    for (const one of doc.severity ?? []) one.score = '0.0'
+  }],
+  ['vectors are cut off', 'severityChanged', (doc) => {
+    for (const one of doc.severity ?? []) one.score = one.score.slice(0, 20)
+  }],
+  ['vectors are of another scale', 'severityChanged', (doc) => {
+    for (const one of doc.severity ?? []) one.type = 'CVSS_V2'
+  }],
+  ['the list affected is empty', 'emptied', (doc) => (doc.affected = [])],
+  ['the member affected is gone', 'emptied', (doc) => delete doc.affected],
+  ['only id and date are left', 'emptied', (doc) => {
+    for (const name of Object.keys(doc)) if (name !== 'id' && name !== 'modified') Reflect.deleteProperty(doc, name)
+  }],
+  ['only id, date and an empty text are left', 'emptied', (doc) => {
+    for (const name of Object.keys(doc)) if (name !== 'id' && name !== 'modified') Reflect.deleteProperty(doc, name)
+    doc['details'] = ''
+  }],
+  ['affected is no list', 'emptied', (doc) => ((doc as Record<string, unknown>)['affected'] = 'none')],
+  ['records are withdrawn', 'withdrawn', (doc) => (doc['withdrawn'] = '2026-06-30T00:00:00Z')],
+  ['records are withdrawn in the year 9999', 'withdrawn', (doc) => (doc['withdrawn'] = '9999-01-01T00:00:00Z')],
+  ['records are modified in the year 9999', 'futureModified', (doc) => (doc.modified = '9999-12-31T23:59:59Z')],
+  ['records are too long to be compared', 'notCompared', (doc) => {
+    doc['details'] = 'x'.repeat(2 ** 20)
+    eachFix(doc, () => '0')
+  }],
+] // prettier-ignore
+
+/** Changes as every feed has them: none may raise a doubt, however many records they change. */
+export const BENIGN: readonly (readonly [name: string, mutate: Mutation])[] = [
+  ['a fix is raised', (doc) => eachFix(doc, firstNumber((n) => `${n + 1}`))],
+  ['a first fix is added', (doc) => eachAffected(doc, (one) => one.ranges?.push({ type: 'SEMVER', events: [{ introduced: '0' }, { fixed: '99.0.0' }] }))],
+  ['texts change', (doc) => (doc['details'] = `${String(doc['details'])} Now explained.`)],
+  ['aliases are added', (doc) => (doc['aliases'] = ['CVE-2026-0001'])],
+  ['a package is added', (doc) => doc.affected?.push({ package: { ecosystem: 'npm', name: 'another' } })],
+  ['a vector is added', (doc) => (doc.severity = [...(doc.severity ?? []), { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N' }])],
+  ['a date moves', (doc) => (doc.modified = '2026-06-30T23:00:00Z')],
+  ['members change their order', (doc) => {
+    const entries = Object.entries(doc)
+    for (const [name] of entries) Reflect.deleteProperty(doc, name)
+    Object.assign(doc, Object.fromEntries(entries.reverse()))
+  }],
+] // prettier-ignore
+
+const DEFAULTS = loadConfig({ env: {}, cwd: '/', requireUpstream: false }).config.guard
+
+/** Applies a mutation; returns the new bytes. */
+export function mutated(bytes: Buffer, mutate: Mutation): Buffer {
+  const doc = JSON.parse(bytes.toString('utf8')) as Doc
+  mutate(doc)
+  return Buffer.from(JSON.stringify(doc))
+}
+
+function versionOf(bytes: Buffer) {
+  const { modified } = JSON.parse(bytes.toString('utf8')) as Doc
+  return { body: gzipSync(bytes), size: bytes.length, sha256: sha256Of(bytes), modified }
+}
+
+/** Judges the change of records, each before and after, of a store of `stored`. */
+export function judged(
+  pairs: Iterable<readonly [before: Buffer | null, after: Buffer]>,
+  stored: number,
+  limits: Partial<Config['guard']> = {},
+): RecordVerdict {
+  const guard = createRecordGuard({ ...DEFAULTS, ...limits }, stored, NOW)
+  for (const [before, after] of pairs) {
+    if (before?.equals(after) === true) continue
+    const { id } = JSON.parse(after.toString('utf8')) as Doc
+    guard.see(id, before === null ? null : versionOf(before), versionOf(after))
+  }
+  return guard.verdict()
+}

@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import AdmZip from 'adm-zip'
+import { describe, expect, test } from 'vitest'
+import { generateRecord } from '../../src/sandbox/feed/generate.ts'
+import { DOUBTS, type Doubt } from '../../src/guard/kinds.ts'
+import { HOSTILE, judged, mutated } from '../guard/hostile.ts'
+
+const DATA = resolve('../shared/data')
+const SERIES = ['t0', 't1', 't2'].map((name) => `${DATA}/series/${name}.zip`)
+const REAL = `${DATA}/osv-real.zip`
+
+function recordsOf(path: string): Map<string, Buffer> {
+  return new Map(new AdmZip(path).getEntries().map((entry) => [entry.entryName, entry.getData()]))
+}
+
+/** Limits that are above none: every doubt is a warning. */
+const ANY: Record<string, string | number> = {}
+for (const kind of Object.keys(DOUBTS))
+  Object.assign(ANY, { [kind]: 'warn', [`${kind}Records`]: 0, [`${kind}Fraction`]: 0 })
+
+const countsOf = (warning: string | null): Partial<Record<Doubt, number>> =>
+  Object.fromEntries([...(warning ?? '').matchAll(/(\d+) of \d+ [^(]*\(guard\.(\w+)/g)].map(([, count, kind = '']) => [kind, Number(count)])) // prettier-ignore
+
+/** The hostile feeds of which no doubt is raised, where all of these records are changed. */
+function believed(records: readonly Buffer[]): string[] {
+  const missed = HOSTILE.filter(([, kind, mutate]) => {
+    const some = kind === 'notCompared' ? records.slice(0, 25) : records // a megabyte each
+    const { refusal, warning } = judged(
+      some.map((one) => [one, mutated(one, mutate)]),
+      records.length,
+    )
+    return !`${refusal ?? ''} ${warning ?? ''}`.includes(`(guard.${kind}`)
+  })
+  return missed.map(([name]) => name)
+}
+
+test('a doubt is raised by each of the forty hostile feeds', () => {
+  expect(HOSTILE).toHaveLength(40)
+  const records = Array.from({ length: 150 }, (_, i) => generateRecord({ seed: 7 }, i).bytes)
+  expect(believed(records)).toEqual([])
+})
+
+test.skipIf(!existsSync(REAL))(
+  'a doubt is raised by each of them when they are made of real records',
+  () => {
+    const records = [...recordsOf(REAL).values()].filter((_, i) => i % 16 === 0)
+    expect(records.length).toBeGreaterThan(300)
+    expect(believed(records)).toEqual([])
+  },
+)
+
+describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at three dates', () => {
+  const states = SERIES.map((path) => (existsSync(path) ? recordsOf(path) : new Map<string, Buffer>()))
+  const between = (from: number, to: number, limits = {}) => {
+    const [before, after] = [states[from], states[to]]
+    if (before === undefined || after === undefined) throw new Error('no such state')
+    const pairs = [...after].map(([name, bytes]) => [before.get(name) ?? null, bytes] as const)
+    return judged(pairs, before.size, limits)
+  }
+
+  test('no doubt is raised: no false alarm', () => {
+    for (const [from, to] of [[0, 1], [1, 2], [0, 2]] as const)
+      expect(between(from, to)).toMatchObject({ refusal: null, warning: null })
+  })
+
+  test('single records that would raise one without limits are few', () => {
+    expect([between(0, 1, ANY), between(1, 2, ANY), between(0, 2, ANY)].map(({ warning, lines }) => [countsOf(warning), lines])).toMatchInlineSnapshot(`
+      [
+        [
+          {},
+          [],
+        ],
+        [
+          {
+            "withdrawn": 1,
+          },
+          [
+            "JLSEC-2025-190: withdrawn (2026-04-27T17:15:17.489Z)",
+          ],
+        ],
+        [
+          {
+            "withdrawn": 1,
+          },
+          [
+            "JLSEC-2025-190: withdrawn (2026-04-27T17:15:17.489Z)",
+          ],
+        ],
+      ]
+    `)
+  })
+}) // prettier-ignore

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { type Bench, differences } from '../../support/mirror.ts'
+import { type Doc, type Hostile, HOSTILE, mutated } from '../../guard/hostile.ts'
+import { longTest } from '../../support/tables.ts'
+import { INDEX, contentsOf, expectAgreement, expectSound, synced } from '../fixtures.ts'
+
+const mutationOf = (name: string): Hostile[2] => {
+  const found = HOSTILE.find(([one]) => one === name)
+  if (found === undefined) throw new Error(`no such mutation: ${name}`)
+  return found[2]
+}
+const LOWER = mutationOf('the last number of fixes is one lower')
+
+/** Mutates the first records of the feed, with a new stamp or the same. */
+function attack({ sandbox: { feed } }: Bench, mutate = LOWER, records = 30, stamp: string | null = '2026-06-15T00:00:00Z'): void {
+  for (const id of feed.ids().slice(0, records)) {
+    const modified = stamp ?? feed.modified(id)
+    const both = (doc: Doc): void => {
+      mutate(doc)
+      if (stamp !== null) doc.modified = stamp
+    }
+    feed.put(id, mutated(feed.record(id), both), modified)
+  }
+} // prettier-ignore
+
+/** As `patchmirror approve RUN` does it. */
+async function approve(made: Bench, run: number) {
+  const approved = made.store.quarantine.readQuarantine(run)
+  if (approved === null) throw new Error(`run ${run} has nothing in quarantine`)
+  const report = await made.run('osv', { kind: 'approve', approved })
+  if (report.state !== 'quarantined')
+    await made.store.exclusive(() =>
+      made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
+    )
+  return report
+}
+
+/** What is served: everything but the quarantine and dates of requests. */
+function served(dir: string): Record<string, string> {
+  const { quarantine: _kept, ...rest } = contentsOf(dir)
+  return rest
+}
+
+describe('records whose fixes are lowered in mass', () => {
+  test('are quarantined with the difference, and approval publishes them', async () => {
+    const made = await synced()
+    const before = served(made.dir)
+    attack(made)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'quarantined', asOf: null, facts: { quarantine: report.id } })
+    expect(report.message).toMatch(/\d+ of 120 records have a lower fixed version than before \(guard\.fixLowered/)
+    expect(report.facts['doubts']).toBeGreaterThan(20)
+    expect(report.facts['doubtfulIds']).toHaveLength(20)
+    expect((report.facts['doubtfulIds'] as string[])[0]).toMatch(/^ROOT-\S+: .*: fix lowered from \S+ to \S+/)
+    expect(served(made.dir)).toEqual(before)
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: report.id, path: INDEX }])
+    expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
+    expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { changed: 30 } })
+    expect(differences(made)).toEqual([])
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
+    await expectSound(made.dir)
+  }) // prettier-ignore
+
+  test('stay refused when they are rejected, also beside other changes', async () => {
+    const made = await synced()
+    attack(made)
+    const { id } = await made.run('osv')
+    await made.store.exclusive(() => made.store.quarantine.decideQuarantine(id, 'rejected', 1))
+    made.sandbox.feed.add(3)
+    const again = await made.run('osv')
+    expect(again).toMatchObject({ state: 'quarantined', facts: { quarantine: id } })
+    expect(again.message).toContain(`rejected before (run ${id})`)
+    expect(made.store.osv.countRecords()).toBe(120)
+  })
+
+  test('are quarantined again when upstream serves something else than was approved', async () => {
+    const made = await synced()
+    attack(made)
+    const { id } = await made.run('osv')
+    attack(made, mutationOf('every fix becomes version 0'), 35)
+    const report = await approve(made, id)
+    expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
+    expect(report.message).toContain(`what run ${id} refused was something else`)
+    expectAgreement(made)
+    expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  longTest('are found in an archive as in single records', async () => {
+    const made = await synced({ env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '10' } })
+    const before = served(made.dir)
+    attack(made)
+    const { id, state } = await made.run('osv')
+    expect(state).toBe('quarantined')
+    expect(served(made.dir)).toEqual(before)
+    expect(await approve(made, id)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('under unchanged stamps are refused by the reconcile, and syncs go on', async () => {
+    const made = await synced()
+    attack(made, LOWER, 30, null)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    const before = served(made.dir)
+    const { id, state } = await made.run('osv', { kind: 'reconcile' })
+    expect(state).toBe('quarantined')
+    expect(served(made.dir)).toEqual(before)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.store.quarantine.readQuarantine(id)?.decision).toBe(null)
+    expect(await approve(made, id)).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  longTest('are superseded when upstream serves the stored records again', async () => {
+    for (const stamp of [null, '2026-06-15T00:00:00Z']) {
+      const made = await synced()
+      const { feed } = made.sandbox
+      const stored = feed.ids().map((id) => [id, feed.record(id), feed.modified(id)] as const)
+      attack(made, LOWER, 30, stamp)
+      const { id, state } = await made.run('osv', { kind: 'reconcile' })
+      expect(state).toBe('quarantined')
+      for (const [one, bytes, modified] of stored) feed.put(one, bytes, modified)
+      const kind = stamp === null ? 'reconcile' : 'sync'
+      expect(await made.run('osv', { kind })).toMatchObject({ state: 'complete' })
+      expect(made.store.quarantine.readQuarantine(id)?.decision).toBe('superseded')
+    }
+  })
+})
+
+describe('a doubt', () => {
+  test('with the mode warn is published and reported', async () => {
+    const made = await synced({ env: { PATCHMIRROR_GUARD_FIX_LOWERED: 'warn' } })
+    attack(made)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'complete', facts: { changed: 30 } })
+    expect(report.message).toContain('published, but doubtful: ')
+    expect(report.facts['doubtfulIds']).toHaveLength(20)
+    expect(differences(made)).toEqual([])
+  })
+
+  longTest('with the mode off, or below its limits, is not reported', async () => {
+    for (const env of [{ PATCHMIRROR_GUARD_FIX_LOWERED: 'off' }, { PATCHMIRROR_GUARD_FIX_LOWERED_FRACTION: '0.3' }]) {
+      const made = await synced({ env })
+      attack(made)
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'complete' })
+      expect(report.facts).not.toHaveProperty('doubts')
+    }
+  }) // prettier-ignore
+
+  test('about a new record with a date far in the future is reported', async () => {
+    const made = await synced()
+    const [id = ''] = made.sandbox.feed.ids()
+    const bytes = Buffer.from(made.sandbox.feed.record(id).toString().replaceAll(id, 'NEW-1'))
+    made.sandbox.feed.put('NEW-1', bytes, '2999-01-01T00:00:00Z')
+    const report = await made.run('osv')
+    expect(report).toMatchObject({
+      state: 'complete',
+      facts: { doubtfulIds: ['NEW-1: modified is 2999-01-01T00:00:00Z'] },
+    })
+  })
+
+  test('about a record that is too large to be compared is reported, and the record published', async () => {
+    const made = await synced()
+    attack(made, (doc) => (doc['details'] = 'x'.repeat(2 ** 20)), 1)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'complete', facts: { notCompared: 1, doubts: 1 } })
+    expect(report.facts['doubtfulIds']).toMatchObject([expect.stringContaining('not compared: larger than 1048576 bytes')])
+    expect(differences(made)).toEqual([])
+  }) // prettier-ignore
+
+  test('is not raised by a first sync, however strange its records are', async () => {
+    const made = await synced({ env: { PATCHMIRROR_GUARD_FUTURE_MODIFIED: 'enforce' } })
+    const run = made.store.runs.readLatestEndedRun('osv')
+    expect(run?.facts).not.toHaveProperty('doubts')
+  })
+})
