@@ -23,6 +23,8 @@ import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { observed } from './observed.ts'
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
+import type { ReadingData } from './reading/request.ts'
+import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
 import type {
@@ -62,6 +64,8 @@ export interface ServerOptions {
   readonly eventBounds?: EventBounds
   /** Called with the last served entry of the change log whenever it changes. */
   readonly onServed?: FollowerOptions['onServed']
+  /** Starts what answers beside the serving thread; a thread of its own when not given. */
+  readonly startReading?: (data: ReadingData) => ReadingThread
   /** Makes the private routes; none when not given. */
   readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
   /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
@@ -125,16 +129,16 @@ export function createServer(options: ServerOptions): MirrorServer {
     }
     return createHttp(observed(options, withReserve(handler)), config.server, { log, ...ends })
   })
+  const reading = openReading(options, served, ends.add)
   const gate = createGate({
-    ...{ reads, served, failures, log, now, atEnd: ends.add },
+    ...{ reads, served, failures, log, now, atEnd: ends.add, ...reading },
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const [followers, reports] = [createFollowers(options, { served, access: gate.access, failures }), createStatusReports(options)] // prettier-ignore
+  const [followers, reports] = [createFollowers(options, { served, ...gate, failures, ...reading }), createStatusReports(options)] // prettier-ignore
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
-  const contract = createContract(options, { paths, gate, people, cacheControl, failures })
-  const sbom = createSbomPage({ cacheControl, failures })
+  const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
     for (const part of [followers, gate.access]) part.look() // last: every announced change is already readable
@@ -198,7 +202,7 @@ function createEnds() {
 
 function createFollowers(
   { webhookLog, eventBounds: bounds = {}, now, onServed = () => undefined }: ServerOptions,
-  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures'>,
+  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading'>,
 ) {
   return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, now, onServed })
 }

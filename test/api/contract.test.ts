@@ -8,12 +8,17 @@ import { closeAll, jsonOf, serve } from './served.ts'
 
 afterEach(closeAll)
 
-const VIEWS = { PATCHMIRROR_VIEWS_BUCKET: 'true', PATCHMIRROR_VIEWS_QUERY: 'true' }
+const ALL = {
+  PATCHMIRROR_VIEWS_BUCKET: 'true',
+  PATCHMIRROR_VIEWS_QUERY: 'true',
+  PATCHMIRROR_UPSTREAM_API_ROOT: 'https://service.example',
+  PATCHMIRROR_UPSTREAM_API_KEY: 'a-key-of-the-service',
+}
 
 test('the answers of an empty mirror have the headers that the API document requires, Retry-After on each 503', async () => {
-  const { config } = loadConfig({ env: VIEWS, cwd: '/' })
+  const { config } = loadConfig({ env: ALL, cwd: '/' })
   const { get, port, own } = await serve(() => undefined, {
-    env: VIEWS,
+    env: ALL,
     routes: createCatalogRoutes(config),
     match: (settings) => createMatchRoute({ config: settings }),
     people: (settings) => createWeb({ config: settings, version: '9.9.9' }),

@@ -10,6 +10,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
+import { readHere } from '../support/read-here.ts'
 import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 
 /** An answer as it came, not decoded. */
@@ -136,6 +137,7 @@ async function start(
     log,
     nextRunAt,
     closeGraceMs,
+    startReading: readHere,
     ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.storage && { storage: options.storage }),

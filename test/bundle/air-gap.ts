@@ -18,7 +18,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { type Writes, openWrites } from '../../src/store/writer.ts'
 import { keyPair, trust } from './fixtures.ts'
-import { readHere } from '../support/catalog/mirror.ts'
+import { readHere } from '../support/read-here.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
 
 /** A folder that is gone when the test ends. */
@@ -126,10 +126,8 @@ export async function serveFolder(
       server: { ...config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },
     },
     nextRunAt: () => null,
-    routes: (tools) => [
-      ...createCatalogRoutes(config, readHere)(tools),
-      ...vexRoutes(config)(tools),
-    ],
+    startReading: readHere,
+    routes: (tools) => [...createCatalogRoutes(config)(tools), ...vexRoutes(config)(tools)],
   })
   const { port } = await server.listen()
   const agent = new Agent({ keepAlive: true })

@@ -12,6 +12,7 @@ import {
   sendProblem,
 } from '../http/problems.ts'
 import { type Heads, createHeads } from '../http/response.ts'
+import type { ReadingThread } from '../reading/thread.ts'
 import { createLinkSecrets } from './link-secrets.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -38,6 +39,8 @@ export interface RouteTools {
   readonly now: () => number
   /** `Cache-Control` of private answers. */
   readonly cacheControl: string
+  /** Answers what would keep the serving thread for long. */
+  readonly reading: ReadingThread
   /** Has something closed together with the server. */
   readonly atEnd: (close: () => Promise<void>) => void
 }
@@ -54,6 +57,9 @@ interface GateOptions {
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   readonly log: ServerLog | null
   readonly now: () => number
+  /** `Cache-Control` of private answers. */
+  readonly cacheControl: string
+  readonly reading: ReadingThread
   readonly atEnd: RouteTools['atEnd']
 }
 
@@ -72,15 +78,15 @@ export interface Gate {
 
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
-  const { reads, settings, listeningOn, served, failures, log, now, atEnd } = options
-  const { publicUrl, cacheMaxAgeSeconds } = settings
+  const { reads, settings, listeningOn, served, failures, log, now } = options
+  const { cacheControl, reading, atEnd } = options
+  const { publicUrl } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
   const own = reads.live.secrets.readSecret('links')
   const links = createLinks(createLinkSecrets(settings.linkSecretFile, own, { log }), now)
-  const cacheControl = `private, max-age=${cacheMaxAgeSeconds}, must-revalidate`
   const heads = createHeads(cacheControl)
-  const tools = { served, heads, links, now, cacheControl, atEnd }
+  const tools = { served, heads, links, now, cacheControl, reading, atEnd }
   const routes = createRouteTable(options.routes(tools))
   const base = (request: IncomingMessage): string =>
     baseUrl({ publicUrl, trusted }, arrivalOf(request))

@@ -20,9 +20,8 @@ import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
-import type { ReadRequest, ReadRoute, ReadingData } from '../reading/request.ts'
+import type { ReadRequest, ReadRoute } from '../reading/request.ts'
 import { errorOf } from '../../threads/requests.ts'
-import { type ReadingThread, createReadingThread, followPin } from '../reading/thread.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 
 /**
@@ -77,23 +76,14 @@ function versioned({ identity }: Config): CatalogResource[] {
   )
 }
 
-/**
- * The local routes of the catalog, and of the documents that signed links lead to. `startReading`: what answers for lists
- * and items, a thread of its own unless something else is given.
- */
-export function createCatalogRoutes(
-  config: Config,
-  startReading: (data: ReadingData) => ReadingThread = createReadingThread,
-): (tools: RouteTools) => PrivateRoute[] {
+/** The local routes of the catalog, and of the documents that signed links lead to. */
+export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
   return (tools) => {
-    const thread = startReading({ config, cacheControl: tools.cacheControl })
-    tools.atEnd(() => thread.close())
-    followPin(thread, tools.served.servedPin)
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
       ({ path, source, contract }): PrivateRoute => ({
         path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
         ...{ source, contract },
-        answer: (call) => pass(thread, tools, path, call),
+        answer: (call) => pass(tools, path, call),
       }),
     )
     const documents: PrivateRoute = {
@@ -112,8 +102,7 @@ export function createCatalogRoutes(
 
 /** Passes a request to the reading thread and sends its reply. */
 async function pass(
-  thread: ReadingThread,
-  { served, now, links }: RouteTools,
+  { served, now, links, reading }: RouteTools,
   path: string,
   call: RouteCall,
 ): Promise<void> {
@@ -124,7 +113,7 @@ async function pass(
     served: served.servedPin?.stamp() ?? null,
     linkSecret: links.secret(),
   }
-  const reply = await thread.ask(asked, () => response.destroyed)
+  const reply = await reading.ask(asked, () => response.destroyed)
   if (reply === null) return
   if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return call.refuse(reply.problem)

@@ -1,27 +1,26 @@
-import { respondUnstored } from '../http/response.ts'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
-import type { Access } from '../access/access.ts'
 import { CHANGES } from '../http/paths.ts'
 import { toIso } from '../../core/time.ts'
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, placesSince } from './since.ts'
-import { type Problem, sendProblem } from '../http/problems.ts'
+import type { Problem } from '../http/problems.ts'
 import { onlyValue } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
-interface ChangesOptions {
-  /** Reads of the served snapshot, so every reported change is readable. */
-  readonly reads: Reads
-  readonly access: Pick<Access, 'judge'>
+interface ChangesParts {
+  readonly reads: Pick<Reads, 'changes' | 'osv'>
   /** Unix milliseconds. */
-  readonly now: () => number
+  readonly now: number
+  /** The last entry of the log that is served, so every reported change is readable; null: the latest. */
+  readonly latest: number | null
+  /** Returns why this client may not read a source that takes a key; null: it may. */
+  readonly judge: () => Problem | null
 }
 
 /** Names on a page: the default, and the maximum. */
@@ -43,43 +42,32 @@ export function isPrivateSource(source: SourceName): boolean {
   return PRIVATE.has(source)
 }
 
+/** Whether a query asks for differences, which take long to compute. */
+export function asksForDifferences(query: URLSearchParams): boolean {
+  return ['detail', 'ecosystem', 'purl'].some((name) => query.has(name))
+}
+
 /**
  * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
  * snapshot that is not known, or too long ago, is a 404, never an empty list. Throws `bad_request`.
  */
-export function sendChanges(
-  options: ChangesOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  query: URLSearchParams,
-): void {
-  const answer = answerFor(options, request, query)
-  if ('status' in answer) {
-    sendProblem(request, response, answer)
-    return
-  }
-  const body = Buffer.from(JSON.stringify(answer))
-  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
-}
-
-function answerFor(
-  { reads, access, now }: ChangesOptions,
-  request: IncomingMessage,
+export function answerChanges(
+  { reads, now, latest, judge }: ChangesParts,
   query: URLSearchParams,
 ): Problem | object {
   const given = readSince(query)
   const wanted = readSource(query)
   const limit = readLimit(query)
-  const denied = wanted !== null && isPrivateSource(wanted) ? access.judge(request) : null
+  const denied = wanted !== null && isPrivateSource(wanted) ? judge() : null
   if (denied !== null) return denied
-  const [place, another] = placesSince(reads, given, wanted, now())
+  const [place, another] = placesSince(reads, given, wanted, now)
   if (place === undefined) return unknown(given, wanted)
   if (another !== undefined)
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
-  const refusal = isPrivateSource(place.source) ? access.judge(request) : null
+  const refusal = isPrivateSource(place.source) ? judge() : null
   if (refusal !== null) return refusal
   const detail = readDetail(query, place.source)
-  const asked = { after: onlyValue(query, 'after'), limit, ...detail }
+  const asked = { after: onlyValue(query, 'after'), limit, latest, ...detail }
   const found = findChanges(reads, place, place.snapshot, asked)
   if (found === null) return unknown(given, wanted)
   return place.at === null ? found : { ...found, since: toIso(place.at) }
@@ -114,12 +102,12 @@ export function findChanges(
   asked: AskedChanges,
 ): FoundChanges | null {
   const latest = reads.changes.readLatestLogged(source)?.id ?? 0
-  const cursor = readChangeCursor(asked.after) ?? { after, until: latest, name: '' }
+  const until = Math.max(after, Math.min(latest, asked.latest ?? latest))
+  const cursor = readChangeCursor(asked.after) ?? { after, until, name: '' }
   const span = { ...cursor, source }
   if (!leadsOn(reads, span, since)) return null
   if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, cursor.name, asked.limit) // prettier-ignore
-  const until = span.until === latest ? null : span.until
-  const detailer = createDetailer(reads, until, asked.filter ?? null)
+  const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null) // prettier-ignore
   const limit = Math.min(asked.limit, MAX_DETAILED)
   return {
     ...pageOf(reads, since, span, cursor.name, limit, detailer),
@@ -131,6 +119,8 @@ export function findChanges(
 interface AskedChanges {
   readonly after: string | null
   readonly limit: number
+  /** The last entry of the log that is reported; the latest when not given. */
+  readonly latest?: number | null
   /** Whether the differences of each record are reported; and only those that concern some packages, not null. */
   readonly detailed?: boolean
   readonly filter?: PackageFilter | null

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from '../access/access.ts'
-import { sendChanges } from './changes.ts'
+import { answerChanges, asksForDifferences } from './changes.ts'
 import { type EventLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { sendRecordDates } from './record.ts'
+import { errorOf } from '../../threads/requests.ts'
+import { respondUnstored } from '../http/response.ts'
+import type { ReadReply } from '../reading/request.ts'
+import type { ReadingThread } from '../reading/thread.ts'
 import { CHANGES, EVENTS_PATH, RECORDS } from '../http/paths.ts'
 import { rawTarget } from '../http/request-target.ts'
 
@@ -14,9 +18,10 @@ export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
 /** What the pages for followers are made from. */
 export interface FollowerOptions {
-  readonly served: Pick<ServedSnapshot, 'reads'>
+  readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin'>
   readonly access: Access
   readonly failures: Failures
+  readonly reading: ReadingThread
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
   readonly bounds: EventBounds
@@ -34,7 +39,7 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, bounds, now, onServed } = options
+  const { served, access, failures, webhooks, bounds, onServed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
   const events = createEvents({ ...bounds, snapshots, webhooks, access })
@@ -58,11 +63,49 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
           sendProblem(request, response, methodNotAllowed(method))
         else if (isRecord) sendRecordDates(reads, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
-        else sendChanges({ reads, access, now }, request, response, parameters)
+        else
+          void sendChanges(options, request, response, parameters).catch((error: unknown) =>
+            failures.answer(error, request, response),
+          )
       } catch (error) {
         failures.answer(error, request, response)
       }
       return true
     },
   }
+}
+
+/** Answers `/-/changes`; with differences on the reading thread, because of how long that takes. */
+async function sendChanges(
+  { served, access, now, reading }: FollowerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+): Promise<void> {
+  const { reads, servedPin } = served
+  if (!asksForDifferences(query)) {
+    const parts = { reads, now: now(), latest: null, judge: () => access.judge(request) }
+    const answer = answerChanges(parts, query)
+    if ('status' in answer) return sendProblem(request, response, answer)
+    return sendBody(request, response, Buffer.from(JSON.stringify(answer)))
+  }
+  const latest = reads.changes.readLatestLogged('osv')?.id ?? 0
+  const asked = {
+    differences: query.toString(),
+    now: now(),
+    served: servedPin?.stamp() ?? null,
+    latest,
+  }
+  const reply = await reading.ask(asked, () => response.destroyed)
+  if (reply !== null) sendReply(request, response, reply)
+}
+
+function sendReply(request: IncomingMessage, response: ServerResponse, reply: ReadReply): void {
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if ('problem' in reply) return sendProblem(request, response, reply.problem)
+  if ('body' in reply && reply.body !== null) sendBody(request, response, Buffer.from(reply.body))
+}
+
+function sendBody(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }

@@ -4,17 +4,26 @@ import { openShortReads } from '../../store/reads.ts'
 import { failureOf } from '../../threads/requests.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
+import { answerChanges } from '../followers/changes.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
 import { createHeads } from '../http/response.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
 import { type StaleRule, createStaleRule, refuseStale } from '../snapshot/stale.ts'
-import type { PinRequest, ReadCall, ReadReply, ReadRequest, ReadingData } from './request.ts'
+import type {
+  DifferencesRequest,
+  PinRequest,
+  ReadCall,
+  ReadReply,
+  ReadRequest,
+  ReadingData,
+  ReadingRequest,
+} from './request.ts'
 
 /** Answers requests for lists and items. */
 interface Reader {
   /** Opens the store at the first request. Never throws: an error is part of the reply. */
-  readonly read: (request: ReadRequest | PinRequest) => ReadReply
+  readonly read: (request: ReadingRequest) => ReadReply
   readonly close: () => void
 }
 
@@ -32,6 +41,7 @@ export function createReader(data: ReadingData): Reader {
       try {
         opened ??= open()
         if ('pin' in request) return pinned(opened.shortReads, request)
+        if ('differences' in request) return differences(opened.shortReads, request)
         return opened.answer(request)
       } catch (error) {
         return { failed: failureOf(error) }
@@ -51,6 +61,17 @@ interface Opened {
 function pinned(shortReads: ShortReads, { pin }: PinRequest): ReadReply {
   shortReads.repin(pin)
   return { status: 204, headers: [], body: null }
+}
+
+/** Differences are of records, which are public. */
+function differences(
+  shortReads: ShortReads,
+  { differences: query, now, latest, served }: DifferencesRequest,
+): ReadReply {
+  const parts = { reads: shortReads.reads, now, latest, judge: () => null }
+  const answer = shortReads.during(() => answerChanges(parts, new URLSearchParams(query)), served)
+  if ('status' in answer) return { problem: answer }
+  return { status: 200, headers: [], body: new TextEncoder().encode(JSON.stringify(answer)) }
 }
 
 function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Origins {

@@ -32,6 +32,20 @@ export interface ReadRequest {
   readonly linkSecret: Uint8Array | null
 }
 
+/** A request for the differences between two states of the records. */
+export interface DifferencesRequest {
+  /** The query of `/-/changes`, as it came. */
+  readonly differences: string
+  /** Unix milliseconds. */
+  readonly now: number
+  readonly served: string | null
+  /** The last entry of the change log that is served; a newer one is not reported. */
+  readonly latest: number
+}
+
+/** What the thread is asked. */
+export type ReadingRequest = ReadRequest | DifferencesRequest | PinRequest
+
 /** Has the thread move to the newest state, which is served from now on under this stamp. */
 export interface PinRequest {
   readonly pin: string

@@ -1,19 +1,38 @@
 import { type RequestThread, createRequestThread } from '../../threads/requests.ts'
 import { workerFile } from '../../threads/worker-file.ts'
 import type { ServedPin } from '../../store/pin.ts'
-import type { PinRequest, ReadReply, ReadRequest, ReadingData } from './request.ts'
+import type { PinRequest, ReadReply, ReadingData, ReadingRequest } from './request.ts'
 
 /** A thread that answers what would keep the serving thread for long. */
-export type ReadingThread = RequestThread<ReadRequest | PinRequest, ReadReply>
+export type ReadingThread = RequestThread<ReadingRequest, ReadReply>
 
 /** Requests that may wait: each is small, and connections are bounded too. */
 const MAX_WAITING = 1000
 
-/** Creates the thread that reads lists and items; it starts at the first request. */
+/** Creates the thread that reads lists, items and differences; it starts at the first request. */
 export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING): ReadingThread {
   const file = workerFile('reading.worker', import.meta.url)
-  const what = 'lists and items'
+  const what = 'lists, items and differences'
   return createRequestThread({ file, data, limits: LIMITS, unref: true, maxWaiting, what })
+}
+
+/**
+ * Opens what answers beside the serving thread, until the server ends, and the `Cache-Control` of its answers. `startReading`:
+ * a thread of its own when not given.
+ */
+export function openReading(
+  {
+    config,
+    startReading = createReadingThread,
+  }: Pick<ReadingData, 'config'> & { startReading?: (data: ReadingData) => ReadingThread },
+  { servedPin }: { readonly servedPin: ServedPin | undefined },
+  atEnd: (close: () => Promise<void>) => void,
+) {
+  const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
+  const reading = startReading({ config, cacheControl })
+  atEnd(() => reading.close())
+  followPin(reading, servedPin)
+  return { reading, cacheControl }
 }
 
 /**

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { findChanges } from '../../../src/api/followers/changes.ts'
+import { openShortReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
 
@@ -65,6 +67,26 @@ function write(served: Served, work: (store: ReturnType<typeof openWrites>) => v
 }
 
 describe('/-/changes with differences', () => {
+  test('reports nothing that is newer than what is served', async () => {
+    const { served } = await mirror()
+    served.store.publishOsv({ ...AFTER, a: about('npm lodash 9.0.0'), g: '{}' }, FILLED_AT + 2000)
+    const opened = openShortReads(served.dir)
+    if (opened === null) throw new Error('no database')
+    const [first, second, third] = [1, 2, 3].map((id) => opened.reads.changes.readLogged(id)?.snapshot ?? '') // prettier-ignore
+    const found = (latest: number | null) => {
+      const asked = { after: null, limit: 100, detailed: true, latest }
+      const { to, changes } = findChanges(opened.reads, { source: 'osv', after: 1 }, first ?? '', asked) ?? {} // prettier-ignore
+      const words = changes?.flatMap((one) =>
+        'id' in one && one.id < 'b' ? (one.words?.slice(0, 1) ?? []) : [],
+      )
+      return { to, count: changes?.length, words }
+    }
+    expect(found(1)).toEqual({ to: first, count: 0, words: [] })
+    expect(found(2)).toEqual({ to: second, count: 6, words: ['npm lodash: fix lowered from 4.17.21 to 4.17.20'] }) // prettier-ignore
+    expect(found(null)).toMatchObject({ to: third, count: 7, words: ['npm lodash: fix raised from 4.17.21 to 9.0.0'] }) // prettier-ignore
+    opened.close()
+  })
+
   test('reports what changed in each record, as data and in words', async () => {
     const { changes, words } = await mirror()
     expect(await words(`since=1&detail=differences`)).toEqual([

@@ -1,9 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
 import { beforeAll, onTestFinished } from 'vitest'
 import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
-import { createReader } from '../../../src/api/reading/reader.ts'
-import type { ReadingData } from '../../../src/api/reading/request.ts'
-import type { ReadingThread } from '../../../src/api/reading/thread.ts'
 import { type MirrorServer, createServer } from '../../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
@@ -13,6 +9,7 @@ import { TEST_KEY, bearer as ownKey } from '../keys.ts'
 import { getUrl } from '../loopback.ts'
 import { copyFilledFolder } from '../filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
+import { readHere } from '../read-here.ts'
 
 /** Settings that mirror the sandbox's whole service. */
 export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
@@ -122,7 +119,8 @@ async function serverOf(
     now,
     log: null,
     nextRunAt: () => null,
-    routes: createCatalogRoutes(config, readHere),
+    routes: createCatalogRoutes(config),
+    startReading: readHere,
   })
   await server.listen()
   atEnd(async () => {
@@ -130,22 +128,4 @@ async function serverOf(
     reads.close()
   })
   return server
-}
-
-/**
- * Reads lists and items in this thread, as the reading thread reads them: starting one for each mirror takes most of the
- * time of a test. Requests and replies are copied as between threads. The thread itself: `reading.test.ts`.
- */
-export function readHere(data: ReadingData): ReadingThread {
-  const { read, close } = createReader(structuredClone(data))
-  return {
-    async ask(request, isGone) {
-      await setImmediate()
-      return isGone() ? null : structuredClone(read(structuredClone(request)))
-    },
-    close() {
-      close()
-      return Promise.resolve()
-    },
-  }
 }
