@@ -19,6 +19,8 @@ export interface ChangeTracker {
   isComplete(): boolean
   /** Records that too many names changed to list them. */
   markIncomplete(): void
+  /** Returns every name that was recorded since the last `take` or `clear`; null: everything may have changed. */
+  names(): string[] | null
   /** Returns what was recorded since the last `take` or `clear`; names whose state is the same as before are omitted. */
   take(): Change
   /** Discards everything, as at the beginning of a transaction: an earlier one may have been rolled back. */
@@ -52,6 +54,7 @@ export function createChangeTracker(): ChangeTracker {
       else if (states.size < MAX_TRACKED) states.set(name, { before, after })
       else markIncomplete()
     },
+    names: () => (complete ? [...states.keys()] : null),
     take() {
       const changes = [...states].flatMap(([name, { before, after }]): Change['changes'] => {
         const kind = kindOf(before, after)

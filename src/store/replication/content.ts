@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto'
 import { ownsResource } from '../../domain/resources.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { createRecordLines } from './record-lines.ts'
 import { combineDigests } from './rows.ts'
+
+/** Passes the lines of all records, in order, to `use`. */
+type EachLine = (use: (lines: Uint8Array) => void) => void
 
 /** Content digests of the stored sources. */
 interface ContentDigests {
@@ -40,9 +44,12 @@ export function contentDigestOf(
  * `["document", path, sha256]`, `["record", id, modified, sha256]`, `["list", path]`,
  * `["item", list path, id, first half of its SHA-256]`, `["answer", path, sha256, links]`.
  */
-export function createContentDigester(db: Db): (source: SourceName) => string {
+export function createContentDigester(
+  db: Db,
+  eachRecord: EachLine = createRecordLines(db).read,
+): (source: SourceName, records?: EachLine) => string {
   const parts = prepareParts(db)
-  return (source) => {
+  return (source, records = eachRecord) => {
     const hash = createHash('sha256')
     let text = ''
     const add = (line: readonly (string | null)[]): void => {
@@ -54,7 +61,7 @@ export function createContentDigester(db: Db): (source: SourceName) => string {
     for (const row of parts.documents.iterate(source)) add(['document', ...row])
     hash.update(text)
     text = ''
-    if (source === 'osv') for (const lines of parts.recordLines()) hash.update(lines)
+    if (source === 'osv') records((lines) => hash.update(lines))
     if (source === 'catalog' || source === 'identity') addCatalog(parts, source, add)
     return hash.update(text).digest('hex')
   }
@@ -82,7 +89,6 @@ function prepareParts(db: Db) {
         'SELECT path, lower(hex(sha256)) FROM document WHERE source = ? AND present = 1 ORDER BY path',
       )
       .raw(),
-    recordLines: prepareRecordLines(db),
     lists: db
       .prepare<[], [string, string]>('SELECT resource, path FROM catalog_list ORDER BY path')
       .raw(),
@@ -98,28 +104,5 @@ function prepareParts(db: Db) {
          ORDER BY path`,
       )
       .raw(),
-  }
-}
-
-/**
- * Prepares the lines of all records, in id order, some thousand at a time. SQLite writes them, without an object for
- * each record: `json_quote` escapes as `JSON.stringify` does. No id is empty.
- */
-function prepareRecordLines(db: Db): () => Generator<Buffer> {
-  const lines = db
-    .prepare<[string], [Buffer | null, string | null]>(
-      `SELECT CAST(group_concat(
-         '["record",' || json_quote(id) || ',' || json_quote(modified) || ',"' || lower(hex(sha256)) || '"]' || char(10), ''
-       ) AS BLOB), max(id)
-       FROM (SELECT id, modified, sha256 FROM osv_record WHERE id > ? ORDER BY id LIMIT 4096)`,
-    )
-    .raw()
-  return function* () {
-    for (let after = ''; ;) {
-      const [text, last] = lines.get(after) ?? [null, null]
-      if (text === null || last === null) return
-      yield text
-      after = last
-    }
   }
 }

@@ -3,6 +3,7 @@ import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { Change, ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { createContentDigester } from '../replication/content.ts'
+import { type KeptLines, createRecordLines } from '../replication/record-lines.ts'
 
 /** The state of one source that readers see, published in one transaction. */
 interface Snapshot {
@@ -27,6 +28,14 @@ interface Snapshot {
 /** A snapshot to publish. */
 export type PublishedSnapshot = Omit<Snapshot, 'sequence' | 'scope' | 'contentDigest'> &
   Partial<Pick<Snapshot, 'scope'>>
+
+/** The proof that a source's stored content is the published snapshot's. */
+export interface ContentProof {
+  /** Records that were read for it. */
+  readonly records: number
+  /** Their lines, so that a publication in the same run need not read all again; null: they are too many. */
+  readonly kept: KeptLines | null
+}
 
 interface Row {
   source: SourceName
@@ -72,8 +81,14 @@ export function createSnapshotWriter(
        published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
   )
   const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
-  const digestContent = createContentDigester(db)
+  const lines = createRecordLines(db)
+  const digestContent = createContentDigester(db, lines.read)
   const reader = createSnapshotReader(db)
+  const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
+    const [kept, written] = [proof?.kept ?? null, tracker.names()]
+    if (kept === null || written === null) return digestContent(source)
+    return digestContent(source, (use) => lines.readAgain(kept, written, use))
+  }
   return {
     ...reader,
     /** Computes the content digest of a snapshot that an earlier version published; does nothing if it is known. */
@@ -81,17 +96,20 @@ export function createSnapshotWriter(
       if (reader.readSnapshot(source)?.contentDigest === null)
         fill.run(digestContent(source), source)
     },
-    /** Computes whether a source's stored content is still the published snapshot's, to the byte of each digest. */
-    isContentPublished(source: SourceName): boolean {
-      const digest = reader.readSnapshot(source)?.contentDigest ?? null
-      return digest !== null && digestContent(source) === digest
+    /** Computes whether the stored records are still the published ones, to the byte of each digest; null: they are not. */
+    proveRecords(): ContentProof | null {
+      const published = reader.readSnapshot('osv')?.contentDigest ?? null
+      if (published === null) return null
+      let proof: ContentProof | null = null
+      const digest = digestContent('osv', (use) => (proof = lines.read(use, true)))
+      return digest === published ? proof : null
     },
-    /** Returns what changed since the transaction began. */
-    replaceSnapshot(snapshot: PublishedSnapshot): Change {
+    /** Returns what changed since the transaction began. `proof` was made in the same run, before the transaction. */
+    replaceSnapshot(snapshot: PublishedSnapshot, proof: ContentProof | null = null): Change {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
       const known = before?.id === id ? before.contentDigest : null // an equal id is equal content
-      const contentDigest = known ?? digestContent(source)
+      const contentDigest = known ?? digestAfter(source, proof)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       const change = tracker.take()
       if (before?.id === id) return change

@@ -5,6 +5,7 @@ import { fetchIndex } from '../../upstream/osv.ts'
 import { freeBytes } from '../../zip/free-bytes.ts'
 import { deflate } from '../../zip/member.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
+import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { SyncContext } from '../context.ts'
 import { type OsvIndex, parseIndex } from './index-parser.ts'
 import { comparedIndex } from './index/published.ts'
@@ -21,6 +22,8 @@ export interface ListedIndex {
   lastModified: string | null
   /** Upstream's date of the response that sent or confirmed it, unix milliseconds. */
   asOf: number
+  /** Where the index was compared with the published one: that the stored records are the published ones. */
+  proof: ContentProof | null
 }
 
 /** Upstream has nothing new, and everything listed is stored; it confirmed that at `asOf`. */
@@ -34,11 +37,12 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   const answer = await fetchIndex(session, full ? null : state, config.upstream.maxJsonBytes)
   if (answer.status === 200) {
     const { etag, lastModified, date } = answer.meta
-    const compared = comparedIndex(context, answer.body)
-    const index = compared ?? parseIndex(answer.body)
+    const compared = await comparedIndex(context, answer.body)
+    const index = compared?.index ?? parseIndex(answer.body)
     const gzip = documentMember(answer.body, answer.gzip, deflate)
     if (compared === null && answer.gzip !== null) freeBytes(answer.body) // decoded, and not read again
-    return { index, stored: false, gzip, etag, lastModified, asOf: date }
+    const proof = compared?.proof ?? null
+    return { index, stored: false, gzip, etag, lastModified, asOf: date, proof }
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
@@ -52,7 +56,7 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
 /** Returns the quarantined index that the operator approved. */
 export function approvedIndex({ body, etag, lastModified, asOf }: Quarantine): ListedIndex {
   const index = parseIndex(contentOf(body, sizeOf(body)))
-  return { index, stored: false, gzip: body, etag, lastModified, asOf }
+  return { index, stored: false, gzip: body, etag, lastModified, asOf, proof: null }
 }
 
 /** Returns upstream's last index from the store. */
@@ -64,7 +68,7 @@ function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
   try {
     if (body === null) throw new Error('there is none')
     const index = parseIndex(contentOf(body, sizeOf(body)))
-    return { index, stored: true, gzip: body, etag, lastModified }
+    return { index, stored: true, gzip: body, etag, lastModified, proof: null }
   } catch (error) {
     const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`
     throw new MirrorError('proof', `${why}: run "patchmirror verify --repair"`, { cause: error })

@@ -87,7 +87,7 @@ interface Publication {
 /** Writes the snapshot with its index, archive and upstream state, and forgets what it supersedes. */
 function replaceSnapshot(
   { store, config, runId, kind, now }: SyncContext,
-  { index: { scope }, etag, lastModified, gzip, asOf }: ListedIndex,
+  { index: { scope }, etag, lastModified, gzip, asOf, proof }: ListedIndex,
   { whole, served, built, upstream }: Publication,
 ): void {
   const notBefore = store.osv.readNewestModified(now())
@@ -99,11 +99,8 @@ function replaceSnapshot(
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
   const publishedAt = now()
   const snapshot = { source: 'osv', id, runId, publishedAt, asOf, whole } as const
-  const change = store.snapshots.replaceSnapshot({
-    ...snapshot,
-    records: built.members,
-    scope: scope?.scope.text ?? null,
-  })
+  const counted = { records: built.members, scope: scope?.scope.text ?? null }
+  const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
   store.quarantine.supersedeQuarantines(OSV_INDEX, now())

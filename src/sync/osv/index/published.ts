@@ -1,12 +1,19 @@
 import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../../core/digest.ts'
 import { OSV_INDEX } from '../../../domain/feed-paths.ts'
-import { contentOf } from '../../../store/database/gzip.ts'
+import { contentInPool } from '../../../store/database/gzip.ts'
+import type { ContentProof } from '../../../store/runs/snapshots.ts'
 import type { SyncContext } from '../../context.ts'
 import { createLateIds } from '../id-table.ts'
 import { type OsvIndex, parseIndex } from '../index-parser.ts'
 import { isScopeChanged } from '../scope/scope.ts'
 import { type IndexDifference, differenceOfIndexes } from './difference.ts'
+
+/** An index that is known by its difference, and the proof that the stored records are the published ones. */
+interface ComparedIndex {
+  index: OsvIndex
+  proof: ContentProof
+}
 
 /**
  * Returns a fetched index by its difference to the published one, without parsing what is equal; the same value as
@@ -14,26 +21,31 @@ import { type IndexDifference, differenceOfIndexes } from './difference.ts'
  * stored digests prove that index and records are still the published ones: then the difference between the indexes is
  * the difference to the stored records. Null when it must be parsed.
  */
-export function comparedIndex(context: SyncContext, bytes: Buffer): OsvIndex | null {
+export async function comparedIndex(
+  context: SyncContext,
+  bytes: Buffer,
+): Promise<ComparedIndex | null> {
   const { store, kind, full } = context
   const snapshot = store.snapshots.readSnapshot('osv')
   const isComparable = kind === 'sync' && !full && snapshot?.whole === true
   if (!isComparable || snapshot.scope !== null || isScopeChanged(context)) return null
   const { records } = snapshot
-  if (store.osv.countRecords() !== records || !isUtf8(bytes)) return null
-  const published = readPublished(context)
-  if (published === null || !store.snapshots.isContentPublished('osv')) return null
+  if (!isUtf8(bytes)) return null
+  const inflated = readPublished(context) // in the thread pool, while this thread reads the records
+  const proof = store.snapshots.proveRecords()
+  const published = await inflated
+  if (published === null || proof?.records !== records) return null
   const isPublished = (id: string): boolean => store.osv.readEntry(id) !== null
   const found = differenceOfIndexes(bytes, published, records, isPublished)
-  return found === null ? null : describe(bytes, found, records)
+  return found === null ? null : { index: describe(bytes, found, records), proof }
 }
 
 /** Returns the published index; null when its bytes are not those of its digest. */
-function readPublished({ store }: SyncContext): Buffer | null {
+async function readPublished({ store }: SyncContext): Promise<Buffer | null> {
   const document = store.feeds.readDocument(OSV_INDEX)
   if (document === null || document.body === null) return null
   try {
-    const bytes = contentOf(document.body, document.size)
+    const bytes = await contentInPool(document.body, document.size)
     return sha256Of(bytes).equals(document.sha256) ? bytes : null
   } catch {
     return null // damaged; this run writes it again
