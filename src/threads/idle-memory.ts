@@ -13,6 +13,10 @@ interface ThreadMemory {
   readonly now: () => number
 }
 
+/** When the heap is collected after the start of a thread, milliseconds. */
+const START_MS = 2_000
+/** Share of the time since the start above which a thread has so much to do that this is left out. */
+const BUSY_SHARE = 0.5
 /** Interval of checks, milliseconds. */
 const CHECK_MS = 10_000
 /** Checks in a row that find the thread idle, before the heap is collected. */
@@ -25,27 +29,40 @@ const LEAST_GROWTH = 8e6
 const PAUSE_MS = 600_000
 
 /**
- * Returns a check to be called at intervals: it collects the heap once it has grown and the thread has become idle. V8 does
- * not do this by itself: an idle thread allocates nothing, and only an allocation can cause a collection.
+ * Returns the collections of a thread. V8 does not make them by itself: an idle thread allocates nothing, and only an
+ * allocation can cause one.
  */
-export function createIdleCollection(thread: ThreadMemory): () => void {
+export function createIdleCollection(thread: ThreadMemory) {
   let idleChecks = 0
   let bytesAfter = 0
   let collectedAt = -Infinity
-  return () => {
-    idleChecks = thread.busyShare() < IDLE_SHARE ? idleChecks + 1 : 0
-    if (idleChecks < IDLE_CHECKS || thread.now() - collectedAt < PAUSE_MS) return
-    if (thread.heapBytes() - bytesAfter < LEAST_GROWTH) return
+  const collect = (): void => {
     thread.collect()
     bytesAfter = thread.heapBytes()
-    collectedAt = thread.now()
+  }
+  return {
+    /** To be called once, soon after the start: collects what the start left, before a first run adds to it. */
+    started(): void {
+      if (thread.busyShare() < BUSY_SHARE) collect()
+    },
+    /** To be called at intervals: collects the heap once it has grown and the thread has become idle. */
+    check(): void {
+      idleChecks = thread.busyShare() < IDLE_SHARE ? idleChecks + 1 : 0
+      if (idleChecks < IDLE_CHECKS || thread.now() - collectedAt < PAUSE_MS) return
+      if (thread.heapBytes() - bytesAfter < LEAST_GROWTH) return
+      collect()
+      collectedAt = thread.now()
+    },
   }
 }
 
-/** Starts collecting the heap of this thread whenever it is idle, until the thread ends or the returned function is called. */
+/**
+ * Starts collecting the heap of this thread after its start and whenever it is idle, until the thread ends or the returned
+ * function is called.
+ */
 export function collectWhenIdle(): () => void {
   let before = performance.eventLoopUtilization()
-  const check = createIdleCollection({
+  const collection = createIdleCollection({
     busyShare() {
       const { utilization } = performance.eventLoopUtilization(before)
       before = performance.eventLoopUtilization()
@@ -55,8 +72,12 @@ export function collectWhenIdle(): () => void {
     collect: collectHeap,
     now: () => performance.now(),
   })
-  const timer = setInterval(check, CHECK_MS).unref()
-  return () => clearInterval(timer)
+  const timers = [
+    setTimeout(() => collection.started(), START_MS),
+    setInterval(() => collection.check(), CHECK_MS),
+  ]
+  for (const timer of timers) timer.unref()
+  return () => timers.forEach(clearTimeout)
 }
 
 /** Returns the bytes of this thread's heap that are in memory. */

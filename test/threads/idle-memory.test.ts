@@ -3,23 +3,28 @@ import { collectHeap, createIdleCollection, heapBytes } from '../../src/threads/
 
 const MINUTE = 60_000
 
-test('the heap is collected when it has grown and the thread is idle, not more often than every ten minutes', () => {
-  const thread = { busy: 0, bytes: 60e6, at: 0 }
-  let collections = 0
-  const check = createIdleCollection({
+/** A thread whose figures a test sets, and the collections of its heap. */
+function createThread() {
+  const thread = { busy: 0, bytes: 60e6, at: 0, collections: 0 }
+  const collection = createIdleCollection({
     busyShare: () => thread.busy,
     heapBytes: () => thread.bytes,
     collect() {
-      collections++
+      thread.collections++
       thread.bytes = 20e6
     },
     now: () => thread.at,
   })
   const checked = (busy: number, at: number, bytes = thread.bytes): number => {
     Object.assign(thread, { busy, at, bytes })
-    check()
-    return collections
+    collection.check()
+    return thread.collections
   }
+  return { thread, checked, started: () => collection.started() }
+}
+
+test('the heap is collected when it has grown and the thread is idle, not more often than every ten minutes', () => {
+  const { checked } = createThread()
   expect(checked(0.001, 0)).toBe(0)
   expect(checked(0.5, 1)).toBe(0) // busy: it must be idle for two checks again
   expect(checked(0.001, 2)).toBe(0)
@@ -30,6 +35,19 @@ test('the heap is collected when it has grown and the thread is idle, not more o
   expect(checked(0.001, 11 * MINUTE)).toBe(2)
   expect(checked(0.001, 20 * MINUTE, 60e6)).toBe(2) // too soon
   expect(checked(0.001, 22 * MINUTE)).toBe(3)
+})
+
+test('the heap is collected after the start unless the thread is busy, and again as soon as a first run is over', () => {
+  const { thread, checked, started } = createThread()
+  thread.busy = 0.9
+  started()
+  expect(thread.collections).toBe(0)
+  thread.busy = 0.2
+  started()
+  expect(thread.collections).toBe(1)
+  checked(0.001, 1)
+  expect(checked(0.001, 2)).toBe(1) // nothing has grown
+  expect(checked(0.001, 3, 60e6)).toBe(2)
 })
 
 test('a collection returns what the heap does not need', () => {

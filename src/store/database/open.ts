@@ -118,13 +118,13 @@ export function openInboxReader(dataDir: string): Db | null {
 
 /**
  * Opens the database read-only. Null if there is none yet, or no writer has migrated it to this program's schema; with
- * `older` it is opened anyway, and tables and columns may be missing.
+ * `older` it is opened anyway, and tables and columns may be missing. `cacheKb` bounds the pages that it keeps.
  */
-export function openReader(dataDir: string, { older = false } = {}): Db | null {
+export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } = {}): Db | null {
   const path = databasePath(dataDir)
   return guarded(dataDir, () => {
     refuseUnfinished(dataDir)
-    return isPresent(path) ? openRead(path, MIGRATIONS, 16_384, older) : null
+    return isPresent(path) ? openRead(path, MIGRATIONS, cacheKb, older) : null
   })
 }
 

@@ -17,7 +17,7 @@ export interface PrepareStart {
 produceChunks(async (data, send) => {
   const { dataDir, snapshot, vendors, chosen } = data as PrepareStart
   lowerPriority(15)
-  const db = openReader(dataDir)
+  const db = openReader(dataDir, { cacheKb: 2048 }) // each record is read once, in the order of the ids
   try {
     db?.exec('BEGIN') // one snapshot for all reads
     const reads = db && createReads(db)
