@@ -26,49 +26,83 @@ const COMMA = 0x2c
  */
 export function createOutline(): { write(bytes: Buffer): void; end(): Outline } {
   const top = createTop()
-  const word = createWord()
+  const text = createText()
   const skipMark = createMark()
   const open: number[] = []
   let values = 0
   let sound = true
 
+  const isTop = (): boolean => open.length === 1 && values === 1
+  const openBracket = (byte: number): void => {
+    if (isTop()) top.value(null)
+    if (open.length === 0) values++
+    if (open.length === MAX_DEPTH) sound = false
+    else open.push(byte + 2) // its closing bracket
+    if (isTop()) top.open(byte === 0x7b)
+  }
+  const closeBracket = (byte: number): void => void (sound &&= open.pop() === byte)
+  /** Takes a byte outside the values that are skipped. */
   const structure = (byte: number): void => {
-    const atTop = open.length === 1 && values === 1
     if (byte === QUOTE) {
       if (open.length === 0) values++
-      word.begin(atTop)
-    } else if (byte === 0x7b || byte === 0x5b) {
-      if (atTop) top.value(null)
-      if (open.length === 0) values++
-      if (open.length === MAX_DEPTH) sound = false
-      else open.push(byte + 2) // its closing bracket
-      if (open.length === 1 && values === 1) top.open(byte === 0x7b)
-    } else if (byte === 0x7d || byte === 0x5d) {
-      if (open.pop() !== byte) sound = false
-    } else if (atTop) top.sign(byte)
+      text.begin(isTop())
+    } else if (isOpening(byte)) openBracket(byte)
+    else if (isClosing(byte)) closeBracket(byte)
+    else if (isTop()) top.sign(byte)
     else if (open.length === 0 && byte > 0x20) sound = false
+  }
+  /** Skips what is below the members of the first value, of which only strings and brackets count. */
+  const skipValues = (bytes: Buffer, from: number): number => {
+    for (let at = from; at < bytes.length; at++) {
+      const byte = bytes[at] ?? 0
+      if (byte === QUOTE) {
+        at = endOfText(bytes, at + 1)
+        if (at < bytes.length) continue
+        text.skip(at > bytes.length)
+        return at
+      }
+      if (isOpening(byte)) openBracket(byte)
+      else if (isClosing(byte)) closeBracket(byte)
+      else continue
+      if (!sound || open.length === 0 || isTop()) return at + 1
+    }
+    return bytes.length
   }
   return {
     write(bytes) {
-      let at = 0
+      let at = skipMark(bytes)
+      if (at < 0) sound = false
       while (at < bytes.length && sound) {
-        // Most bytes are irrelevant: within skipped strings, and below the top level.
-        if (word.isIdle()) at = runOfText(bytes, at)
-        else if (!word.isOpen() && open.length > 1) at = runOfValues(bytes, at)
-        const byte = bytes[at++]
-        if (byte === undefined) return
-        const mark = skipMark(byte)
-        if (mark === 'broken') sound = false
-        else if (mark === 'passed' && !word.isOpen()) structure(byte)
-        else if (mark === 'passed' && word.take(byte) && open.length === 1 && values === 1)
-          top.text(word.text())
+        if (text.isOpen()) {
+          at = text.read(bytes, at)
+          if (!text.isOpen() && isTop()) top.text(text.value())
+        } else if (open.length > 0 && !isTop()) at = skipValues(bytes, at)
+        else structure(bytes[at++] ?? 0)
       }
     },
-    end: () => {
-      const whole = sound && !word.isOpen() && open.length === 0 && values > 0
-      return { sound: whole, members: top.members, values }
+    end() {
+      sound &&= !text.isOpen() && open.length === 0 && values > 0
+      return { sound, members: top.members, values }
     },
   }
+}
+
+/** Brackets and braces differ in one bit, 0x20. */
+const isOpening = (byte: number): boolean => (byte | 0x20) === 0x7b
+const isClosing = (byte: number): boolean => (byte | 0x20) === 0x7d
+
+/**
+ * Returns the position of the quote that ends a string; where there is none, the length of the bytes, or one more when the
+ * last byte escapes the next.
+ */
+function endOfText(bytes: Buffer, from: number): number {
+  let at = from
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) return at
+    if (byte === BACKSLASH) at++
+  }
+  return at
 }
 
 /** Collects the members of the top-level object. */
@@ -100,72 +134,69 @@ function createTop() {
   }
 }
 
-/** Reads string tokens; stores the bytes of relevant ones, up to a length. */
-function createWord() {
+/** Reads string tokens, also across chunk boundaries; stores the bytes of relevant ones, up to a length. */
+function createText() {
   let isOpen = false
-  let escaped = false
-  let kept: number[] | null = null
+  let escaped = false // the next byte, whatever it is, belongs to the string
+  let kept: Buffer | null = null
   return {
     isOpen: (): boolean => isOpen,
-    /** Whether only the end of the token matters. */
-    isIdle: (): boolean => isOpen && !escaped && (kept === null || kept.length > LONGEST),
     begin: (keep: boolean): void => {
       isOpen = true
-      kept = keep ? [] : null
+      kept = keep ? NOTHING : null
     },
-    /** Returns true when the byte ends the token. */
-    take: (byte: number): boolean => {
-      if (!escaped && byte === QUOTE) {
-        isOpen = false
-        return true
+    /** Begins within a string of which only the end matters. */
+    skip: (isEscaped: boolean): void => {
+      isOpen = true
+      escaped = isEscaped
+      kept = null
+    },
+    /** Reads up to the end of the string, or of the bytes. Returns the position after it. */
+    read(bytes: Buffer, from: number): number {
+      const end = endOfText(bytes, escaped ? from + 1 : from)
+      isOpen = end >= bytes.length
+      escaped = end > bytes.length
+      if (kept !== null && kept.length <= LONGEST) {
+        const more = bytes.subarray(from, Math.min(end, from + LONGEST + 1))
+        const whole = !isOpen && kept === NOTHING
+        kept = whole ? more : Buffer.concat([kept, more]) // a copy, as the chunk may change
       }
-      escaped = !escaped && byte === BACKSLASH
-      if (kept !== null && kept.length <= LONGEST) kept.push(byte)
-      return false
+      return end + 1
     },
-    text: (): string | null => (kept === null ? null : decode(kept)),
+    /** The text of the string that ended last; null: it is not relevant, too long or invalid. */
+    value: (): string | null => (kept === null ? null : decode(kept)),
   }
 }
 
-/** Skips a byte order mark at the very start, as parsers do. */
-function createMark(): (byte: number) => 'within' | 'passed' | 'broken' {
+const NOTHING = Buffer.alloc(0)
+
+/**
+ * Skips a byte order mark at the very start, as parsers do. Returns the position after it; -1: another byte follows the
+ * beginning of a mark.
+ */
+function createMark(): (bytes: Buffer) => number {
   let at = 0
-  return (byte) => {
-    if (at === MARK.length) return 'passed'
-    if (byte === MARK[at]) {
-      at++
-      return 'within'
+  return (bytes) => {
+    let from = 0
+    while (at < MARK.length && from < bytes.length) {
+      if (bytes[from] === MARK[at]) {
+        at++
+        from++
+      } else if (at > 0) return -1
+      else at = MARK.length
     }
-    const begun = at > 0
-    at = MARK.length
-    return begun ? 'broken' : 'passed'
+    return from
   }
 }
 
 /** Decodes the inside of a string token; null for one that is too long or invalid. */
-function decode(bytes: readonly number[]): string | null {
+function decode(bytes: Buffer): string | null {
   if (bytes.length > LONGEST) return null
-  const raw = Buffer.from(bytes).toString('utf8')
+  const raw = bytes.toString('utf8')
   if (!raw.includes('\\')) return raw
   try {
     return String(JSON.parse(`"${raw}"`))
   } catch {
     return null
   }
-}
-
-/** Returns the position of the next quote or backslash, or the end. */
-function runOfText(bytes: Buffer, from: number): number {
-  let at = from
-  while (at < bytes.length && bytes[at] !== QUOTE && bytes[at] !== BACKSLASH) at++
-  return at
-}
-
-/** Returns the position of the next quote or bracket, or the end. Brackets and braces differ in one bit, 0x20. */
-function runOfValues(bytes: Buffer, from: number): number {
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at] ?? 0
-    if (byte === QUOTE || (byte | 0x20) === 0x7b || (byte | 0x20) === 0x7d) return at
-  }
-  return bytes.length
 }

@@ -5,6 +5,7 @@ import { MirrorError, systemCode } from '../core/errors.ts'
 import { isPrivateAddress } from './http/destinations.ts'
 import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'
 import { type Retrying, withDeadline } from './http/retry.ts'
+import type { StopSignal } from './http/stop-signal.ts'
 import { documentError } from './http/errors.ts'
 import type { SecretSearch } from './secret-search.ts'
 import { type RawAnswer, type Transport, through } from './http/transport.ts'
@@ -56,7 +57,7 @@ export async function fetchArtifact(
 
 async function follow(
   first: string,
-  signal: AbortSignal,
+  signal: StopSignal,
   options: ArtifactOptions,
 ): Promise<RawAnswer & { host: string }> {
   let url = checkUrl(first, null, options.allowPrivate)
@@ -82,7 +83,7 @@ async function follow(
 
 async function send(
   url: URL,
-  signal: AbortSignal,
+  signal: StopSignal,
   { transport, userAgent, timeoutMs }: ArtifactOptions,
 ): Promise<RawAnswer> {
   const headers = { 'user-agent': userAgent, accept: '*/*', 'accept-encoding': 'identity' }

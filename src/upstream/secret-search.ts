@@ -23,13 +23,16 @@ const STEP = 1 << 20
 /**
  * Creates a search for the secrets that `secretsOf` returns, in each of their forms: plain, Base64 (at any offset of
  * the encoded text, as in `key:`; also base64url), and any of these with percent-encoded or JSON-escaped characters.
- * `secretsOf` must return the same array while nothing changed, or the pattern is rebuilt. 100 MB take about 0.3 s.
+ * `secretsOf` should return the same array while nothing changed, since another one is compared. 100 MB take about 0.3 s.
  */
 export function createSecretSearch(secretsOf: () => readonly string[]): SecretSearch {
+  let last: readonly string[] = []
   let known: readonly string[] = []
   let pattern: Pattern | null = null
   const current = (): Pattern | null => {
     const secrets = secretsOf()
+    if (secrets === last) return pattern
+    last = secrets
     if (secrets.length !== known.length || secrets.some((secret, at) => secret !== known[at])) {
       known = [...secrets]
       pattern = patternOf(known)

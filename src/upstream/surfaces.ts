@@ -76,8 +76,8 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   }
   const credential = memoize((kind: Kind) => createAuthorization(deps, kind, tokens))
   // Credentials of all surfaces, for responses of any of them: surfaces can share hosts and proxies.
-  const secrets = createSecretSearch(() =>
-    KINDS.flatMap((kind) => credential(kind)?.secrets() ?? []),
+  const secrets = createSecretSearch(
+    joined(() => KINDS.map((kind) => credential(kind)?.secrets() ?? NONE)),
   )
   const client = memoize((surface: UpstreamSurface) => {
     const { root, setting, title, kind, isPublic } = describe(config, surface)
@@ -107,6 +107,20 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       closing.abort()
       await Promise.all([transport.close(), documents?.close()])
     },
+  }
+}
+
+const NONE: readonly string[] = []
+
+/** Returns a function that joins lists, and returns the same array while none of them is another. */
+function joined(listsOf: () => readonly (readonly string[])[]): () => readonly string[] {
+  let lists: readonly (readonly string[])[] = []
+  let all: readonly string[] = []
+  return () => {
+    const now = listsOf()
+    if (now.length === lists.length && now.every((list, at) => list === lists[at])) return all
+    lists = now
+    return (all = now.flat())
   }
 }
 

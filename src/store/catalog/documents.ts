@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { gunzipSync, gzip, gzipSync } from 'node:zlib'
+import { smallMember } from '../database/gzip.ts'
 import type { Db } from '../database/open.ts'
 import { createChunkBuffer } from './chunk-buffer.ts'
 import { type Hash, createHash } from 'node:crypto'
@@ -170,7 +171,7 @@ function optionsFor({ length }: Buffer): { level: number; chunkSize: number } {
 }
 
 function packed(bytes: Buffer): Buffer {
-  return gzipSync(bytes, optionsFor(bytes))
+  return smallMember(bytes) ?? gzipSync(bytes, optionsFor(bytes))
 }
 
 const gzipInPool = promisify<Buffer, ReturnType<typeof optionsFor>, Buffer>(gzip)

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { isTransient, retryAfterMs } from './errors.ts'
+import { type StopSignal, createStop, whenAborted } from './stop-signal.ts'
 
 /** Waits until the signal aborts at the latest; a parameter, so that tests of pauses are exact. */
 export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
@@ -48,7 +49,7 @@ function pause(config: Config['upstream'], failures: number, error: unknown): nu
 }
 
 /** Starts a deadline at its first call. */
-export type Deadline = () => AbortSignal
+export type Deadline = () => StopSignal
 
 /**
  * Runs `work` within a deadline that starts when it is first requested: its signal aborts with a `TimeoutError` after
@@ -60,20 +61,20 @@ export async function withDeadline<T>(
   run: AbortSignal,
   work: (deadline: Deadline) => Promise<T>,
 ): Promise<T> {
-  const controller = new AbortController()
-  const end = (): void => controller.abort(run.reason)
-  const late = (): void => controller.abort(new DOMException('the time is up', 'TimeoutError'))
+  const { signal, stop } = createStop()
+  const end = (): void => stop(run.reason)
+  const late = (): void => stop(new DOMException('the time is up', 'TimeoutError'))
   let timer: NodeJS.Timeout | undefined
-  const begin = (): AbortSignal => {
+  const begin = (): StopSignal => {
     timer ??= setTimeout(late, ms).unref()
-    return controller.signal
+    return signal
   }
   if (run.aborted) end()
-  else run.addEventListener('abort', end, { once: true })
+  const forget = whenAborted(run, end)
   try {
     return await work(begin)
   } finally {
     clearTimeout(timer)
-    run.removeEventListener('abort', end)
+    forget()
   }
 }

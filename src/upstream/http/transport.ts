@@ -5,6 +5,7 @@ import { type Proxy, createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../core/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
+import type { StopSignal } from './stop-signal.ts'
 import { certificateAdvice } from './certificates.ts'
 import { lookupPublic } from './destinations.ts'
 
@@ -12,6 +13,9 @@ import { lookupPublic } from './destinations.ts'
 const loadUndici = () => import('undici')
 
 type Undici = Awaited<ReturnType<typeof loadUndici>>
+
+/** The loaded library: an import is a dozen promises, even of what is loaded. */
+let undici: Undici | null = null
 
 /** The raw status, headers and body of one HTTP response. */
 export interface RawAnswer {
@@ -35,7 +39,7 @@ export interface RawRequest {
 
 /** Sends requests; `send` rejects with network errors and returns every status. Shared by all surfaces. */
 export interface Transport {
-  send(request: RawRequest, signal: AbortSignal): Promise<RawAnswer>
+  send(request: RawRequest, signal: StopSignal): Promise<RawAnswer>
   close(): Promise<void>
 }
 
@@ -69,8 +73,8 @@ export function createTransport(
       const proxy = direct ? null : rule(request.url)
       const fail = (error: unknown): void => markProxy(error, proxy)
       try {
-        const dispatcher = dispatchers.of(await loadUndici(), proxy)
-        return { ...(await dispatch(dispatcher, request, signal, fail)), proxy }
+        undici ??= await loadUndici()
+        return await dispatch(dispatchers.of(undici, proxy), request, { signal, proxy, fail })
       } catch (error) {
         fail(error)
         throw error
@@ -81,17 +85,23 @@ export function createTransport(
   }
 }
 
+/** What a request is sent under: its signal, its proxy, and what sees its errors. */
+interface Sending {
+  readonly signal: StopSignal
+  readonly proxy: Proxy | null
+  readonly fail: (error: unknown) => void
+}
+
 /**
  * Sends one request; resolves with the headers. `onError` sees an error of the body, which its reader gets. Without the
  * streams of undici's own `request`: a crawl's many small bodies arrive with their headers, and are read in one piece.
  */
 function dispatch(
   dispatcher: Dispatcher,
-  { url, ...rest }: RawRequest,
-  signal: AbortSignal,
-  onError: (error: unknown) => void,
-): Promise<Omit<RawAnswer, 'proxy'>> {
-  const { promise, resolve, reject } = Promise.withResolvers<Omit<RawAnswer, 'proxy'>>()
+  { method, url, headers, body }: RawRequest,
+  { signal, proxy, fail: onError }: Sending,
+): Promise<RawAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>()
   let controller: Dispatcher.DispatchController | null = null
   let incoming: IncomingBody | null = null
   const fail = (error: unknown): void => {
@@ -115,7 +125,7 @@ function dispatch(
         resume: () => own.resume(),
         abort: (error) => own.abort(error),
       })
-      resolve({ status, headers, body: incoming.body })
+      resolve({ status, headers, body: incoming.body, proxy })
     },
     onResponseData: (_, chunk) => incoming?.push(chunk),
     onResponseEnd() {
@@ -131,7 +141,7 @@ function dispatch(
   else {
     signal.addEventListener('abort', abort)
     const { origin, pathname, search } = url
-    dispatcher.dispatch({ ...rest, origin, path: pathname + search }, handler)
+    dispatcher.dispatch({ method, headers, body, origin, path: pathname + search }, handler)
   }
   return promise
 }

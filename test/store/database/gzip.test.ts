@@ -10,6 +10,7 @@ import {
   gzipMember,
   packContent,
   sizeOf,
+  smallMember,
 } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
 
@@ -19,6 +20,22 @@ const SAMPLES = ['', '{}', 'text '.repeat(10_000), 'ünïcödé 🐙'].map((text
 const anything = fc.uint8Array({ maxLength: 2000 })
 
 describe('a gzip member', () => {
+  test('of at most 512 bytes can be stored as it is, and is read by gunzip, also in the middle of others', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 600 }), (content) => {
+        const member = smallMember(content)
+        expect(member === null).toBe(content.length > 512)
+        if (member === null) return
+        expect(contentOf(member, content.length).equals(content)).toBe(true)
+        const around = packContent(Buffer.from('around'), deflate)
+        const joined = gunzipSync(Buffer.concat([around, member, around]))
+        expect(
+          joined.equals(Buffer.concat([Buffer.from('around'), content, Buffer.from('around')])),
+        ).toBe(true)
+      }),
+    )
+  })
+
   test('is read by gunzip, and has the same bytes every time', () => {
     fc.assert(
       fc.property(anything, (content) => {

@@ -123,12 +123,14 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
   const head: Buffer[] = []
   const style = createSearch(STYLE_SHEET)
   let size = 0
+  let mayBeXml = true
   return {
     write(bytes) {
       if (size < HEAD_BYTES) head.push(Buffer.from(bytes.subarray(0, HEAD_BYTES)))
+      if (size === 0) mayBeXml = !isJsonStart(bytes)
       size += bytes.length
       outline.write(bytes)
-      style.write(bytes)
+      if (mayBeXml) style.write(bytes)
     },
     end() {
       if (size === 0) return { refused: 'the document is empty' }
@@ -147,6 +149,11 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
       return { type, form, format: formatOf(start, summary), styled: style.found() }
     },
   }
+}
+
+/** Whether a text begins as a JSON object or list does: it is never served as XML then. */
+function isJsonStart(bytes: Buffer): boolean {
+  return bytes[0] === 0x7b || bytes[0] === 0x5b
 }
 
 /** Searches for a text in a stream of chunks, also across chunk boundaries. */

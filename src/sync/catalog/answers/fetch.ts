@@ -3,7 +3,7 @@ import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { type JsonPath, locate } from '../../../json/slices.ts'
 import type { CatalogLink, StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
-import { packContent } from '../../../store/database/gzip.ts'
+import { packContent, smallMember } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { statusOf } from '../../../upstream/http/errors.ts'
 import { deflate } from '../../../zip/member.ts'
@@ -125,19 +125,12 @@ function blank({
 function itemAnswer(task: Task, body: Buffer, etag: string | null): FetchedAnswer {
   const value = parse(task.path, body)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
-  return { ...jsonAnswer(task, clean, []), etag, mentions: mentionsOf(value) }
+  const packed = packContent(clean, deflate)
+  return { ...jsonAnswer(task, clean, packed), etag, mentions: mentionsOf(value) }
 }
 
-function jsonAnswer(task: Task, body: Buffer, links: readonly CatalogLink[]): FetchedAnswer {
-  const packed = packContent(body, deflate)
-  return {
-    ...blank(task),
-    status: 200,
-    body: packed,
-    size: body.length,
-    sha256: sha256Of(body),
-    links,
-  }
+function jsonAnswer(task: Task, body: Buffer, packed: Buffer): FetchedAnswer {
+  return { ...blank(task), status: 200, body: packed, size: body.length, sha256: sha256Of(body) }
 }
 
 /** Returns the answer of an artifact path: JSON that links to documents by URL, or the document itself. */
@@ -169,7 +162,9 @@ async function artifactAnswer(
     if (!documents.has(url)) documents.set(url, await streamDocument(context, url, task))
   }
   const links = urls.map(({ at, url }) => ({ at, ...(documents.get(url) ?? { digest: '' }) }))
-  return jsonAnswer(task, withoutUrls(body, links), links)
+  const stored = withoutUrls(body, links)
+  const packed = smallMember(stored) ?? packContent(stored, deflate)
+  return { ...jsonAnswer(task, stored, packed), links }
 }
 
 async function inlineDocument(
