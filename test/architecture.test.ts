@@ -152,7 +152,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'fastest-levenshtein': ['config/suggest.ts'],
   fastify: ['api/status/routes.ts'],
   'node-cron': ['sync/schedule.ts'],
-  'packageurl-js': ['query/query.ts'],
+  'packageurl-js': ['query/purl.ts'],
   pino: ['core/log.ts'],
   'pino-pretty': ['core/log.ts'],
   'prom-client': ['daemon/metrics.ts'],

@@ -3,7 +3,8 @@ import type { Fields } from '../json/objects.ts'
 import { askVersion } from '../query/affected.ts'
 import { remedyFor } from '../query/fixes.ts'
 import { semverOrder } from '../query/orders/semver.ts'
-import { type Query, readPurl, readQuestion } from '../query/query.ts'
+import { readPurl } from '../query/purl.ts'
+import { type Query, readQuestion } from '../query/query.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
 import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
 import { LEVELS, severityOf } from './severity.ts'
@@ -32,18 +33,17 @@ interface Judged {
 
 /**
  * Judges components by the evaluation of the query API, each package and version once. `check` is called between two of
- * them, and throws to stop. Throws `bad_request` for more findings, or more bytes of them as JSON, than an answer may have.
+ * them, and throws to stop; `add` with each part of the answer. Throws `bad_request` for more findings than an answer may have.
  */
 export async function judgeComponents(
   components: readonly SbomComponent[],
   source: JudgeSource,
   check: () => void,
-  maxBytes = Infinity,
+  add: (part: object) => void = () => undefined,
 ): Promise<Judged> {
   const packages = groupComponents(components, check)
   const { judged, notJudged } = chooseJudged(packages, source, check)
   const find = createFinder(source, check)
-  const add = createByteLimit(maxBytes)
   for (const one of notJudged) add(one)
   const findings: MatchFinding[] = []
   for (const { query, component } of judged) {
@@ -63,8 +63,8 @@ export async function judgeComponents(
   return { packages: packages.length, findings, notJudged }
 }
 
-/** Creates the function that counts the bytes of an answer; it throws for what is one too many. */
-function createByteLimit(maxBytes: number): (part: object) => void {
+/** Creates the function that counts the bytes of an answer as JSON; it throws `bad_request` for what is one too many. */
+export function createByteLimit(maxBytes: number): (part: object) => void {
   let bytes = 0
   return (part) => {
     if (maxBytes !== Infinity) bytes += Buffer.byteLength(JSON.stringify(part)) + 1
@@ -211,13 +211,17 @@ function createPackageSource(source: QuerySource): QuerySource {
 }
 
 function describe({ id, modified }: SearchResult, record: Fields) {
-  const { aliases, summary } = record
-  const listed: unknown[] = Array.isArray(aliases) ? aliases : []
+  const { aliases, upstream, summary } = record
   return {
     ...{ id, modified, severity: severityOf(record) },
-    aliases: listed.filter((alias) => typeof alias === 'string'),
+    ...{ aliases: textsOf(aliases), upstream: textsOf(upstream) },
     summary: typeof summary === 'string' ? summary : '',
   }
+}
+
+function textsOf(value: unknown): string[] {
+  const listed: unknown[] = Array.isArray(value) ? value : []
+  return listed.filter((one) => typeof one === 'string')
 }
 
 function compareFindings(one: MatchFinding, other: MatchFinding): number {

@@ -1,4 +1,4 @@
-import { readOrigin } from '../api/http/origin.ts'
+import { originNotAfter, readOrigin } from '../api/http/origin.ts'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { querySourceOf } from '../api/scanners/query-routes.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
@@ -8,10 +8,11 @@ import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
-import { judgeComponents } from './judge.ts'
-import type { MatchFinding, MatchResult, MatchSnapshot } from './result.ts'
+import { createByteLimit, judgeComponents } from './judge.ts'
+import type { MatchFinding, MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from './sbom.ts'
 import { LEVELS } from './severity.ts'
+import { applyVex } from './vex/apply.ts'
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
@@ -23,6 +24,8 @@ interface MatchRequest {
   readonly served: string | null
   /** Called from time to time; throws to stop. */
   readonly check: () => void
+  /** Whether the mirrored VEX may be used: it belongs to the catalog, which takes a key. */
+  readonly vex: boolean
   /** Most bytes of findings as JSON; no limit when not given. */
   readonly maxBytes?: number
 }
@@ -66,7 +69,7 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check, maxBytes }: MatchRequest,
+  { now, served, check, maxBytes, vex: withVex }: MatchRequest,
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
@@ -75,17 +78,40 @@ async function matchSbom(
     ...querySourceOf(views),
     hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
   }
-  const { packages, findings, notJudged } = await judgeComponents(
-    components,
-    source,
-    check,
-    maxBytes,
-  )
+  const add = createByteLimit(maxBytes ?? Infinity)
+  const judged = await judgeComponents(components, source, check, add)
+  const { vex, findings, suppressed } = shortReads.during(() => {
+    const state = withVex ? vexStateOf(config, shortReads, now) : vexNotApplied(NO_KEY)
+    if (state.notApplied !== null) return { vex: state, findings: judged.findings, suppressed: [] }
+    const input = { reads: shortReads.vex, subjects: sbom.subjects, check }
+    const { documents, unread, ...found } = applyVex(judged.findings, input)
+    return { vex: { ...state, documents, unread }, ...found }
+  }, served)
+  for (const one of suppressed) add(one.vex)
+  const { packages, notJudged } = judged
   const counts = {
     ...{ components: components.length, packages, notJudged: notJudged.length },
-    ...countFindings(findings),
+    ...{ ...countFindings(findings), suppressed: suppressed.length },
   }
-  return { sbom: { format, name, enveloped }, snapshot, counts, findings, notJudged }
+  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, notJudged } // prettier-ignore
+}
+
+const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key of this mirror'
+
+function vexNotApplied(reason: string): MatchVex {
+  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0 }
+}
+
+/** Describes the mirrored VEX, or why there is none to apply. */
+function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVex {
+  const stored = readOrigin(reads, 'catalog')
+  if (stored === null) return vexNotApplied('this mirror has no catalog, and so no VEX')
+  const oldest = reads.catalog.readVexConfirmedAt() ?? undefined
+  const origin = createStaleRule(config, () => now)('catalog', originNotAfter(stored, oldest))
+  const { asOf, snapshot, stale } = origin
+  if (stale?.refused === true)
+    return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`) // prettier-ignore
+  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0 }
 }
 
 /** Describes the snapshot of the views. Throws `stale`. */

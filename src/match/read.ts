@@ -1,12 +1,8 @@
-import { type Fields, fieldsOf, isObject, jsonTextOf } from '../json/objects.ts'
+import { type Fields, jsonTextOf } from '../json/objects.ts'
 import { readCycloneDx } from './cyclonedx.ts'
+import { SBOM_FORMATS, envelopesOf, parse } from './envelopes.ts'
 import { SBOM_BOUNDS, type InputSbom, textOr, unreadable } from './sbom.ts'
 import { readSpdx2, readSpdx3 } from './spdx.ts'
-
-/** Envelopes within each other that are opened: a bundle, its DSSE envelope, its statement, and a predicate as text. */
-const MAX_ENVELOPES = 4
-
-const ACCEPTED = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON'
 
 /**
  * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
@@ -25,15 +21,11 @@ export function readInputSbom(bytes: Buffer): InputSbom {
 
 /** Returns the SBOM that is a document, or in its envelopes; null for none. */
 function open(outermost: Fields): InputSbom | null {
-  let document = outermost
-  for (let opened = 0; opened <= MAX_ENVELOPES; opened++) {
-    const enveloped = opened > 0
+  for (const document of envelopesOf(outermost)) {
+    const enveloped = document !== outermost
     if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
     if (typeof document['spdxVersion'] === 'string') return { ...readSpdx2(document), enveloped }
     if (Array.isArray(document['@graph'])) return { ...readSpdx3(document), enveloped }
-    const content = contentOf(document)
-    if (content === null) return null
-    document = content
   }
   return null
 }
@@ -41,16 +33,6 @@ function open(outermost: Fields): InputSbom | null {
 /** Returns why an SBOM is too large, and what to do. */
 export function sbomTooLarge(bytes: number = SBOM_BOUNDS.bytes): string {
   return `it is larger than ${bytes / 2 ** 20} MiB: leave the files out of it, or split it`
-}
-
-/** What is in an envelope; null for what is none. */
-function contentOf({ dsseEnvelope, payload, predicate }: Fields): Fields | null {
-  if (isObject(dsseEnvelope)) return dsseEnvelope
-  if (typeof payload === 'string') return parse(Buffer.from(payload, 'base64').toString('utf8'))
-  if (typeof predicate === 'string') return parse(predicate)
-  if (!isObject(predicate)) return null
-  const { Data: data } = predicate // cosign's own form of a predicate
-  return typeof data === 'string' ? parse(data) : isObject(data) ? data : predicate
 }
 
 /** Parses one document in JSON, or several in JSON Lines, as attestations are written. */
@@ -73,22 +55,13 @@ function isJson(text: string): boolean {
   }
 }
 
-function parse(text: string): Fields {
-  try {
-    return fieldsOf(JSON.parse(text))
-  } catch (cause) {
-    const kind = /^\s*</.test(text) ? 'it is XML' : 'it is not valid JSON'
-    throw unreadable(`${kind}: write it as ${ACCEPTED}`, cause)
-  }
-}
-
 function refuse(document: Fields): never {
   throw unreadable(whyNot(document))
 }
 
 function whyNot({ artifacts, predicateType }: Fields): string {
-  if (Array.isArray(artifacts)) return `it is in syft's own format: write it as ${ACCEPTED}`
+  if (Array.isArray(artifacts)) return `it is in syft's own format: write it as ${SBOM_FORMATS}`
   const type = textOr(predicateType)
   const found = type === '' ? '' : `, but a statement of type ${type.slice(0, 100)}`
-  return `it is none${found}: accepted are ${ACCEPTED}`
+  return `it is none${found}: accepted are ${SBOM_FORMATS}`
 }

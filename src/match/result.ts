@@ -17,6 +17,8 @@ export interface MatchFinding {
   /** Id of the record. */
   readonly id: string
   readonly aliases: readonly string[]
+  /** Vulnerabilities that the record is derived from. */
+  readonly upstream: readonly string[]
   readonly summary: string
   readonly modified: string | null
   readonly severity: Severity
@@ -25,6 +27,41 @@ export interface MatchFinding {
   readonly ecosystems: readonly string[]
   /** Fixed versions above the component's; empty: the record names none. */
   readonly fixed: readonly string[]
+}
+
+/** Why VEX rules a finding out: the newest statement about the vulnerability and the product. */
+export interface VexReason {
+  readonly status: 'not_affected' | 'fixed'
+  /** Empty: the statement has none. */
+  readonly justification: string
+  readonly note: string
+  /** As the statement names them. */
+  readonly vulnerability: string
+  readonly product: string
+  /** RFC 3339 UTC; null: the statement and its document have no date. */
+  readonly statedAt: string | null
+  /** SHA-256 of the mirrored document, hex. */
+  readonly document: string
+}
+
+/** A finding that VEX rules out. */
+export interface SuppressedFinding extends MatchFinding {
+  readonly vex: VexReason
+}
+
+/** The mirrored VEX that findings were compared with. */
+export interface MatchVex {
+  /** Why none was; null: it was. */
+  readonly notApplied: string | null
+  /** The snapshot of the catalog; null where VEX was not applied. */
+  readonly snapshot: string | null
+  /** Upstream's oldest date of a VEX document in it, ISO 8601 UTC; null where VEX was not applied. */
+  readonly asOf: string | null
+  /** The setting that its age exceeds; null: none, or the settings serve it unmarked. */
+  readonly stale: string | null
+  readonly documents: number
+  /** Documents that were not read: damaged, too large, or of a format that is not read. */
+  readonly unread: number
 }
 
 /** A component that was not judged, or not completely, and why. */
@@ -56,6 +93,9 @@ export interface MatchResult {
   readonly counts: MatchCounts
   /** The worst first. */
   readonly findings: readonly MatchFinding[]
+  /** Those that VEX rules out; they are not among `findings`. */
+  readonly suppressed: readonly SuppressedFinding[]
+  readonly vex: MatchVex
   readonly notJudged: readonly NotJudged[]
 }
 
@@ -67,6 +107,8 @@ interface MatchCounts {
   readonly vulnerable: number
   readonly findings: number
   readonly fixable: number
+  /** Findings that VEX rules out. */
+  readonly suppressed: number
   readonly notJudged: number
   readonly levels: Readonly<Record<Level | 'unknown', number>>
 }

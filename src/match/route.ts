@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MATCH_PATH } from '../api/http/paths.ts'
-import { sendProblem } from '../api/http/problems.ts'
+import { type Problem, sendProblem } from '../api/http/problems.ts'
 import { rawTarget } from '../api/http/request-target.ts'
 import { respondUnstored } from '../api/http/response.ts'
 import { type BodyFault, readRequestBody } from '../api/http/streams.ts'
@@ -31,6 +31,8 @@ export interface MatchMessage {
   readonly now: number
   /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
   readonly served: string | null
+  /** Whether the client may read the catalog, and so the mirrored VEX. */
+  readonly vex: boolean
 }
 
 /** What became of it; `body`: the result as JSON. */
@@ -57,8 +59,8 @@ const LIMITS = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 1000 }
 type MatchThread = RequestThread<MatchMessage | PinRequest, MatchReply>
 
 /**
- * Creates `POST /-/match`: the vulnerabilities of an SBOM's components. It takes no key, as the query API takes none, and is
- * answered by a thread of its own, which starts with the first request.
+ * Creates `POST /-/match`: the vulnerabilities of an SBOM's components. It takes no key, as the query API takes none; with a
+ * key the mirrored VEX is applied. A thread of its own answers, which starts with the first request.
  */
 export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) => OwnPath {
   return (tools) => {
@@ -97,6 +99,8 @@ async function answerMatch(
   const { method = '' } = request
   if (!config.views.query) throw new MirrorError('not_found', SWITCHED_OFF)
   if (method !== 'POST') return refuse(request, response, notPosted(method))
+  const denied = tools.access.judge(request)
+  if (denied !== null && hasCredential(request)) return refuse(request, response, denied)
   const lease = createLease(budget)
   try {
     const body = await readRequestBody(request, { ...BODY, reserve: (more) => lease.reserve(more) })
@@ -105,7 +109,8 @@ async function answerMatch(
     if (typeof body === 'string') return refuse(request, response, FAULTS[body])
     const message = { body: new Uint8Array(body), now: tools.now() } // in a buffer of its own
     const served = tools.served.servedPin?.stamp() ?? null
-    const reply = await thread.ask({ ...message, served }, () => response.destroyed)
+    const asked = { ...message, served, vex: denied === null }
+    const reply = await thread.ask(asked, () => response.destroyed)
     if (reply === null) return
     if ('body' in reply && !lease.reserve(reply.body.length)) return refuse(request, response, BUSY)
     send(reply, request, response)
@@ -153,11 +158,10 @@ function send(reply: MatchReply, request: IncomingMessage, response: ServerRespo
 
 const SWITCHED_OFF = 'this mirror judges no SBOMs: views.query is off in its settings'
 
-interface Refusal {
-  readonly status: number
-  readonly error: string
-  readonly message: string
-  readonly headers?: Readonly<Record<string, string>>
+type Refusal = Pick<Problem, 'status' | 'error' | 'message' | 'headers'>
+
+function hasCredential({ headers }: IncomingMessage): boolean {
+  return (headers.authorization ?? '').trim() !== ''
 }
 
 function notPosted(method: string): Refusal {

@@ -1,6 +1,12 @@
 import { sha256Hex } from '../core/digest.ts'
 import { VERSION } from '../core/version.ts'
-import type { MatchFinding, MatchResult, NotJudged } from './result.ts'
+import type {
+  MatchFinding,
+  MatchResult,
+  NotJudged,
+  SuppressedFinding,
+  VexReason,
+} from './result.ts'
 import type { Level } from './severity.ts'
 
 /** Levels of results in SARIF. */
@@ -10,7 +16,8 @@ const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {
 
 /** Returns the findings in SARIF 2.1.0; `file`: the SBOM, as its place is shown. */
 export function sarifReport(result: MatchResult, file: string): object {
-  const { findings, notJudged, snapshot } = result
+  const { notJudged, snapshot, suppressed } = result
+  const findings: readonly Reported[] = [...result.findings, ...suppressed]
   const rules = [...Map.groupBy(findings, ({ id }) => id)]
   const indexes = new Map(rules.map(([id], at) => [id, at]))
   return {
@@ -37,6 +44,8 @@ export function sarifReport(result: MatchResult, file: string): object {
   }
 }
 
+type Reported = MatchFinding & Partial<Pick<SuppressedFinding, 'vex'>>
+
 function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
   const { summary = '', severity, aliases = [] } = first ?? {}
   const { score = null, level = null } = severity ?? {}
@@ -51,8 +60,8 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
   }
 }
 
-function resultOf(finding: MatchFinding, ruleIndex: number, file: string): object {
-  const { id, component, fixed, severity } = finding
+function resultOf(finding: Reported, ruleIndex: number, file: string): object {
+  const { id, component, fixed, severity, vex } = finding
   const { name, version, purl } = component
   const fix = fixed.length === 0 ? 'no fixed version is known' : `fixed in ${fixed.join(', ')}`
   const place = purl ?? `${name}@${version}`
@@ -66,7 +75,17 @@ function resultOf(finding: MatchFinding, ruleIndex: number, file: string): objec
         logicalLocations: [{ fullyQualifiedName: place, kind: 'module' }],
       },
     ],
+    suppressions: vex === undefined ? [] : [suppressionOf(vex)],
     partialFingerprints: { 'patchmirror/v1': sha256Hex(`${id}\n${place}\n${version}`) },
+  }
+}
+
+/** A statement of VEX; SARIF has a place for one text. */
+function suppressionOf({ status, justification, note, product, document }: VexReason): object {
+  const reasons = [status, justification, note].filter((text) => text !== '').join(': ')
+  return {
+    ...{ kind: 'external', status: 'accepted' },
+    justification: `VEX for ${product} (document ${document}): ${reasons}`,
   }
 }
 

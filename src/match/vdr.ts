@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { toIso } from '../core/time.ts'
 import { VERSION } from '../core/version.ts'
-import type { MatchFinding, MatchResult, MatchedComponent } from './result.ts'
+import type { MatchFinding, MatchResult, MatchedComponent, SuppressedFinding } from './result.ts'
 import type { Severity } from './severity.ts'
 
 /** Methods of ratings in CycloneDX, by the types of severities in OSV. */
@@ -16,8 +16,8 @@ const METHODS: ReadonlyMap<string, string> = new Map([
  * vulnerabilities, each with the components that it affects. `now`: Unix milliseconds.
  */
 export function vulnerabilityReport(result: MatchResult, now: number): object {
-  const { sbom, snapshot, findings } = result
-  const components = new Set(findings.map(({ component }) => component))
+  const { sbom, snapshot, findings, suppressed } = result
+  const components = new Set([...findings, ...suppressed].map(({ component }) => component))
   const refs = referencesOf(components)
   const properties = Object.entries(snapshot).flatMap(([name, value]) =>
     value === null ? [] : [{ name: `patchmirror:snapshot:${name}`, value: String(value) }],
@@ -32,9 +32,15 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
       properties: [...properties, ...notJudgedProperties(result)],
     },
     components: [...components].map((one) => componentOf(one, refs.get(one) ?? '')),
-    vulnerabilities: [...Map.groupBy(findings, ({ id }) => id).values()].map((ones) =>
-      vulnerabilityOf(ones, refs),
-    ),
+    vulnerabilities: [
+      ...[...Map.groupBy(findings, ({ id }) => id).values()].map((ones) =>
+        vulnerabilityOf(ones, refs, 'affected'),
+      ),
+      ...[...Map.groupBy(suppressed, keyOf).values()].map((ones) => ({
+        ...vulnerabilityOf(ones, refs, 'unaffected'),
+        analysis: analysisOf(ones),
+      })),
+    ],
   }
 }
 
@@ -49,13 +55,14 @@ type Refs = ReadonlyMap<MatchedComponent, string>
 
 /** Returns a unique reference of each component: the purl, or what the SBOM calls it. */
 function referencesOf(components: Iterable<MatchedComponent>): Refs {
-  const used = new Set<string>()
+  const used = new Map<string, number>() // with the last number of each
   const refs = new Map<MatchedComponent, string>()
   for (const one of components) {
     const wanted = one.purl ?? one.refs[0] ?? one.name
-    let ref = wanted
-    for (let number = 2; used.has(ref); number++) ref = `${wanted}#${number}`
-    used.add(ref)
+    let [ref, number] = [wanted, used.get(wanted) ?? 1]
+    while (used.has(ref)) ref = `${wanted}#${++number}`
+    used.set(ref, 1)
+    used.set(wanted, number)
     refs.set(one, ref)
   }
   return refs
@@ -65,7 +72,42 @@ function componentOf({ name, version, purl }: MatchedComponent, ref: string): ob
   return { type: 'library', 'bom-ref': ref, name, version, ...(purl !== null && { purl }) }
 }
 
-function vulnerabilityOf(ones: readonly MatchFinding[], refs: Refs): object {
+/** Findings with equal statements are one vulnerability of the report. */
+function keyOf({ id, vex }: SuppressedFinding): string {
+  const { status, justification, note, document } = vex
+  return JSON.stringify([id, status, justification, note, document])
+}
+
+/** Justifications of CycloneDX, by those of OpenVEX; those of a statement in CycloneDX stay. */
+const JUSTIFICATIONS: ReadonlyMap<string, string> = new Map([
+  ['component_not_present', 'code_not_present'],
+  ['vulnerable_code_not_present', 'code_not_present'],
+  ['vulnerable_code_not_in_execute_path', 'code_not_reachable'],
+  ['inline_mitigations_already_exist', 'protected_by_mitigating_control'],
+  ...[
+    ...['code_not_present', 'code_not_reachable', 'requires_configuration', 'requires_dependency'],
+    ...['requires_environment', 'protected_by_compiler', 'protected_at_runtime'],
+    ...['protected_at_perimeter', 'protected_by_mitigating_control'],
+  ].map((own): [string, string] => [own, own]),
+])
+
+function analysisOf([first]: readonly SuppressedFinding[]): object {
+  const { status = 'fixed', justification = '', note = '', document = '' } = first?.vex ?? {}
+  const known = JUSTIFICATIONS.get(justification)
+  return {
+    state: status === 'fixed' ? 'resolved' : 'not_affected',
+    ...(status === 'not_affected' && known !== undefined && { justification: known }),
+    detail: [justification, note, `VEX document ${document}`]
+      .filter((one) => one !== '')
+      .join(': '),
+  }
+}
+
+function vulnerabilityOf(
+  ones: readonly MatchFinding[],
+  refs: Refs,
+  status: 'affected' | 'unaffected',
+): object {
   const [first] = ones
   if (first === undefined) return {}
   const { id, aliases, summary, severity } = first
@@ -81,7 +123,7 @@ function vulnerabilityOf(ones: readonly MatchFinding[], refs: Refs): object {
     ...(ones.some(({ fixed }) => fixed.length > 0) && { recommendation: recommend(ones) }),
     affects: ones.map(({ component }) => ({
       ref: refs.get(component),
-      versions: [{ version: component.version, status: 'affected' }],
+      versions: [{ version: component.version, status }],
     })),
   }
 }

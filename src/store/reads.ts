@@ -15,6 +15,7 @@ import { createQuarantineReader } from './runs/quarantine.ts'
 import { createRunReader } from './runs/runs.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
+import { createVexReader } from './views/vex.ts'
 import { type ServedPin, createPin } from './pin.ts'
 
 /** Creates all reads on one connection, by the room that owns the tables. */
@@ -58,6 +59,7 @@ export function openShortReads(dataDir: string) {
     const pin = createPin(db, reads)
     return {
       reads,
+      vex: createVexReader(db),
       orderings,
       /**
        * Runs the work within one read transaction and returns its result. `served`: the stamp of the snapshots that it is to

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
+import { readStatements } from '../../src/match/vex/statements.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { scratch } from '../config/loading.ts'
@@ -35,8 +36,9 @@ beforeAll(async () => {
   reference = /"upstream_reference": ?(\d+)/.exec(await listed.text())?.[1] ?? ''
   await bench.close()
   const store = openFilledStore(dir)
-  store.publishOsv({ ...RECORDS, 'GONE-1': GONE })
-  store.publishOsv(RECORDS)
+  const records = { ...RECORDS, 'VEX-1': vexRecord() }
+  store.publishOsv({ ...records, 'GONE-1': GONE })
+  store.publishOsv(records)
   store.close()
   await buildViews()
 })
@@ -46,6 +48,33 @@ const GONE = '{"id":"GONE-1","affected":[{"package":{"ecosystem":"npm","name":"l
 const RECORDS = {
   'GHSA-1': recordOf('GHSA-1', ['CVE-2026-1', 'CVE-2026-2']),
   'GHSA-2': recordOf('GHSA-2', ['CVE-2026-2']),
+}
+
+/** What a mirrored VEX document says that a package is not affected by. */
+let ruledOut = { vulnerability: '', product: '', document: '' }
+
+/** A record of the vulnerability that a mirrored VEX document rules out. */
+function vexRecord(): string {
+  const reads = openShortReads(dir)
+  const said = (reads?.vex.listVexDocuments() ?? []).flatMap((one) => {
+    const statements = readStatements(reads?.vex.readVexContent(one) ?? Buffer.alloc(0)) ?? []
+    return statements
+      .filter(({ status }) => status === 'not_affected')
+      .map(({ vulnerabilities: [vulnerability = ''], products: [product] }) => ({
+        ...{ vulnerability, product: product?.purls[0] ?? '', document: one.digest },
+      }))
+  })
+  reads?.close()
+  ruledOut = said[0] ?? ruledOut
+  const [, name = ''] = /^pkg:deb\/debian\/([^@]+)@/.exec(ruledOut.product) ?? []
+  const affected = [
+    {
+      package: { ecosystem: 'Debian:12', name },
+      ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }] }],
+    },
+  ]
+  const aliases = [ruledOut.vulnerability]
+  return JSON.stringify({ id: 'VEX-1', modified: '2026-06-01T00:00:00Z', aliases, affected })
 }
 
 function recordOf(id: string, aliases: readonly string[]): string {
@@ -206,6 +235,24 @@ describe('match', () => {
     })
   })
 
+  test('lists apart what mirrored VEX rules out, and does not fail for it', async () => {
+    const { product, document, vulnerability } = ruledOut
+    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] }) // prettier-ignore
+    const { code, out } = await ask('match', of, '--fail-on', 'any')
+    expect(code).toBe(0)
+    expect(out).toMatch(/no findings; 1 ruled out by VEX\n\nRuled out by VEX:\n/)
+    expect(out).toMatch(new RegExp(`^not affected +d +\\S+ +VEX-1 +\\S+ +${document.slice(0, 12)}$`, 'm')) // prettier-ignore
+    expect(out).toMatch(/^vex: \d+ documents, snapshot [\da-f]{12}, as of 20/m)
+    expect(await json('match', of)).toMatchObject({
+      counts: { findings: 0, suppressed: 1 },
+      findings: [],
+      suppressed: [
+        { id: 'VEX-1', vex: { status: 'not_affected', product, document, vulnerability } },
+      ],
+      vex: { notApplied: null, unread: 0 },
+    })
+  })
+
   test('exits with 1 only for findings of the kind of --fail-on', async () => {
     const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
     expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
@@ -309,7 +356,7 @@ describe('since', () => {
     expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
     expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
     const few = await ask('since', '--limit', '1')
-    expect(few.out).toContain('1 of 3 records, those first seen last; --csv and --json print all')
+    expect(few.out).toContain('1 of 4 records, those first seen last; --csv and --json print all')
   })
 
   test('exports all of them as CSV and JSON, or those of an ecosystem', async () => {
@@ -318,9 +365,10 @@ describe('since', () => {
       'id,state,first_seen,first_seen_exact,fix_seen,fix_seen_exact,changed,changed_exact,removed,returned,upstream_published,upstream_modified',
       ...['GHSA-1', 'GHSA-2'].map((id) => `${id},present,${AT},true,${AT},true,${AT},true,,,,2026-06-01T00:00:00Z`), // prettier-ignore
       `GONE-1,removed,${AT},true,,,${AT},true,${AT},,,`,
+      `VEX-1,present,${AT},true,,,${AT},true,,,,2026-06-01T00:00:00Z`,
     ])
     const listed = JSON.parse((await ask('since', '--json')).out) as { id: string; upstream: unknown }[] // prettier-ignore
-    expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1'])
+    expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1', 'VEX-1'])
     expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
     const ofNpm = (await ask('since', '--json', '--ecosystem', 'npm')).out
     expect((JSON.parse(ofNpm) as unknown[]).length).toBe(2)

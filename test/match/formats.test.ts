@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import type { MatchFinding, MatchResult, MatchedComponent } from '../../src/match/result.ts'
+import type {
+  MatchFinding,
+  MatchResult,
+  MatchedComponent,
+  VexReason,
+} from '../../src/match/result.ts'
 import { sarifReport } from '../../src/match/sarif.ts'
 import { vulnerabilityReport } from '../../src/match/vdr.ts'
 
@@ -7,7 +12,7 @@ const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 
 function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
   return {
-    ...{ id, aliases: ['CVE-1'], summary: 'One', modified: null, component, fixed },
+    ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
     ecosystems: ['npm'],
     severity: { level: 'high', score: 7.5, stated: [{ type: 'CVSS_V3', score: VECTOR }] },
   }
@@ -22,6 +27,11 @@ const A: MatchedComponent = {
 }
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
 
+const VEX: VexReason = {
+  ...{ status: 'not_affected', justification: 'vulnerable_code_not_in_execute_path', note: '' },
+  ...{ vulnerability: 'CVE-1', product: 'pkg:npm/a', statedAt: null, document: 'd1' },
+}
+
 const RESULT: MatchResult = {
   sbom: { format: 'SPDX 2.3', name: 'app', enveloped: false },
   snapshot: {
@@ -29,8 +39,21 @@ const RESULT: MatchResult = {
     ...{ stale: null, quarantined: 0, scope: null },
   },
   counts: {
-    ...{ components: 3, packages: 3, vulnerable: 2, findings: 3, fixable: 2, notJudged: 1 },
+    ...{
+      components: 3,
+      packages: 3,
+      vulnerable: 2,
+      findings: 3,
+      fixable: 2,
+      notJudged: 1,
+      suppressed: 2,
+    },
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
+  },
+  suppressed: [A, B].map((component) => ({ ...finding('G-3', component, []), vex: VEX })),
+  vex: {
+    ...{ notApplied: null, snapshot: 'def', asOf: '2026-07-01T00:00:00.000Z', stale: null },
+    ...{ documents: 1, unread: 0 },
   },
   findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],
   notJudged: [
@@ -68,6 +91,14 @@ test('a vulnerability report names each vulnerability once, with all components 
         affects: [{ ref: 'pkg:npm/a@1' }, { ref: 'pkg:npm/a@1#2' }],
       },
       { id: 'G-2', recommendation: 'a 1: fixed in 1.2, 2.0' },
+      {
+        id: 'G-3',
+        affects: [
+          { ref: 'pkg:npm/a@1', versions: [{ status: 'unaffected' }] },
+          { ref: 'pkg:npm/a@1#2', versions: [{ status: 'unaffected' }] },
+        ],
+        analysis: { state: 'not_affected', justification: 'code_not_reachable' },
+      },
     ],
   })
 })
@@ -81,7 +112,11 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
       {
         tool: {
           driver: {
-            rules: [{ id: 'G-1', properties: { 'security-severity': '7.5' } }, { id: 'G-2' }],
+            rules: [
+              { id: 'G-1', properties: { 'security-severity': '7.5' } },
+              { id: 'G-2' },
+              { id: 'G-3' },
+            ],
           },
         },
         results: [
@@ -91,12 +126,34 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
             locations: [{ physicalLocation: { artifactLocation: { uri: 'my%20sbom.json' } } }],
           },
           { message: { text: 'b 2 is affected by G-1; no fixed version is known' } },
-          { ruleId: 'G-2', ruleIndex: 1 },
+          { ruleId: 'G-2', ruleIndex: 1, suppressions: [] },
+          {
+            ...{ ruleId: 'G-3', ruleIndex: 2 },
+            suppressions: [
+              {
+                ...{ kind: 'external', status: 'accepted' },
+                justification:
+                  'VEX for pkg:npm/a (document d1): not_affected: vulnerable_code_not_in_execute_path',
+              },
+            ],
+          },
+          { ruleId: 'G-3' },
         ],
         invocations: [{ toolExecutionNotifications: [{ level: 'warning' }] }],
       },
     ],
   })
   const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints))) // prettier-ignore
-  expect(new Set(prints).size).toBe(3)
+  expect(new Set(prints).size).toBe(5)
+})
+
+test('many components with one package URL, and one that is called like the second of them, keep references of their own', () => {
+  const same = Array.from({ length: 20_000 }, () => ({ ...A }))
+  const named = { ...A, purl: 'pkg:npm/a@1#2' }
+  const findings = [...same, named, { ...A }].map((component) => finding('G-1', component, []))
+  const report = vulnerabilityReport({ ...RESULT, findings }, 0) as {
+    components: { 'bom-ref': string }[]
+  }
+  const refs = report.components.map((one) => one['bom-ref'])
+  expect(new Set(refs).size).toBe(20_000 + 4) // and the two that are ruled out
 })

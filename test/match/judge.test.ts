@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createFairQueue } from '../../src/core/fair-queue.ts'
 import { evaluate } from '../../src/api/scanners/query-evaluate.ts'
-import { type JudgeSource, judgeComponents } from '../../src/match/judge.ts'
+import { type JudgeSource, createByteLimit, judgeComponents } from '../../src/match/judge.ts'
 import type { SbomComponent } from '../../src/match/sbom.ts'
 
 interface Range {
@@ -107,7 +107,7 @@ test('a component with very many references lists the first, counts all, and can
 
 test('an answer with more bytes than it may have is refused', async () => {
   const bytes = (max: number) =>
-    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, () => undefined, max) // prettier-ignore
+    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, () => undefined, createByteLimit(max)) // prettier-ignore
   const { findings, notJudged } = await bytes(2 ** 20)
   const size = Buffer.byteLength(JSON.stringify([findings, notJudged]))
   await expect(bytes(size - 10)).rejects.toThrow(

@@ -67,6 +67,17 @@ test('POST /-/match without a key has the findings of a batch of queries for the
   expect(snapshot.id).toBe(answer.headers.get('x-mirror-snapshot'))
 })
 
+test('VEX is for clients with a key of the mirror, and a wrong key is refused', async () => {
+  const vexOf = async (headers: Record<string, string>): Promise<unknown> => {
+    const answer = await post('/-/match', bom(...PURLS), headers)
+    return answer.ok ? ((await answer.json()) as { vex: unknown }).vex : answer.status
+  }
+  const why = (text: RegExp) => ({ notApplied: expect.stringMatching(text) as string })
+  expect(await vexOf({})).toMatchObject(why(/clients with a key/))
+  expect(await vexOf({ ...served.own })).toMatchObject(why(/this mirror has no catalog/))
+  expect(await vexOf({ authorization: 'Bearer wrong' })).toBe(401)
+})
+
 test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {
   const refusals: [Promise<Response>, number, RegExp][] = [
     [post('/-/match', {}), 400, /accepted are CycloneDX 1\.4 to 1\.6/],

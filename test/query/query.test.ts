@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readPurl, readQuestion } from '../../src/query/query.ts'
+import { readPurl } from '../../src/query/purl.ts'
+import { readQuestion } from '../../src/query/query.ts'
 
 describe('a query', () => {
   test('names a package and a version, or only a package', () => {

@@ -116,7 +116,7 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
 /** What was found in an SBOM. */
 const MATCH = {
   type: 'object',
-  required: ['sbom', 'snapshot', 'counts', 'findings', 'notJudged'],
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'notJudged'],
   properties: {
     ...{ sbom: { type: 'object' }, counts: { type: 'object' } },
     snapshot: { type: 'object', required: ['id', 'asOf'] },
@@ -124,6 +124,11 @@ const MATCH = {
       type: 'array',
       items: { type: 'object', required: ['id', 'severity', 'component', 'fixed'] },
     },
+    suppressed: {
+      type: 'array',
+      items: { type: 'object', required: ['id', 'severity', 'component', 'vex'] },
+    },
+    vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
     notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
   },
 }
@@ -155,7 +160,7 @@ export const MATCH_CONTRACT: PathContract = {
   post: {
     summary: 'The vulnerabilities of the components of an SBOM',
     description:
-      'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. The findings are those of the query API for the same package URLs.',
+      'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. The findings are those of the query API for the same package URLs; with a local key, those that mirrored VEX rules out are listed apart.',
     tags: TAGS,
     requestBody: {
       description: 'At most 16 MiB.',
@@ -172,8 +177,9 @@ export const MATCH_CONTRACT: PathContract = {
         headers: headersOf('Cache-Control', ...MIRRORED),
         content: { 'application/json': { schema: MATCH } },
       },
-      ...problems('message', 400, 404, 408, 413, 415, 500, 503),
+      ...problems('message', 400, 401, 404, 408, 413, 415, 429, 500, 503),
     },
+    security: [{}, { bearer: [] }, { basic: [] }], // with a key, VEX is applied
   },
 }
 

@@ -1,4 +1,11 @@
-import type { MatchFinding, MatchResult, MatchSnapshot, NotJudged } from '../../match/result.ts'
+import type {
+  MatchFinding,
+  MatchResult,
+  MatchSnapshot,
+  MatchVex,
+  NotJudged,
+  SuppressedFinding,
+} from '../../match/result.ts'
 import { LEVELS } from '../../match/severity.ts'
 import { cut, duration, table, timeOf, visible } from '../output.ts'
 
@@ -7,27 +14,43 @@ const MOST_NAMES = 5
 
 /** Returns what was found in an SBOM as lines of text. */
 export function matchLines(result: MatchResult): string[] {
-  const { findings, notJudged, snapshot } = result
+  const { findings, notJudged, snapshot, suppressed, vex } = result
   return [
     headline(result),
     ...section('', findings.map(rowOf), FINDING_HEAD),
+    ...section('Ruled out by VEX:', suppressed.map(suppressedRow), SUPPRESSED_HEAD),
     ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
     '',
     snapshotLine(snapshot),
+    vexLine(vex),
+  ]
+}
+
+const SUPPRESSED_HEAD = ['status', 'component', 'version', 'record', 'justification', 'document']
+
+function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
+  const { status, justification, note, document } = vex
+  const why = justification === '' ? note : justification
+  return [
+    status.replaceAll('_', ' '),
+    ...[cut(component.name, 60), cut(component.version, 40), id],
+    ...[why === '' ? '-' : cut(why, 60), document.slice(0, 12)],
   ]
 }
 
 const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 'also known as']
 
 function headline({ sbom, counts }: MatchResult): string {
-  const { findings, vulnerable, packages, fixable, levels, notJudged } = counts
+  const { findings, vulnerable, packages, fixable, levels, notJudged, suppressed } = counts
   const parts = [...LEVELS, 'unknown' as const].flatMap(
     (level) =>
     levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`], // prettier-ignore
   )
   const name = sbom.name === '' ? 'unnamed' : cut(visible(sbom.name), 200)
   const what = `${visible(sbom.format)}, ${name}: ${packages} packages`
-  const rest = notJudged === 0 ? '' : `; ${notJudged} not judged, or not completely`
+  const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`
+  const rest =
+    notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
   if (findings === 0) return `${what}, no findings${rest}`
   return `${what}, ${findings} findings in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
 }
@@ -71,4 +94,14 @@ function snapshotLine({ id, asOf, publishedAt, ageSeconds, ...more }: MatchSnaps
   ].filter((mark) => mark !== null)
   const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
   return [`osv: snapshot ${id.slice(0, 12)}${published}, ${age}`, ...marks].join('; ')
+}
+
+function vexLine({ notApplied, snapshot, asOf, stale, documents, unread }: MatchVex): string {
+  if (notApplied !== null) return `vex: not applied: ${notApplied}`
+  const what = `${documents} documents${unread === 0 ? '' : `, ${unread} of them not readable here`}`
+  const parts = [
+    `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}`,
+    `as of ${timeOf(Date.parse(asOf ?? ''))}`,
+  ]
+  return stale === null ? parts.join(', ') : `${parts.join(', ')}; ${stale}`
 }

@@ -35,7 +35,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     const result = await closing(reads, () => {
       requireViews(config)
       const matcher = createMatcher(config, reads)
-      const request = { now: Date.now(), served: null, check: () => undefined }
+      const request = { now: Date.now(), served: null, vex: true, check: () => undefined }
       return closing(matcher, () => matcher.match(sbom, request))
     })
     write(result, file)

@@ -29,21 +29,30 @@ export function createVexReader(db: Db) {
         return stored === null ? [] : [{ digest, size: stored.size, changed: stored.changed }]
       })
     },
-    /** Returns the complete content; null if it does not match its digest. */
+    /** Returns the complete content; null if it is damaged. */
     readVexContent({ digest, size }: VexDocument): Buffer | null {
       const chunks: Buffer[] = []
       let length = 0
       for (let number = 0; length < size; number++) {
         const chunk = documents.readChunk(digest, number)
         if (chunk === null) return null
-        const content = chunkContent(chunk)
-        if (content.length === 0) return null
+        const content = contentOf(chunk)
+        if (content === null || content.length === 0) return null
         chunks.push(content)
         length += content.length
       }
       const content = Buffer.concat(chunks)
       return sha256Hex(content) === digest ? content : null
     },
+  }
+}
+
+/** The content of a chunk; null where it is no gzip member. */
+function contentOf(chunk: Buffer): Buffer | null {
+  try {
+    return chunkContent(chunk)
+  } catch {
+    return null
   }
 }
 

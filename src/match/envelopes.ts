@@ -1,0 +1,40 @@
+import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import { unreadable } from './sbom.ts'
+
+/** Envelopes within each other that are opened: a bundle, its DSSE envelope, its statement, and a predicate as text. */
+const MAX_ENVELOPES = 4
+
+/** The formats of SBOMs that are read. */
+export const SBOM_FORMATS = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON'
+
+/**
+ * Iterates over a document and what is in its envelopes, from the outermost: a Sigstore bundle, a DSSE envelope, an in-toto
+ * statement. Signatures are not checked. Throws `bad_request` for content that is no JSON.
+ */
+export function* envelopesOf(outermost: Fields): Generator<Fields, void, undefined> {
+  let document: Fields | null = outermost
+  for (let opened = 0; opened <= MAX_ENVELOPES && document !== null; opened++) {
+    yield document
+    document = contentOf(document)
+  }
+}
+
+/** What is in an envelope; null for what is none. */
+function contentOf({ dsseEnvelope, payload, predicate }: Fields): Fields | null {
+  if (isObject(dsseEnvelope)) return dsseEnvelope
+  if (typeof payload === 'string') return parse(Buffer.from(payload, 'base64').toString('utf8'))
+  if (typeof predicate === 'string') return parse(predicate)
+  if (!isObject(predicate)) return null
+  const { Data: data } = predicate // cosign's own form of a predicate
+  return typeof data === 'string' ? parse(data) : isObject(data) ? data : predicate
+}
+
+/** Parses a document in JSON. Throws `bad_request`. */
+export function parse(text: string): Fields {
+  try {
+    return fieldsOf(JSON.parse(text))
+  } catch (cause) {
+    const kind = /^\s*</.test(text) ? 'it is XML' : 'it is not valid JSON'
+    throw unreadable(`${kind}: write it as ${SBOM_FORMATS}`, cause)
+  }
+}
