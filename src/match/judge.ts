@@ -20,6 +20,8 @@ const MAX_REFS = 100
 export interface JudgeSource extends QuerySource {
   /** Whether the snapshot has any record of the ecosystem. */
   readonly hasEcosystem: (name: string) => boolean
+  /** Returns those of many packages of an ecosystem that have any record. */
+  readonly listRecorded: (ecosystem: string, names: readonly string[]) => ReadonlySet<string>
 }
 
 /** What was found about the components of an SBOM. */
@@ -46,7 +48,7 @@ export async function judgeComponents(
   const find = createFinder(source, check)
   for (const one of notJudged) add(one)
   const findings: MatchFinding[] = []
-  for (const { query, component } of judged) {
+  for (const { query, component } of selectRecorded(judged, source)) {
     check()
     for (const found of await find(query)) {
       const finding = { ...found, component }
@@ -97,6 +99,20 @@ function chooseJudged(
       compareText(one.ecosystem.name, other.ecosystem.name) || compareText(one.name, other.name),
   )
   return { judged, notJudged }
+}
+
+interface JudgedPackage {
+  readonly query: KnownQuery
+  readonly component: MatchedComponent
+}
+
+/** Returns the packages that any record names, asked for at once: most packages of an SBOM have none. */
+function selectRecorded(judged: readonly JudgedPackage[], source: JudgeSource): JudgedPackage[] {
+  const groups = Map.groupBy(judged, ({ query }) => query.ecosystem.name)
+  return [...groups].flatMap(([ecosystem, ones]) => {
+    const recorded = source.listRecorded(ecosystem, [...new Set(ones.map(({ query }) => query.name))])
+    return ones.filter(({ query }) => recorded.has(query.name))
+  })
 }
 
 /** Returns the different packages of an SBOM: by purl and version, those without a purl by name and version. */

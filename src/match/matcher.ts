@@ -76,6 +76,7 @@ async function matchSbom(
   const known = new Set(views.listViews().map((view) => view.name))
   const source = {
     ...querySourceOf(views),
+    listRecorded: views.listRecorded,
     hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
   }
   const add = createByteLimit(maxBytes ?? Infinity)

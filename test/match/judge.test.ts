@@ -56,6 +56,7 @@ const SOURCE: JudgeSource = {
       ? null
       : { content: Buffer.from(JSON.stringify(found)), prefixes: [] }
   },
+  listRecorded: (_ecosystem, names) => new Set(names),
   hasEcosystem: (name) => name !== 'RubyGems',
 }
 

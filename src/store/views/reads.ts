@@ -203,7 +203,19 @@ function createCandidateReader(db: Db) {
        WHERE v.name = ? AND a.name = ? AND a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
     )
     .raw()
+  const recorded = db
+    .prepare<[string, string], string>(
+      `SELECT n.value FROM view v CROSS JOIN json_each(?) n
+       WHERE v.name = ? AND EXISTS (SELECT 1 FROM affected a WHERE a.view = v.id AND a.name = n.value)`,
+    )
+    .pluck()
   return {
+    /** Returns those of many packages that any record names; ecosystem and names as for `listCandidates`. */
+    listRecorded(ecosystem: string, names: readonly string[]): Set<string> {
+      const keys = names.map((name) => packageKey(ecosystem, name))
+      const found = new Set(recorded.all(JSON.stringify(keys), folderOf(ecosystem)))
+      return new Set(names.filter((_, at) => found.has(keys[at] ?? '')))
+    },
     /**
      * Returns records that name a package, in id order after `after` (''), at most `limit`. A suffix of the ecosystem
      * (`Debian:12`) and versions are not compared here. Names are compared by `packageKey`.
