@@ -6,6 +6,7 @@ import { semverOrder } from '../query/orders/semver.ts'
 import { readPurl } from '../query/purl.ts'
 import { type Query, readQuestion } from '../query/query.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
+import { createPackageSource } from './package-source.ts'
 import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
 import { LEVELS, severityOf } from './severity.ts'
 import type { SbomComponent } from './sbom.ts'
@@ -110,7 +111,9 @@ interface JudgedPackage {
 function selectRecorded(judged: readonly JudgedPackage[], source: JudgeSource): JudgedPackage[] {
   const groups = Map.groupBy(judged, ({ query }) => query.ecosystem.name)
   return [...groups].flatMap(([ecosystem, ones]) => {
-    const recorded = source.listRecorded(ecosystem, [...new Set(ones.map(({ query }) => query.name))])
+    const recorded = source.listRecorded(ecosystem, [
+      ...new Set(ones.map(({ query }) => query.name)),
+    ])
     return ones.filter(({ query }) => recorded.has(query.name))
   })
 }
@@ -188,41 +191,6 @@ function createFinder(source: QuerySource, check: () => void) {
       const record = one.parsed ?? parseRecord(one.content)
       return { ...describe(one, { ...record }), ...remedyFor(record, asked, one.prefixes[0]) }
     })
-  }
-}
-
-/** Bytes of records of a package that are kept parsed: those of all but the packages with the most records. */
-const KEPT_BYTES = 8 * 2 ** 20
-
-/**
- * Returns a source that reads the records of a package once for all its versions, when these are asked for one after the
- * other.
- */
-function createPackageSource(source: QuerySource): QuerySource {
-  const kept = new Map<string, ReturnType<QuerySource['readRecord']>>()
-  const lists = new Map<string, ReturnType<QuerySource['listCandidates']>>()
-  let [current, bytes] = ['', 0]
-  return {
-    listCandidates(ecosystem, name, after, limit) {
-      const asked = JSON.stringify([ecosystem, name])
-      if (asked !== current) {
-        kept.clear()
-        lists.clear()
-        ;[current, bytes] = [asked, 0]
-      }
-      const listed = lists.get(after) ?? source.listCandidates(ecosystem, name, after, limit)
-      lists.set(after, listed)
-      return listed
-    },
-    readRecord(ecosystem, id) {
-      const before = kept.get(id)
-      if (before !== undefined) return before
-      const read = source.readRecord(ecosystem, id)
-      const record = read && { ...read, parsed: parseRecord(read.content) }
-      bytes += read?.content.length ?? 0
-      if (bytes <= KEPT_BYTES) kept.set(id, record)
-      return record
-    },
   }
 }
 

@@ -76,7 +76,8 @@ async function matchSbom(
   const known = new Set(views.listViews().map((view) => view.name))
   const source = {
     ...querySourceOf(views),
-    listRecorded: views.listRecorded,
+    listRecorded: (ecosystem: string, names: readonly string[]) =>
+      views.listRecorded(ecosystem, names),
     hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
   }
   const add = createByteLimit(maxBytes ?? Infinity)

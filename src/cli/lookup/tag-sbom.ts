@@ -3,7 +3,7 @@ import { canonicalPath, fillPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { readInputSbom } from '../../match/read.ts'
 import { type InputSbom, SBOM_BOUNDS } from '../../match/sbom.ts'
-import { wholeContent } from '../../store/catalog/documents.ts'
+import { wholeContent } from '../../store/catalog/whole-content.ts'
 import type { LookupCall } from './snapshot.ts'
 import { findTags } from './tag.ts'
 

@@ -52,27 +52,6 @@ export function chunkContent(bytes: Buffer): Buffer {
   return gunzipSync(bytes, { maxOutputLength: CHUNK_BYTES })
 }
 
-/** A document's content as a whole, at most `maxBytes`; otherwise why it cannot be read. */
-export function wholeContent(
-  {
-    readDocument,
-    readChunk,
-  }: Pick<ReturnType<typeof createDocumentStoreReader>, 'readDocument' | 'readChunk'>,
-  digest: string,
-  maxBytes: number,
-): Buffer | 'absent' | 'too large' | 'incomplete' {
-  const document = readDocument(digest)
-  if (document === null) return 'absent'
-  if (document.size > maxBytes) return 'too large'
-  const chunks: Buffer[] = []
-  for (let number = 0; number * CHUNK_BYTES < document.size; number++) {
-    const chunk = readChunk(digest, number)
-    if (chunk === null) return 'incomplete'
-    chunks.push(chunkContent(chunk))
-  }
-  return Buffer.concat(chunks)
-}
-
 /** gzip level of chunks. Measured on real SBOMs: level 6 takes 1.8 times as long and saves 7 % of the space. */
 const LEVEL = 3
 

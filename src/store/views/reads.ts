@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
-import { folderOf, packageKey, viewsPath } from './generations.ts'
-import { NUMBER_UP_TO } from './numbers.ts'
+import { viewsPath } from './generations.ts'
+import { createCandidateReader } from './candidates.ts'
 import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -52,12 +52,6 @@ export interface ViewRecord {
   readonly deflated: Buffer
   /** Vendor prefixes that were removed; empty: upstream's bytes. */
   readonly prefixes: readonly string[]
-}
-
-/** A record that may affect a package; `derived` determines which form of it the ecosystem's view shows. */
-interface Candidate {
-  readonly id: string
-  readonly derived: boolean
 }
 
 type Place = [
@@ -192,39 +186,6 @@ function inflate(deflated: Buffer, size: number): Buffer | null {
     return content.length === size ? content : null
   } catch {
     return null
-  }
-}
-
-function createCandidateReader(db: Db) {
-  const candidates = db
-    .prepare<[string, string, string, number], [string, number]>(
-      `SELECT r.id, m.derived FROM view v JOIN affected a ON a.view = v.id
-       JOIN member m ON m.view = a.view AND m.num = a.num JOIN record r ON r.num = a.num
-       WHERE v.name = ? AND a.name = ? AND a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
-    )
-    .raw()
-  const recorded = db
-    .prepare<[string, string], string>(
-      `SELECT n.value FROM view v CROSS JOIN json_each(?) n
-       WHERE v.name = ? AND EXISTS (SELECT 1 FROM affected a WHERE a.view = v.id AND a.name = n.value)`,
-    )
-    .pluck()
-  return {
-    /** Returns those of many packages that any record names; ecosystem and names as for `listCandidates`. */
-    listRecorded(ecosystem: string, names: readonly string[]): Set<string> {
-      const keys = names.map((name) => packageKey(ecosystem, name))
-      const found = new Set(recorded.all(JSON.stringify(keys), folderOf(ecosystem)))
-      return new Set(names.filter((_, at) => found.has(keys[at] ?? '')))
-    },
-    /**
-     * Returns records that name a package, in id order after `after` (''), at most `limit`. A suffix of the ecosystem
-     * (`Debian:12`) and versions are not compared here. Names are compared by `packageKey`.
-     */
-    listCandidates(ecosystem: string, name: string, after: string, limit: number): Candidate[] {
-      const folder = folderOf(ecosystem)
-      const rows = candidates.all(folder, packageKey(ecosystem, name), after, limit)
-      return rows.map(([id, derived]) => ({ id, derived: derived === 1 }))
-    },
   }
 }
 

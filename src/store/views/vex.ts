@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
-import { chunkContent, createDocumentStoreReader } from '../catalog/documents.ts'
+import { createDocumentStoreReader } from '../catalog/documents.ts'
+import { wholeContent } from '../catalog/whole-content.ts'
 import { type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import type { Db } from '../database/open.ts'
 
@@ -31,28 +32,9 @@ export function createVexReader(db: Db) {
     },
     /** Returns the complete content; null if it is damaged. */
     readVexContent({ digest, size }: VexDocument): Buffer | null {
-      const chunks: Buffer[] = []
-      let length = 0
-      for (let number = 0; length < size; number++) {
-        const chunk = documents.readChunk(digest, number)
-        if (chunk === null) return null
-        const content = contentOf(chunk)
-        if (content === null || content.length === 0) return null
-        chunks.push(content)
-        length += content.length
-      }
-      const content = Buffer.concat(chunks)
-      return sha256Hex(content) === digest ? content : null
+      const content = wholeContent(documents, digest, size)
+      return typeof content !== 'string' && sha256Hex(content) === digest ? content : null
     },
-  }
-}
-
-/** The content of a chunk; null where it is no gzip member. */
-function contentOf(chunk: Buffer): Buffer | null {
-  try {
-    return chunkContent(chunk)
-  } catch {
-    return null
   }
 }
 

@@ -1,5 +1,5 @@
 import { jsonTextOf } from '../../json/objects.ts'
-import { wholeContent } from '../../store/catalog/documents.ts'
+import { wholeContent } from '../../store/catalog/whole-content.ts'
 import type { Reads } from '../../store/reads.ts'
 import { MAX_VALUES, countValues } from './unwrap.ts'
 
