@@ -14,7 +14,9 @@ const COMMA = 0x2c
  * about linear in the values of a record, and take as much memory as values and names together.
  */
 export function refuseComparison(text: string, json: unknown): string | null {
-  if (countValues(text) > MAX_VALUES) return `more than ${MAX_VALUES} values`
+  // Each value has a character at least.
+  if (text.length > MAX_VALUES && countValues(text) > MAX_VALUES)
+    return `more than ${MAX_VALUES} values`
   for (const entry of eachObject(fieldsOf(json)['affected'])) {
     const { ecosystem, name } = fieldsOf(entry['package'])
     if (lengthOf(ecosystem) + lengthOf(name) > MAX_NAME)

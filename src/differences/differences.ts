@@ -88,8 +88,7 @@ function rangeDifferences(
   before: readonly AffectedRange[],
   after: readonly AffectedRange[],
 ): RecordDifference[] {
-  const removed = without(before, after)
-  const added = without(after, before)
+  const [removed, added] = exclusive(before, after)
   if (removed.length + added.length === 0) return []
   const effect = compareRanges(before, after, named.ecosystem)
   const kind =
@@ -101,15 +100,23 @@ function rangeDifferences(
   return [{ kind, package: named, added, removed }]
 }
 
-/** The values of one list that the other has less often. */
-function without<Value>(values: readonly Value[], other: readonly Value[]): Value[] {
+/** The values of each list that the other has less often. */
+function exclusive<Value>(
+  before: readonly Value[],
+  after: readonly Value[],
+): [removed: Value[], added: Value[]] {
+  const [old, now] = [before, after].map((values) => values.map((one) => canonicalText(one))) as [string[], string[]] // prettier-ignore
+  if (old.length === now.length && old.every((text, i) => text === now[i])) return [[], []]
+  return [without(before, old, now), without(after, now, old)]
+}
+
+/** The values, with their texts, of which there are fewer in other texts. */
+function without<Value>(values: readonly Value[], texts: string[], other: string[]): Value[] {
   const left = new Map<string, number>()
-  for (const value of other.map((one) => canonicalText(one)))
-    left.set(value, (left.get(value) ?? 0) + 1)
-  return values.filter((value) => {
-    const text = canonicalText(value)
-    const count = left.get(text) ?? 0
-    left.set(text, count - 1)
+  for (const text of other) left.set(text, (left.get(text) ?? 0) + 1)
+  return values.filter((_, i) => {
+    const count = left.get(texts[i] ?? '') ?? 0
+    left.set(texts[i] ?? '', count - 1)
     return count <= 0
   })
 }
@@ -119,7 +126,8 @@ function severityDifferences(
   before: RecordFacts['severity'],
   after: RecordFacts['severity'],
 ): RecordDifference[] {
-  const [gone, come] = [without(before, after), without(after, before)].map((severities) =>
+  if (before.length + after.length === 0) return []
+  const [gone, come] = exclusive(before, after).map((severities) =>
     Map.groupBy(severities, ([scale]) => scale),
   )
   const scales = new Set([...(gone?.keys() ?? []), ...(come?.keys() ?? [])])

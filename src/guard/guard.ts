@@ -17,12 +17,11 @@ const LISTED = 20
 /** Sentences about one record that are named. */
 const SENTENCES = 3
 
-/** A version of a record: a gzip member of its bytes, their size and digest, and its stamp in the index. */
+/** A version of a record: a gzip member of its bytes, their size and digest. */
 interface Version {
   readonly body: Buffer
   readonly size: number
   readonly sha256: Buffer
-  readonly modified: string
 }
 
 /** What is to be believed of the changes that a run would publish. */
@@ -42,8 +41,15 @@ export interface RecordVerdict {
 
 /** Judges the records of one run, one after the other. */
 export interface RecordGuard {
-  /** Compares a record that is about to be stored with the stored one; null: there is none. */
-  see(id: string, before: Version | null, after: Version): void
+  /**
+   * Compares a record that is about to be stored, with its stamp in the index, with the stored one; null: there is none.
+   * `stampBefore` is asked only for a stamp that is far in the future.
+   */
+  see(
+    after: Version & { readonly id: string; readonly modified: string },
+    before: Version | null,
+    stampBefore: () => string | null,
+  ): void
   verdict(): RecordVerdict
 }
 
@@ -78,9 +84,10 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
     return at !== null && at > now + limits.futureDays * DAY_MS
   }
   return {
-    see(id, before, after) {
+    see(after, before, stampBefore) {
+      const { id, modified } = after
       const doubts: RecordDoubt[] = []
-      const stamps: unknown[] = before?.modified === after.modified ? [] : [after.modified]
+      const stamps: unknown[] = isFuture(modified) && !isFuture(stampBefore()) ? [modified] : []
       if (before !== null && !before.sha256.equals(after.sha256)) {
         const [old, next] = [parse(before), parse(after)]
         if (typeof old === 'string') doubts.push({ kind: 'notCompared', because: old })
@@ -88,7 +95,7 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
         else {
           doubts.push(...doubtsAbout(old, next))
           const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
-          if (was !== is) stamps.push(is)
+          if (!isFuture(was)) stamps.push(is)
         }
       }
       const future = stamps.find(isFuture)

@@ -6,6 +6,7 @@ import {
   type RecordFacts,
   factsOf,
 } from '../differences/facts.ts'
+import { fieldsOf, textOfJson } from '../json/objects.ts'
 import { findEcosystem } from '../query/orders/ecosystems.ts'
 
 /** Reasons not to believe a change, and what the records of each have in common. A setting of `guard` has each name. */
@@ -34,10 +35,15 @@ export interface ParsedRecord {
   readonly length: number
 }
 
+/** Fields that the facts of a record come from: when none changed, only its length has a meaning. */
+const MEANT = ['affected', 'severity', 'withdrawn', 'database_specific', 'ecosystem_specific']
+
 /** Judges the change of one record by its meaning. */
 export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDoubt[] {
-  const [old, now] = [factsOf(before.json), factsOf(after.json)]
-  const differences = factDifferences(old, now)
+  const [one, other] = [fieldsOf(before.json), fieldsOf(after.json)]
+  const isMeant = MEANT.some((name) => !isSame(one[name], other[name]))
+  const [old, now] = isMeant ? [factsOf(one), factsOf(other)] : [NO_FACTS, NO_FACTS]
+  const differences = isMeant ? factDifferences(old, now) : []
   const emptied = emptiedBy(before, after, old, now)
   const moved = movedPackages(differences)
   const causes: [Doubt, readonly RecordDifference[]][] = [
@@ -53,6 +59,14 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   return emptied === null ? found : [...found, { kind: 'emptied', because: emptied }]
 }
 
+const NO_FACTS = factsOf(null)
+
+/** Whether two values are written in the same way; what is nested too deeply to be written is not. */
+function isSame(one: unknown, other: unknown): boolean {
+  const text = textOfJson(one)
+  return text === textOfJson(other) && text !== '…'
+}
+
 /** Characters of a record that has enough text to be emptied, and the share of it that must be left. */
 const MIN_LENGTH = 400
 const MIN_LEFT = 0.1
@@ -64,7 +78,7 @@ function emptiedBy(
   old: RecordFacts,
   now: RecordFacts,
 ): string | null {
-  if (now.withdrawn !== null) return null
+  if (typeof fieldsOf(after.json)['withdrawn'] === 'string') return null
   if (old.packages.size > 0 && now.packages.size === 0)
     return `no affected package any more, of ${old.packages.size}`
   if (before.length < MIN_LENGTH || after.length >= before.length * MIN_LEFT) return null
@@ -93,6 +107,7 @@ function ecosystemChange(
   old: RecordFacts,
   now: RecordFacts,
 ): readonly RecordDifference[] {
+  if (!differences.some(({ kind }) => kind === 'package_removed')) return []
   const isPackage = ({ kind }: RecordDifference) => kind === 'package_removed' || kind === 'package_added' // prettier-ignore
   const [before, after] = [ecosystemsOf(old), ecosystemsOf(now)]
   const isOther = before.size > 0 && after.size > 0 && ![...before].some((base) => after.has(base))

@@ -6,11 +6,12 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Iterates over the objects of a JSON list; empty for any other value. */
-export function* eachObject(value: unknown): Generator<Fields, void, undefined> {
-  if (!Array.isArray(value)) return
-  for (const item of value as unknown[])
-    if (typeof item === 'object' && item !== null) yield item as Fields
+/** Returns the objects of a JSON list; none for any other value. */
+export function eachObject(value: unknown): readonly Fields[] {
+  if (!Array.isArray(value)) return []
+  return (value as unknown[]).filter(
+    (item): item is Fields => typeof item === 'object' && item !== null,
+  )
 }
 
 /** Returns a value as an object; an empty one when it is not an object. */

@@ -152,8 +152,9 @@ export function mutated(bytes: Buffer, mutate: Mutation): Buffer {
 }
 
 function versionOf(bytes: Buffer) {
-  const { modified } = JSON.parse(bytes.toString('utf8')) as Doc
-  return { body: gzipSync(bytes), size: bytes.length, sha256: sha256Of(bytes), modified }
+  const { id, modified } = JSON.parse(bytes.toString('utf8')) as Doc
+  const body = gzipSync(bytes, { level: 1 })
+  return { body, size: bytes.length, sha256: sha256Of(bytes), id, modified }
 }
 
 /** Judges the change of records, each before and after, of a store of `stored`. */
@@ -165,8 +166,8 @@ export function judged(
   const guard = createRecordGuard({ ...DEFAULTS, ...limits }, stored, NOW)
   for (const [before, after] of pairs) {
     if (before?.equals(after) === true) continue
-    const { id } = JSON.parse(after.toString('utf8')) as Doc
-    guard.see(id, before === null ? null : versionOf(before), versionOf(after))
+    const old = before === null ? null : versionOf(before)
+    guard.see(versionOf(after), old, () => old?.modified ?? null)
   }
   return guard.verdict()
 }

@@ -53,9 +53,11 @@ export async function openRecordGuard(
     verdict: () => guard.verdict(),
     see(record) {
       if (suspectIds.has(record.id)) return // its stored bytes are damaged: this repairs them
-      const modified = store.osv.readEntry(record.id)?.modified
-      const before = modified === undefined ? null : store.osv.readRecord(record.id)
-      guard.see(record.id, before === null ? null : { ...before, modified: modified ?? '' }, record)
+      guard.see(
+        record,
+        store.osv.readRecord(record.id),
+        () => store.osv.readEntry(record.id)?.modified ?? null,
+      )
     },
   }
 }

@@ -161,6 +161,20 @@ describe('a doubt', () => {
     })
   })
 
+  test('about a date far in the future is raised once, when it moves there', async () => {
+    const made = await synced()
+    const [id = ''] = made.sandbox.feed.ids()
+    const move = (modified: string) => {
+      const bytes = mutated(made.sandbox.feed.record(id), (doc) => (doc.modified = modified))
+      made.sandbox.feed.put(id, bytes, modified)
+      return made.run('osv')
+    }
+    expect(await move('2999-01-01T00:00:00Z')).toMatchObject({ facts: { doubts: 1 } })
+    const again = await move('2999-01-02T00:00:00Z')
+    expect(again).toMatchObject({ state: 'complete', facts: { changed: 1 } })
+    expect(again.facts).not.toHaveProperty('doubts')
+  })
+
   test('about a record that is too large to be compared is reported, and the record published', async () => {
     const made = await synced()
     attack(made, (doc) => (doc['details'] = 'x'.repeat(2 ** 20)), 1)
