@@ -24,7 +24,7 @@ const IDLE_CHECKS = 2
 /** Share of time below which a thread is idle: its own timers take less, a request every second as well. */
 const IDLE_SHARE = 0.01
 /** Growth of the heap since the last collection that is worth another one, bytes. */
-const LEAST_GROWTH = 8e6
+const LEAST_GROWTH = 3e6
 /** Shortest time between two collections, milliseconds: each stops the thread for about a tenth of a second. */
 const PAUSE_MS = 600_000
 

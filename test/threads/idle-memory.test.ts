@@ -29,7 +29,7 @@ test('the heap is collected when it has grown and the thread is idle, not more o
   expect(checked(0.5, 1)).toBe(0) // busy: it must be idle for two checks again
   expect(checked(0.001, 2)).toBe(0)
   expect(checked(0.001, 3)).toBe(1)
-  expect(checked(0.001, 11 * MINUTE, 27e6)).toBe(1) // not worth it
+  expect(checked(0.001, 11 * MINUTE, 22e6)).toBe(1) // not worth it
   expect(checked(0.5, 11 * MINUTE, 60e6)).toBe(1)
   expect(checked(0.001, 11 * MINUTE)).toBe(1)
   expect(checked(0.001, 11 * MINUTE)).toBe(2)
