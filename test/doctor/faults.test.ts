@@ -211,6 +211,7 @@ const CASES: Case[] = [
     lackingIds: ['/v1/tags/1/sbom: set catalog.allowPrivateArtifacts', '/v1/tags/1/vex: set catalog.allowPrivateArtifacts', '/v1/tags/2/vex: 404'],
   })],
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
+  ['a published change that should not be believed', 'sources', 'warn', 'what changed in them', ({ dir }) => logRun(dir, { doubts: '57' }, 'complete')],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
   ['data that is older than its setting allows', 'sources', 'warn', 'feeds.maxAgeHours', ({ dir }) => {
     const db = openWriter(dir)
@@ -382,7 +383,7 @@ function setVersion(dir: string, version: number): void {
 function logRun(
   dir: string,
   facts: Record<string, string | string[]>,
-  state: 'partial' | 'failed' | 'quarantined' = 'partial',
+  state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
 ): void {
   const store = openWrites(dir)
   const id = store.runs.startRun({

@@ -75,6 +75,8 @@ beforeAll(async () => {
     plannedRemovedIds: ['CVE-2026-1', EVIL],
     requests: 3,
     lackingIds: [`GONE-1: ${HOSTILE}`],
+    doubts: 57,
+    doubtfulIds: ['CVE-2026-1: npm a: fix lowered from 2.0.0 to 1.0.0', `OLD-2: ${HOSTILE}`],
   }
   const ids = ['CVE-2026-1', 'BAD-1', ...Array.from({ length: 150 }, (_, at) => `NEW-${at}`)]
   const index = ids.map((id) => ({ id, modified: id === 'BAD-1' ? '2027-01-01T00:00:00Z' : '2026-07-01T00:00:00Z' })) // prettier-ignore
@@ -405,6 +407,17 @@ describe('the pages of runs', () => {
 })
 
 describe('a quarantined run', () => {
+  test('shows the changes that should not be believed, with links and the number of them', async () => {
+    const { html } = await page(of('run', { id: String(run.quarantined) }))
+    for (const text of [
+      'Changes that should not be believed',
+      'The first 2 of 57',
+      'npm a: fix lowered from 2.0.0 to 1.0.0',
+      'href="/-/ui/record?id=CVE-2026-1"',
+    ])
+      expect(html).toContain(text)
+  })
+
   const show = async (id: number, more: Record<string, string> = {}): Promise<string> =>
     (await page(of('run', { id: String(id), ...more }))).html
 
