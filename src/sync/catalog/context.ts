@@ -26,12 +26,12 @@ export interface CatalogContext extends SyncContext {
 const VERSION = /^\/v\d+(-[a-z]+)?(?=\/)/
 
 /** Number of writes after which their transaction is committed at the latest. */
-const MAX_WRITES = 64
+const MAX_WRITES = 256
 
 /** Creates the context of a catalog run from its run's context. */
 export function createCatalogContext(context: SyncContext, sessions: Sessions): CatalogContext {
   const { source, store, config } = context
-  const most = Math.min(MAX_WRITES, config.catalog.concurrency ** 2)
+  const most = Math.min(MAX_WRITES, config.catalog.concurrency ** 3)
   let listed = 0
   return {
     ...context,
