@@ -4,6 +4,7 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { viewsPath } from './generations.ts'
+import { createArchives, partOf } from './archives.ts'
 import { createCandidateReader } from './candidates.ts'
 import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
@@ -151,12 +152,24 @@ const MEMBER = `JOIN member m ON m.view = v.id AND m.num = r.num JOIN asset a ON
   JOIN part p ON p.view = m.view AND p.first =
     (SELECT max(first) FROM part WHERE view = m.view AND first <= m.num)`
 
+type MemberRow = [num: number, ...place: [number, number, number, number], prefixes: string]
+
 function createMemberReader(db: Db, files: Files) {
-  const inView = db
-    .prepare<[string, string], Place>(
-      `${PLACE} FROM view v JOIN record r ${MEMBER} WHERE v.name = ? AND r.id = ?`,
+  const archiveOf = createArchives(db)
+  const member = db
+    .prepare<[number, string], MemberRow>(
+      `SELECT m.num, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
+       FROM record r JOIN member m ON m.view = ? AND m.num = r.num WHERE r.id = ?`,
     )
     .raw()
+  const inView = (name: string, id: string): Place | undefined => {
+    const archive = archiveOf(name)
+    const found = archive === null ? undefined : member.get(archive.view, id)
+    if (archive === null || found === undefined) return undefined
+    const [num, place, ...rest] = found
+    const at = partOf(archive, num)
+    return at === undefined ? undefined : [archive.file, at + place, ...rest]
+  }
   const upstreams = db
     .prepare<[string], Place>(
       `${PLACE} FROM record r JOIN json_each(r.views) e JOIN view v ON v.id = e.value ${MEMBER}
@@ -174,7 +187,7 @@ function createMemberReader(db: Db, files: Files) {
   }
   return {
     /** A record as shown by an ecosystem's view; null if it is not in it. Throws `corrupt` for damaged bytes. */
-    readViewRecord: (view: string, id: string): ViewRecord | null => read(inView.get(view, id)),
+    readViewRecord: (view: string, id: string): ViewRecord | null => read(inView(view, id)),
     /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */
     readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
   }
