@@ -47,6 +47,8 @@ interface Connection {
   movedAt: number
 }
 
+const UNUSED = { requests: 0, active: 0, bytes: 0 }
+
 /** Minimum interval between log lines for one reason, milliseconds. */
 const LOG_MS = 10_000
 /** Interval at which activity is checked while more than half of the connections are in use, milliseconds. */
@@ -99,14 +101,15 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
       const own = [...open.values()].filter((one) => one.address === address)
       if (own.length >= mostPerAddress && !makeRoom(own, 1)) return refuse(socket, 'address')
     }
-    if (open.size >= most && !makeRoom(open.values(), Math.ceil(most * BATCH))) {
+    if (open.size >= most) makeRoom(open.values(), Math.ceil(most * BATCH))
+    // Still full: nothing could be closed, or what was closed was one of the reserve.
+    if (open.size >= most) {
       if (open.size >= most + reserve) return refuse(socket, 'full')
       reserved.add(socket)
       report('full', 1)
     }
     const key = keyOf(socket)
-    const counts = { requests: 0, active: 0, bytes: 0, movedAt: clock() }
-    const connection = { key, socket, answers: socket, address, ...counts }
+    const connection = { key, socket, answers: socket, address, ...UNUSED, movedAt: clock() }
     open.set(key, connection)
     socket.once('close', () => {
       if (open.get(key) === connection) open.delete(key)

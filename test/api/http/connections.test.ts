@@ -87,8 +87,14 @@ describe('when all connections are in use,', () => {
       expect([health.status, health.headers.connection]).toEqual([200, 'close'])
       expect((await served.get('/external/osv/one.json')).status).toBe(503)
     }
-    expect(busy.map(closed)).toEqual([false, false])
     expect(served.told.filter((line) => /server\.maxConnections is 2/.test(line))).toHaveLength(1)
+    // A further connection is closed for the next one, which gets no more than it did.
+    for (let again = 0; again < 3; again++) {
+      const spare = await open(served)
+      expect((await served.get('/external/osv/one.json')).status).toBe(503)
+      await expect.poll(() => closed(spare)).toBe(true)
+    }
+    expect(busy.map(closed)).toEqual([false, false])
   })
 })
 
