@@ -15,8 +15,8 @@ EXIT STATUS
   3   partial: published, but something that upstream lists could not be
       fetched; for "search", "show", "tags" and "patches": not mirrored here, so
       not known (1: not found)
-  4   quarantined: too much would be removed, or is doubtful; see "patchmirror runs", then
-      approve or reject
+  4   quarantined: too much would be removed, or what changes is doubtful; see
+      "patchmirror runs", then approve or reject
 
 SETTINGS
   config/default.yaml names every setting with its reason. A file given by
