@@ -52,7 +52,7 @@ export async function judgeComponents(
   for (const { query, component } of selectRecorded(judged, source)) {
     check()
     for (const found of await find(query)) {
-      const finding = { ...found, component }
+      const finding = { ...found, component, patches: [] }
       add(finding)
       findings.push(finding)
     }
@@ -174,7 +174,7 @@ function whyPartly({ ecosystem, version }: KnownQuery, source: JudgeSource): Why
   return { code: 'version_not_ordered', reason: `${version.slice(0, 100)} is not a version as ${name} orders them: ${rest}` } // prettier-ignore
 }
 
-type PackageFinding = Omit<MatchFinding, 'component'>
+type PackageFinding = Omit<MatchFinding, 'component' | 'patches'>
 
 /** Creates the function that finds the vulnerabilities of a package's version; those of the same are found once. */
 function createFinder(source: QuerySource, check: () => void) {

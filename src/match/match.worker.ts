@@ -30,10 +30,10 @@ function main(port: NonNullable<typeof parentPort>): void {
         shortReads.repin(message.pin)
         return { moved: true }
       }
-      const { now, served, vex } = message
+      const { now, served, catalog } = message
       const check = createLimit()
       const sbom = readInputSbom(Buffer.from(message.body.buffer))
-      const result = await matcher.match(sbom, { now, served, vex, check, maxBytes: MAX_BYTES })
+      const result = await matcher.match(sbom, { now, served, catalog, check, maxBytes: MAX_BYTES })
       const { id, asOf, stale } = result.snapshot
       const body = new TextEncoder().encode(JSON.stringify(result))
       return { body, snapshot: { id, asOf, stale } }

@@ -9,6 +9,7 @@ import type { openShortReads } from '../store/reads.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
 import { createByteLimit, judgeComponents } from './judge.ts'
+import { isFixable, joinPatches, patchesNotApplied } from './patches.ts'
 import type { MatchFinding, MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from './sbom.ts'
 import { LEVELS } from './severity.ts'
@@ -24,8 +25,8 @@ interface MatchRequest {
   readonly served: string | null
   /** Called from time to time; throws to stop. */
   readonly check: () => void
-  /** Whether the mirrored VEX may be used: it belongs to the catalog, which takes a key. */
-  readonly vex: boolean
+  /** Whether what belongs to the catalog may be used, which takes a key: VEX and the list of patches. */
+  readonly catalog: boolean
   /** Most bytes of findings as JSON; no limit when not given. */
   readonly maxBytes?: number
 }
@@ -69,7 +70,7 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check, maxBytes, vex: withVex }: MatchRequest,
+  { now, served, check, maxBytes, catalog: withCatalog }: MatchRequest,
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
@@ -82,23 +83,62 @@ async function matchSbom(
   }
   const add = createByteLimit(maxBytes ?? Infinity)
   const judged = await judgeComponents(components, source, check, add)
-  const { vex, findings, suppressed } = shortReads.during(() => {
-    const state = withVex ? vexStateOf(config, shortReads, now) : vexNotApplied(NO_KEY)
-    if (state.notApplied !== null) return { vex: state, findings: judged.findings, suppressed: [] }
-    const input = { reads: shortReads.vex, subjects: sbom.subjects, check }
-    const { documents, unread, ...found } = applyVex(judged.findings, input)
-    return { vex: { ...state, documents, unread }, ...found }
+  const { vex, suppressed, findings, patches } = shortReads.during(() => {
+    const ruled = ruleOut({ config, shortReads }, judged.findings, {
+      now,
+      sbom,
+      check,
+      withCatalog,
+    })
+    return {
+      ...ruled,
+      ...patchesFor(ruled.findings, { reads: shortReads.reads, check, withCatalog }),
+    }
   }, served)
   for (const one of suppressed) add(one.vex)
+  for (const one of findings) for (const patch of one.patches) add(patch)
   const { packages, notJudged } = judged
   const counts = {
     ...{ components: components.length, packages, notJudged: notJudged.length },
     ...{ ...countFindings(findings), suppressed: suppressed.length },
   }
-  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, notJudged } // prettier-ignore
+  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged } // prettier-ignore
+}
+
+/** Takes out what the mirrored VEX rules out, where it may be used. */
+function ruleOut(
+  { config, shortReads }: Pick<MatcherParts, 'config' | 'shortReads'>,
+  findings: readonly MatchFinding[],
+  {
+    now,
+    sbom,
+    check,
+    withCatalog,
+  }: { now: number; sbom: InputSbom; check: () => void; withCatalog: boolean },
+) {
+  const state = withCatalog ? vexStateOf(config, shortReads, now) : vexNotApplied(NO_KEY)
+  if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
+  const input = { reads: shortReads.vex, subjects: sbom.subjects, check }
+  const { documents, unread, ...found } = applyVex(findings, input)
+  return { vex: { ...state, documents, unread }, ...found }
+}
+
+/** Joins findings with the mirrored list of patches, where it may be used. */
+function patchesFor(
+  findings: readonly MatchFinding[],
+  {
+    reads,
+    check,
+    withCatalog,
+  }: { reads: ShortReads['reads']; check: () => void; withCatalog: boolean },
+) {
+  return withCatalog
+    ? joinPatches(findings, reads, check)
+    : patchesNotApplied(findings, PATCHES_NO_KEY)
 }
 
 const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key of this mirror'
+const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror' // prettier-ignore
 
 function vexNotApplied(reason: string): MatchVex {
   return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0 }
@@ -152,7 +192,7 @@ function countFindings(findings: readonly MatchFinding[]) {
   return {
     vulnerable: new Set(findings.map(({ component }) => component)).size,
     findings: findings.length,
-    fixable: findings.filter(({ fixed }) => fixed.length > 0).length,
+    fixable: findings.filter(isFixable).length,
     levels: Object.fromEntries(levels) as MatchResult['counts']['levels'],
   }
 }

@@ -27,6 +27,28 @@ export interface MatchFinding {
   readonly ecosystems: readonly string[]
   /** Fixed versions above the component's; empty: the record names none. */
   readonly fixed: readonly string[]
+  /** What the service's list of patches says about it. */
+  readonly patches: readonly MatchPatch[]
+}
+
+/** An entry of the service's list of patches about the CVE and the package of a finding. */
+export interface MatchPatch {
+  /** Its identifier in the list. */
+  readonly ticket: string
+  readonly cve: string
+  /** As the service writes it, such as `done`; empty: it has none, as with the others. */
+  readonly status: string
+  readonly version: string
+  /** Release of the distribution that it is for, such as `12`. */
+  readonly release: string
+}
+
+/** The mirrored list of patches that findings were joined with. */
+export interface MatchPatches {
+  /** Why they were not; null: they were. */
+  readonly notApplied: string | null
+  /** Entries of the list. */
+  readonly entries: number
 }
 
 /** Why VEX rules a finding out: the newest statement about the vulnerability and the product. */
@@ -96,6 +118,7 @@ export interface MatchResult {
   /** Those that VEX rules out; they are not among `findings`. */
   readonly suppressed: readonly SuppressedFinding[]
   readonly vex: MatchVex
+  readonly patches: MatchPatches
   readonly notJudged: readonly NotJudged[]
 }
 
@@ -106,6 +129,7 @@ interface MatchCounts {
   readonly packages: number
   readonly vulnerable: number
   readonly findings: number
+  /** Findings with a fixed version, or a patch that is done. */
   readonly fixable: number
   /** Findings that VEX rules out. */
   readonly suppressed: number

@@ -32,7 +32,7 @@ export interface MatchMessage {
   /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
   readonly served: string | null
   /** Whether the client may read the catalog, and so the mirrored VEX. */
-  readonly vex: boolean
+  readonly catalog: boolean
 }
 
 /** What became of it; `body`: the result as JSON. */
@@ -109,7 +109,7 @@ async function answerMatch(
     if (typeof body === 'string') return refuse(request, response, FAULTS[body])
     const message = { body: new Uint8Array(body), now: tools.now() } // in a buffer of its own
     const served = tools.served.servedPin?.stamp() ?? null
-    const asked = { ...message, served, vex: denied === null }
+    const asked = { ...message, served, catalog: denied === null }
     const reply = await thread.ask(asked, () => response.destroyed)
     if (reply === null) return
     if ('body' in reply && !lease.reserve(reply.body.length)) return refuse(request, response, BUSY)

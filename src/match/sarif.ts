@@ -61,7 +61,7 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
 }
 
 function resultOf(finding: Reported, ruleIndex: number, file: string): object {
-  const { id, component, fixed, severity, vex } = finding
+  const { id, component, fixed, severity, vex, patches } = finding
   const { name, version, purl } = component
   const fix = fixed.length === 0 ? 'no fixed version is known' : `fixed in ${fixed.join(', ')}`
   const place = purl ?? `${name}@${version}`
@@ -75,6 +75,7 @@ function resultOf(finding: Reported, ruleIndex: number, file: string): object {
         logicalLocations: [{ fullyQualifiedName: place, kind: 'module' }],
       },
     ],
+    ...(patches.length > 0 && { properties: { patches } }),
     suppressions: vex === undefined ? [] : [suppressionOf(vex)],
     partialFingerprints: { 'patchmirror/v1': sha256Hex(`${id}\n${place}\n${version}`) },
   }

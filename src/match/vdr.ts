@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { toIso } from '../core/time.ts'
 import { VERSION } from '../core/version.ts'
+import { donePatches, isFixable } from './patches.ts'
 import type { MatchFinding, MatchResult, MatchedComponent, SuppressedFinding } from './result.ts'
 import type { Severity } from './severity.ts'
 
@@ -120,7 +121,7 @@ function vulnerabilityOf(
     }),
     ...(ratings.length > 0 && { ratings }),
     ...(summary !== '' && { description: summary }),
-    ...(ones.some(({ fixed }) => fixed.length > 0) && { recommendation: recommend(ones) }),
+    ...(ones.some(isFixable) && { recommendation: recommend(ones) }),
     affects: ones.map(({ component }) => ({
       ref: refs.get(component),
       versions: [{ version: component.version, status }],
@@ -140,10 +141,13 @@ function ratingsOf({ level, score, stated }: Severity): object[] {
 
 function recommend(ones: readonly MatchFinding[]): string {
   return ones
-    .filter(({ fixed }) => fixed.length > 0)
-    .map(
-      ({ component: { name, version }, fixed }) =>
-        `${name} ${version}: fixed in ${fixed.join(', ')}`,
-    ) // prettier-ignore
+    .flatMap((one) => {
+      const { name, version } = one.component
+      const texts = [
+        ...(one.fixed.length > 0 ? [`fixed in ${one.fixed.join(', ')}`] : []),
+        ...donePatches(one).map(({ ticket }) => `patched by the service (${ticket})`),
+      ]
+      return texts.length === 0 ? [] : [`${name} ${version}: ${texts.join(', ')}`]
+    })
     .join('; ')
 }

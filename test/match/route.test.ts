@@ -67,15 +67,20 @@ test('POST /-/match without a key has the findings of a batch of queries for the
   expect(snapshot.id).toBe(answer.headers.get('x-mirror-snapshot'))
 })
 
-test('VEX is for clients with a key of the mirror, and a wrong key is refused', async () => {
-  const vexOf = async (headers: Record<string, string>): Promise<unknown> => {
+test('VEX and patches are for clients with a key of the mirror, and a wrong key is refused', async () => {
+  const ask = async (headers: Record<string, string>): Promise<unknown> => {
     const answer = await post('/-/match', bom(...PURLS), headers)
-    return answer.ok ? ((await answer.json()) as { vex: unknown }).vex : answer.status
+    return answer.ok ? await answer.json() : answer.status
   }
-  const why = (text: RegExp) => ({ notApplied: expect.stringMatching(text) as string })
-  expect(await vexOf({})).toMatchObject(why(/clients with a key/))
-  expect(await vexOf({ ...served.own })).toMatchObject(why(/this mirror has no catalog/))
-  expect(await vexOf({ authorization: 'Bearer wrong' })).toBe(401)
+  const why = (vex: RegExp, patches = vex) => ({
+    vex: { notApplied: expect.stringMatching(vex) as string },
+    patches: { notApplied: expect.stringMatching(patches) as string },
+  })
+  expect(await ask({})).toMatchObject(why(/clients with a key/))
+  expect(await ask({ ...served.own })).toMatchObject(
+    why(/has no catalog/, /has no list of patches/),
+  )
+  expect(await ask({ authorization: 'Bearer wrong' })).toBe(401)
 })
 
 test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {

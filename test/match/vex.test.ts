@@ -15,7 +15,7 @@ function finding(
     ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
     severity: { level: null, score: null, stated: [] },
     component: { name: 'openssl', version, purl, refs: [], refCount: 0 },
-    ...{ ecosystems: ['Debian:12'], fixed: [] },
+    ...{ ecosystems: ['Debian:12'], fixed: [], patches: [] },
   }
 }
 

@@ -116,19 +116,20 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
 /** What was found in an SBOM. */
 const MATCH = {
   type: 'object',
-  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'notJudged'],
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged'], // prettier-ignore
   properties: {
     ...{ sbom: { type: 'object' }, counts: { type: 'object' } },
     snapshot: { type: 'object', required: ['id', 'asOf'] },
     findings: {
       type: 'array',
-      items: { type: 'object', required: ['id', 'severity', 'component', 'fixed'] },
+      items: { type: 'object', required: ['id', 'severity', 'component', 'fixed', 'patches'] },
     },
     suppressed: {
       type: 'array',
       items: { type: 'object', required: ['id', 'severity', 'component', 'vex'] },
     },
     vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
+    patches: { type: 'object', required: ['notApplied', 'entries'] },
     notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
   },
 }

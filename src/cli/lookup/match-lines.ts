@@ -1,5 +1,6 @@
 import type {
   MatchFinding,
+  MatchPatches,
   MatchResult,
   MatchSnapshot,
   MatchVex,
@@ -14,15 +15,16 @@ const MOST_NAMES = 5
 
 /** Returns what was found in an SBOM as lines of text. */
 export function matchLines(result: MatchResult): string[] {
-  const { findings, notJudged, snapshot, suppressed, vex } = result
+  const { findings, notJudged, snapshot, suppressed, vex, patches } = result
   return [
     headline(result),
-    ...section('', findings.map(rowOf), FINDING_HEAD),
+    ...findingLines(findings),
     ...section('Ruled out by VEX:', suppressed.map(suppressedRow), SUPPRESSED_HEAD),
     ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
     '',
     snapshotLine(snapshot),
     vexLine(vex),
+    patchesLine(patches),
   ]
 }
 
@@ -36,6 +38,26 @@ function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
     ...[cut(component.name, 60), cut(component.version, 40), id],
     ...[why === '' ? '-' : cut(why, 60), document.slice(0, 12)],
   ]
+}
+
+/** The column of patches is shown where any finding has one. */
+function findingLines(findings: readonly MatchFinding[]): string[] {
+  if (findings.every(({ patches }) => patches.length === 0)) return section('', findings.map(rowOf), FINDING_HEAD) // prettier-ignore
+  const rows = findings.map((one) => [...rowOf(one), patchCell(one)])
+  return section('', rows, [...FINDING_HEAD, 'patches'])
+}
+
+function patchCell({ patches }: MatchFinding): string {
+  const texts = patches.map(({ status, release, version }) =>
+    [status || 'no status', [release, version].filter((one) => one !== '').join(' ')].join(': '),
+  )
+  return texts.length === 0 ? '-' : cut([...new Set(texts)].join(', '), 80)
+}
+
+function patchesLine({ notApplied, entries }: MatchPatches): string {
+  return notApplied === null
+    ? `patches: ${entries} in the list`
+    : `patches: not joined: ${notApplied}`
 }
 
 const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 'also known as']

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { createMatcher } from '../../match/matcher.ts'
+import { isFixable } from '../../match/patches.ts'
 import type { MatchFinding, MatchResult } from '../../match/result.ts'
 import { sarifReport } from '../../match/sarif.ts'
 import { vulnerabilityReport } from '../../match/vdr.ts'
@@ -35,7 +36,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     const result = await closing(reads, () => {
       requireViews(config)
       const matcher = createMatcher(config, reads)
-      const request = { now: Date.now(), served: null, vex: true, check: () => undefined }
+      const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
       return closing(matcher, () => matcher.match(sbom, request))
     })
     write(result, file)
@@ -49,7 +50,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
 
 const FAILURES: Readonly<Record<string, (finding: MatchFinding) => boolean>> = {
   any: () => true,
-  fixable: ({ fixed }) => fixed.length > 0,
+  fixable: isFixable,
   high: ({ severity: { level } }) => level === 'critical' || level === 'high',
   critical: ({ severity: { level } }) => level === 'critical',
 }
