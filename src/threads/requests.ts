@@ -5,9 +5,9 @@ import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts
 export interface RequestThread<Request, Reply> {
   /**
    * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with `not_ready` when too
-   * many wait, and with the thread's own error when it dies.
+   * many wait, and with the thread's own error when it dies. `later`: only once no other request waits.
    */
-  ask(request: Request, isGone: () => boolean): Promise<Reply | null>
+  ask(request: Request, isGone: () => boolean, when?: 'now' | 'later'): Promise<Reply | null>
   close(): Promise<void>
 }
 
@@ -17,6 +17,9 @@ interface RequestThreadOptions extends WorkerOptions {
   /** What they are for, as in `too many requests for lists`. */
   readonly what: string
 }
+
+/** Requests that may wait until no other one does: each may take long. */
+const MAX_LATER = 32
 
 interface Waiting<Request, Reply> {
   readonly request: Request
@@ -32,14 +35,14 @@ interface Waiting<Request, Reply> {
 export function createRequestThread<Request, Reply>(
   options: RequestThreadOptions,
 ): RequestThread<Request, Reply> {
-  const waiting: Waiting<Request, Reply>[] = []
+  const [waiting, later]: [Waiting<Request, Reply>[], Waiting<Request, Reply>[]] = [[], []]
   let worker: RunningWorker<Request> | null = null
   let current: Waiting<Request, Reply> | null = null
   const next = (): void => {
     if (current !== null) return
     do {
       current?.resolve(null)
-      current = waiting.shift() ?? null
+      current = waiting.shift() ?? later.shift() ?? null
     } while (current?.isGone() === true)
     if (current === null) return
     worker ??= start()
@@ -68,13 +71,13 @@ export function createRequestThread<Request, Reply>(
     return made
   }
   return {
-    ask(request, isGone) {
-      if (waiting.length >= options.maxWaiting) {
-        const message = `too many requests for ${options.what} wait for an answer: try again later`
-        return Promise.reject(new MirrorError('not_ready', message))
+    ask(request, isGone, when = 'now') {
+      const [queue, most] = when === 'now' ? [waiting, options.maxWaiting] : [later, MAX_LATER]
+      if (queue.length >= most) {
+        return Promise.reject(new MirrorError('not_ready', tooMany(options.what)))
       }
       return new Promise((resolve, reject) => {
-        waiting.push({ request, isGone, resolve, reject })
+        queue.push({ request, isGone, resolve, reject })
         next()
       })
     },
@@ -83,11 +86,15 @@ export function createRequestThread<Request, Reply>(
       worker = null
       const error = new MirrorError('aborted', 'the server is closing')
       current?.reject(error)
-      for (const { reject } of waiting.splice(0)) reject(error)
+      for (const { reject } of [...waiting.splice(0), ...later.splice(0)]) reject(error)
       current = null
       await ended?.terminate()
     },
   }
+}
+
+function tooMany(what: string): string {
+  return `too many requests for ${what} wait for an answer: try again later`
 }
 
 /** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */

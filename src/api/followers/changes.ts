@@ -44,7 +44,7 @@ export function isPrivateSource(source: SourceName): boolean {
 
 /** Whether a query asks for differences, which take long to compute. */
 export function asksForDifferences(query: URLSearchParams): boolean {
-  return ['detail', 'ecosystem', 'purl'].some((name) => query.has(name))
+  return query.get('detail') === 'differences' || query.has('ecosystem') || query.has('purl')
 }
 
 /**

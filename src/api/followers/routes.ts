@@ -95,8 +95,9 @@ async function sendChanges(
     now: now(),
     served: servedPin?.stamp() ?? null,
     latest,
+    denied: access.judge(request),
   }
-  const reply = await reading.ask(asked, () => response.destroyed)
+  const reply = await reading.ask(asked, () => response.destroyed, 'later')
   if (reply !== null) sendReply(request, response, reply)
 }
 

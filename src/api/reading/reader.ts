@@ -63,12 +63,11 @@ function pinned(shortReads: ShortReads, { pin }: PinRequest): ReadReply {
   return { status: 204, headers: [], body: null }
 }
 
-/** Differences are of records, which are public. */
 function differences(
   shortReads: ShortReads,
-  { differences: query, now, latest, served }: DifferencesRequest,
+  { differences: query, now, latest, served, denied }: DifferencesRequest,
 ): ReadReply {
-  const parts = { reads: shortReads.reads, now, latest, judge: () => null }
+  const parts = { reads: shortReads.reads, now, latest, judge: () => denied }
   const answer = shortReads.during(() => answerChanges(parts, new URLSearchParams(query)), served)
   if ('status' in answer) return { problem: answer }
   return { status: 200, headers: [], body: new TextEncoder().encode(JSON.stringify(answer)) }

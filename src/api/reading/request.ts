@@ -41,6 +41,8 @@ export interface DifferencesRequest {
   readonly served: string | null
   /** The last entry of the change log that is served; a newer one is not reported. */
   readonly latest: number
+  /** Why this client may not read what takes a key; null: it may. */
+  readonly denied: Problem | null
 }
 
 /** What the thread is asked. */

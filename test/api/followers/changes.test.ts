@@ -221,7 +221,12 @@ describe('/-/changes', () => {
     expect(short(pageOf(await served.get(`/-/changes?since=${feed}`)))).toEqual([
       ['/external/cve_feed', 'added'],
     ])
-    for (const query of ['since=c1', 'since=c1&source=catalog', 'since=none&source=identity']) {
+    const detailed = ['names', 'differences'].flatMap((detail) => [
+      `since=c1&detail=${detail}`,
+      `since=1&source=catalog&detail=${detail}`,
+    ])
+    const queries = ['since=c1', 'since=c1&source=catalog', 'since=none&source=identity']
+    for (const query of [...queries, ...detailed, 'since=1&source=identity&purl=pkg:npm/a']) {
       const reply = await served.get(`/-/changes?${query}`)
       expect([query, reply.status]).toEqual([query, 401])
       expect(reply.body.toString()).not.toContain('/v1/tags')

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
-import type { ReadRequest } from '../../../src/api/reading/request.ts'
+import type { ReadRequest, ReadingRequest } from '../../../src/api/reading/request.ts'
 import { createReadingThread } from '../../../src/api/reading/thread.ts'
 import { createServer } from '../../../src/api/server.ts'
 import { readRequestHeaders } from '../../../src/api/http/request-headers.ts'
@@ -108,6 +108,28 @@ describe('the reading thread', () => {
       expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
     },
   )
+
+  test('answers differences once no list waits, and refuses more than a few of them', async () => {
+    const made = await mirrored()
+    const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
+    closing.push(() => thread.close())
+    const order: string[] = []
+    const ask = async (what: string, asked: ReadingRequest, when: 'now' | 'later') => {
+      await thread.ask(asked, () => false, when)
+      order.push(what)
+    }
+    const differences = {
+      ...{ differences: 'since=1&detail=differences', now: 0, served: null },
+      ...{ latest: 0, denied: null },
+    }
+    const first = ask('list', request, 'now')
+    const many = Array.from({ length: 33 }, () => ask('differences', differences, 'later'))
+    const list = ask('list', request, 'now')
+    const settled = await Promise.allSettled([first, ...many, list])
+    expect(order.slice(0, 2)).toEqual(['list', 'list'])
+    const refused = settled.filter(({ status }) => status === 'rejected')
+    expect(refused).toMatchObject([{ reason: { code: 'not_ready' } }])
+  })
 
   test('fails its requests when it ends, and answers again after its restart', async () => {
     const made = await mirrored()
