@@ -231,8 +231,8 @@ describe('a relay target', () => {
     await made.round()
     expect(to.got).toHaveLength(tried)
     to.manner = 204
-    expect(made.outbox.enableTarget(stateOf(made)?.id ?? 0)).toBe(true)
-    expect(made.outbox.enableTarget(99)).toBe(false)
+    expect(made.enable(stateOf(made)?.id ?? 0)).toBe(true)
+    expect(made.enable(99)).toBe(false)
     made.deliver('msg_5')
     await made.round()
     expect(to.ids().at(-1)).toBe('msg_5')
@@ -348,7 +348,7 @@ describe('a relay target', () => {
       }
       await made.round()
       to.manner = 204
-      made.outbox.enableTarget(stateOf(made)?.id ?? 0)
+      made.enable(stateOf(made)?.id ?? 0)
       await made.round()
       expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
     },

@@ -121,6 +121,8 @@ export interface RelayBench {
   deliver(webhookId: string, more?: Delivered): number
   /** The refresh for a row is done. */
   done(row: number): void
+  /** Enables a target as another process does, over its own connection. */
+  enable(target: number): boolean
   /** Publishes a snapshot in mirror.db. */
   publish(id: string, records: string[]): Promise<void>
   /** Another relay over the same folder, as after a restart. */
@@ -198,6 +200,7 @@ export function bench(
       if (state === undefined) inbox.settle([{ id: row, state: 'done' }])
       return row
     },
+    enable: (target) => createRelayOutbox(inboxDb).enableTarget(target),
     done: (row) => inbox.settle([{ id: row, state: 'done', visibleAt: now() }]),
     async publish(id, records) {
       const store = openWrites(dir)
