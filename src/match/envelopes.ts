@@ -9,24 +9,30 @@ export const SBOM_FORMATS = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON
 
 /**
  * Iterates over a document and what is in its envelopes, from the outermost: a Sigstore bundle, a DSSE envelope, an in-toto
- * statement. Signatures are not checked. Throws `bad_request` for content that is no JSON.
+ * statement. Signatures are not checked. Throws what `read`, which parses content in JSON, throws: `bad_request`.
  */
-export function* envelopesOf(outermost: Fields): Generator<Fields, void, undefined> {
+export function* envelopesOf(
+  outermost: Fields,
+  read: (text: string) => Fields = parse,
+): Generator<Fields, void, undefined> {
   let document: Fields | null = outermost
   for (let opened = 0; opened <= MAX_ENVELOPES && document !== null; opened++) {
     yield document
-    document = contentOf(document)
+    document = contentOf(document, read)
   }
 }
 
 /** What is in an envelope; null for what is none. */
-function contentOf({ dsseEnvelope, payload, predicate }: Fields): Fields | null {
+function contentOf(
+  { dsseEnvelope, payload, predicate }: Fields,
+  read: (text: string) => Fields,
+): Fields | null {
   if (isObject(dsseEnvelope)) return dsseEnvelope
-  if (typeof payload === 'string') return parse(Buffer.from(payload, 'base64').toString('utf8'))
-  if (typeof predicate === 'string') return parse(predicate)
+  if (typeof payload === 'string') return read(Buffer.from(payload, 'base64').toString('utf8'))
+  if (typeof predicate === 'string') return read(predicate)
   if (!isObject(predicate)) return null
   const { Data: data } = predicate // cosign's own form of a predicate
-  return typeof data === 'string' ? parse(data) : isObject(data) ? data : predicate
+  return typeof data === 'string' ? read(data) : isObject(data) ? data : predicate
 }
 
 /** Parses a document in JSON. Throws `bad_request`. */

@@ -118,7 +118,7 @@ function ruleOut(
 ) {
   const state = withCatalog ? vexStateOf(config, shortReads, now) : vexNotApplied(NO_KEY)
   if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
-  const input = { reads: shortReads.vex, subjects: sbom.subjects, check }
+  const input = { reads: shortReads.vex, subjects: sbom.subjects, now, check }
   const { documents, unread, ...found } = applyVex(findings, input)
   return { vex: { ...state, documents, unread }, ...found }
 }

@@ -61,7 +61,7 @@ function vexRecord(): string {
     return statements
       .filter(({ status }) => status === 'not_affected')
       .map(({ vulnerabilities: [vulnerability = ''], products: [product] }) => ({
-        ...{ vulnerability, product: product?.purls[0] ?? '', document: one.digest },
+        ...{ vulnerability, product: product?.names[0]?.purl ?? '', document: one.digest },
       }))
   })
   reads?.close()

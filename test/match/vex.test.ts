@@ -4,6 +4,8 @@ import { applyVex } from '../../src/match/vex/apply.ts'
 import { readStatements } from '../../src/match/vex/statements.ts'
 
 const IMAGE = 'pkg:oci/app@sha256%3A1?repository_url=registry.example.com/app'
+/** What the clock shows. */
+const NOW = Date.parse('2026-07-01T00:00:00Z')
 const PURL = 'pkg:deb/debian/openssl@3.0.11-1?arch=amd64&distro=debian-12'
 
 function finding(
@@ -51,7 +53,7 @@ function ruledOutBy(
       contents.map(({ length }, at) => ({ digest: String(at), size: length, changed: 1 })),
     readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
   }
-  const input = { reads, subjects, check: () => undefined }
+  const input = { reads, subjects, now: NOW, check: () => undefined }
   const { findings, suppressed } = applyVex([one], input)
   expect(findings.length + suppressed.length).toBe(1)
   return suppressed[0] === undefined ? null : Number(suppressed[0].vex.document)
@@ -74,8 +76,14 @@ test('a statement is about the vulnerability by its id, an alias, or the only on
     [{ '@id': 'DSA-1', name: 'X' }, {}, true],
     [{ name: 'X-1', aliases: ['GHSA-1', 'CVE-1'] }, {}, true],
     [{ name: 'CVE-2' }, {}, false],
-    [{ name: 'CVE-2' }, { upstream: ['CVE-2'] }, true],
-    [{ name: 'CVE-2' }, { upstream: ['CVE-2', 'CVE-3'] }, false],
+    [{ name: 'CVE-2' }, { aliases: [], upstream: ['CVE-2'] }, true],
+    [{ name: 'CVE-2' }, { upstream: ['CVE-2'] }, false], // CVE-1 is left
+    [{ name: 'CVE-2' }, { aliases: [], upstream: ['CVE-2', 'CVE-3'] }, false],
+    [{ name: 'CVE-2', aliases: ['cve-3'] }, { aliases: [], upstream: ['CVE-2', 'CVE-3'] }, true],
+    [{ name: 'CVE-1' }, { aliases: ['CVE-1', 'CVE-2'] }, false],
+    [{ name: 'GHSA-1' }, { aliases: ['CVE-1', 'CVE-2', 'GHSA-1'] }, false],
+    [{ name: 'dsa-1' }, { aliases: ['CVE-1', 'CVE-2'] }, true], // the record itself
+    [{ name: 'PYSEC-1' }, { aliases: ['CVE-1', 'PYSEC-1'] }, true],
     [{}, { aliases: [''] }, false],
     [null, {}, false],
   ]
@@ -160,6 +168,45 @@ test('of several statements the newest counts, and of equally old ones that whic
     expect([said, ruledOutBy(said.map((one) => openVex(one)))]).toEqual([said, expected])
 })
 
+test('each id of a record counts by its newest statement, and one that is left open keeps the finding', () => {
+  const two = finding(PURL, { aliases: ['CVE-1', 'CVE-2'] })
+  const about = (name: string, day: number, status = 'not_affected'): Said => ({
+    ...{ vulnerability: { name }, timestamp: `2026-02-0${day}`, status },
+  })
+  const cases: [readonly Said[], number | null][] = [
+    [[about('CVE-1', 2), about('CVE-2', 1, 'affected')], null],
+    [[about('CVE-1', 2), about('CVE-2', 1)], 0],
+    [[about('CVE-1', 1), about('CVE-2', 2)], 1],
+    [[about('CVE-1', 3), about('CVE-2', 1, 'affected'), about('CVE-2', 2)], 0],
+    [[about('CVE-1', 1), about('CVE-2', 2), about('CVE-2', 3, 'under_investigation')], null],
+    [[about('DSA-1', 2), about('CVE-2', 1, 'affected')], null],
+    [[about('DSA-1', 2), about('CVE-2', 1)], 0],
+  ]
+  for (const [said, expected] of cases)
+    expect([
+      said,
+      ruledOutBy(
+        said.map((one) => openVex(one)),
+        two,
+      ),
+    ]).toEqual([said, expected])
+})
+
+test('what is dated in the future rules nothing out that another statement leaves open', () => {
+  const at = (timestamp: string, status = 'not_affected'): Said => ({ timestamp, status })
+  const affected = at('2026-02-01', 'affected')
+  const cases: [readonly Said[], number | null][] = [
+    [[at('2999-01-01'), affected], null],
+    [[at('2026-07-02T00:00:01Z'), affected], null],
+    [[at('2026-07-02T00:00:00Z'), affected], 0], // a day ahead: zones, and wrong clocks
+    [[at('2999-01-01')], 0],
+    [[at('2999-01-01'), at('once', 'affected')], null],
+    [[at('2999-01-01', 'affected'), at('2026-02-01')], null],
+  ]
+  for (const [said, expected] of cases)
+    expect([said, ruledOutBy(said.map((one) => openVex(one)))]).toEqual([said, expected])
+})
+
 function cycloneDx(state: string, affects: readonly unknown[], more = {}): object {
   const vulnerabilities = [{ id: 'X', references: [{ id: 'CVE-1' }], analysis: { state }, affects }]
   return { bomFormat: 'CycloneDX', specVersion: '1.6', vulnerabilities, ...more }
@@ -193,6 +240,110 @@ test('CycloneDX is read by its states, references and versions', () => {
     expect(ruledOutBy([openVex({}), cycloneDx('exploitable', affects, { metadata: { timestamp } })])).toBe(null) // prettier-ignore
 })
 
+test('in CycloneDX the version of a component counts where its package URL has none', () => {
+  const of = (version: string, purl = 'pkg:deb/debian/openssl', more = {}): object =>
+    cycloneDx('not_affected', [{ ref: 'c1', ...more }], {
+      components: [{ 'bom-ref': 'c1', version, purl }],
+    })
+  const listed = { versions: [{ version: '3.0.11-1', status: 'unaffected' }] }
+  const cases: [object, number | null][] = [
+    [of('3.0.11-1'), 0],
+    [of('1.0.0'), null],
+    [of(''), 0],
+    [of('1.0.0', PURL), 0], // the package URL counts first
+    [of('1.0.0', undefined, listed), null],
+    [of('3.0.11-1', undefined, listed), 0],
+  ]
+  for (const [document, expected] of cases)
+    expect([JSON.stringify(document), ruledOutBy([document])]).toEqual([JSON.stringify(document), expected]) // prettier-ignore
+})
+
+test('in CycloneDX that describes an image, an analysis of its component is about that image alone', () => {
+  const other = 'pkg:oci/other@sha256%3A2?repository_url=registry.example.com/other'
+  const image = { 'bom-ref': 'image', purl: IMAGE }
+  const of = (component: object | null, ref = 'c1', state = 'not_affected'): object =>
+    cycloneDx(state, [{ ref }], {
+      metadata: { timestamp: '2026-03-01T00:00:00Z', ...(component === null ? {} : { component }) },
+      components: [{ 'bom-ref': 'c1', purl: PURL }],
+    })
+  const cases: [object, readonly string[], number | null][] = [
+    [of(image), [IMAGE], 0],
+    [of(image), [other], null],
+    [of(image), [], null],
+    [of(image), [IMAGE, other], null],
+    [of(image, PURL), [other], null],
+    [of(image, `urn:cdx:1-2/1#${PURL}`), [other], null],
+    [of(image, 'image'), [IMAGE], 0],
+    [of(image, 'image'), [other], null],
+    [of({ name: 'app' }), [IMAGE], null],
+    [of({ 'bom-ref': 'c1', purl: PURL }), [other], 0],
+    [of(null), [other], 0],
+  ]
+  for (const [document, subjects, expected] of cases)
+    expect([JSON.stringify(document), subjects, ruledOutBy([document], undefined, subjects)]).toEqual([JSON.stringify(document), subjects, expected]) // prettier-ignore
+  const open = (component: object, ...subjects: string[]): boolean =>
+    ruledOutBy([openVex({}), of(component, 'c1', 'exploitable')], undefined, subjects) === null
+  expect(open(image, IMAGE)).toBe(true)
+  expect(open(image, other)).toBe(false)
+  expect(open(image, other, IMAGE)).toBe(true)
+  expect(open(image)).toBe(true) // which image the SBOM describes is not known
+  expect(open({ name: 'app' }, other)).toBe(true)
+})
+
+test('a CycloneDX analysis that rules nothing out is about all versions, unless it names each exactly', () => {
+  const ref = 'pkg:deb/debian/openssl'
+  const one = { version: '1.0.0' }
+  const cases: [unknown, boolean][] = [
+    [[one], false],
+    [[one, { version: '3.0.11-1' }], true],
+    ['3.0.11-1', true],
+    [{ version: '1.0.0' }, true],
+    [[one, '2.0.0'], true],
+    [[one, null], true],
+    [[one, { version: 2 }], true],
+    [[one, { status: 'affected' }], true],
+    [[{ ...one, range: 'vers:deb/*' }], true],
+    [[{ ...one, status: 'unaffected' }], true],
+    [[one, { version: '3.0.11-1', status: 'unaffected' }], false],
+    [null, true],
+  ]
+  const metadata = { timestamp: '2026-03-01T00:00:00Z' }
+  for (const [versions, isOpen] of cases) {
+    const document = cycloneDx('exploitable', [{ ref, versions }], { metadata })
+    expect([versions, ruledOutBy([openVex({}), document]) === null]).toEqual([versions, isOpen])
+  }
+})
+
+test('a document of more values than a thread has memory for is not parsed, nor one in its envelope', () => {
+  const document = JSON.stringify(openVex({}))
+  const many = (count: number): string =>
+    `${document.slice(0, -1)},"more":[${'[],'.repeat(count)}0]}`
+  const payload = (text: string): string =>
+    JSON.stringify({ payload: Buffer.from(text).toString('base64') })
+  expect(ruledOutBy([many(1_000)])).toBe(0)
+  expect(ruledOutBy([payload(many(1_000))])).toBe(0)
+  const tooMany = many(1_100_000)
+  for (const text of [tooMany, payload(tooMany), JSON.stringify({ predicate: tooMany })])
+    expect(ruledOutBy([text])).toBe(null)
+})
+
+test('a statement on many products is compared with many findings in steps of both, not of each pair', () => {
+  const products = Array.from({ length: 400 }, (_, at) => `pkg:npm/p${at}@1`)
+  const findings = Array.from({ length: 400 }, (_, at) => finding(`pkg:npm/p${at + 399}@1`, {}, '1')) // prettier-ignore
+  const content = Buffer.from(JSON.stringify(openVex({ products })))
+  let checks = 0
+  const input = {
+    reads: {
+      listVexDocuments: () => [{ digest: 'd', size: content.length, changed: 1 }],
+      readVexContent: () => content,
+    },
+    ...{ subjects: [], now: NOW, check: () => (checks += 1) },
+  }
+  expect(applyVex(findings, input).suppressed.map(({ vex }) => vex.product)).toEqual([products[399]]) // prettier-ignore
+  expect(checks).toBeGreaterThan(1_000)
+  expect(checks).toBeLessThan(4_000)
+})
+
 test('a document in an envelope is read, and what is none of them is counted', () => {
   const payload = Buffer.from(JSON.stringify({ predicate: openVex({}) })).toString('base64')
   expect(ruledOutBy([{ payload }])).toBe(0)
@@ -211,7 +362,7 @@ test('the reason names what was stated, when, and in which document, in texts of
     ],
     readVexContent: ({ digest }: { digest: string }) => (digest === 'd1' ? document : null),
   }
-  const input = { reads, subjects: [], check: () => undefined }
+  const input = { reads, subjects: [], now: NOW, check: () => undefined }
   const { suppressed, documents, unread } = applyVex([finding(PURL)], input)
   expect([documents, unread]).toEqual([3, 2])
   expect(suppressed[0]?.vex).toEqual({

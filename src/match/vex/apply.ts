@@ -1,19 +1,23 @@
-import { stampOf } from '../../core/time.ts'
+import { DAY_MS, instantOf, stampOf, toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
-import type { MatchFinding, MatchedComponent, SuppressedFinding, VexReason } from '../result.ts'
-import { type ProductName, isCovered, readProductName } from './products.ts'
-import { type VexProduct, type Statement, readStatements, rulesOut } from './statements.ts'
+import type { MatchFinding, SuppressedFinding, VexReason } from '../result.ts'
+import { createCoverages } from './coverage.ts'
+import { type Statement, readStatements, rulesOut } from './statements.ts'
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Longest text of a statement that is repeated in an answer, characters. */
 const LONGEST_TEXT = 1_000
+/** How far ahead of this machine's clock a statement that rules out may be dated: zones and wrong clocks. */
+const AHEAD_MS = DAY_MS
 
 /** What findings are compared with. */
 interface VexInput {
   readonly reads: Pick<VexReader, 'listVexDocuments' | 'readVexContent'>
   /** Package URLs of what the SBOM describes, such as an image. */
   readonly subjects: readonly string[]
+  /** Unix milliseconds. */
+  readonly now: number
   /** Called from time to time; throws to stop. */
   readonly check: () => void
 }
@@ -28,28 +32,29 @@ interface Applied {
 }
 
 /**
- * Takes out the findings that the mirrored VEX documents rule out: of all statements about the vulnerability and the product
- * the newest counts, and of equally old ones one that does not rule it out.
+ * Takes out the findings that the mirrored VEX documents rule out: of all statements about a vulnerability and the product the
+ * newest counts, and of equally old ones one that does not rule it out.
  */
-export function applyVex(
-  findings: readonly MatchFinding[],
-  { reads, subjects, check }: VexInput,
-): Applied {
+export function applyVex(findings: readonly MatchFinding[], input: VexInput): Applied {
+  const { reads, check } = input
   const documents = reads.listVexDocuments()
-  const judge = createVexJudge(findings, subjects)
+  const judge = createVexJudge(findings, input)
   const read = findings.length === 0 ? [] : documents
   let unread = 0
   for (const document of read) {
     check()
     const statements = statementsIn(reads, document)
     if (statements === null) unread++
-    for (const statement of statements ?? []) judge.add(statement, document, check)
+    for (const statement of statements ?? []) judge.add(statement, document)
   }
-  const suppressed = findings.flatMap((finding) => {
+  const left: MatchFinding[] = []
+  const suppressed: SuppressedFinding[] = []
+  for (const finding of findings) {
+    check()
     const vex = judge.reasonFor(finding)
-    return vex === null ? [] : [{ ...finding, vex }]
-  })
-  const left = findings.filter((finding) => judge.reasonFor(finding) === null)
+    if (vex === null) left.push(finding)
+    else suppressed.push({ ...finding, vex })
+  }
   return { findings: left, suppressed, documents: documents.length, unread }
 }
 
@@ -58,45 +63,46 @@ function statementsIn(reads: VexInput['reads'], document: VexDocument): Statemen
   return content === null ? null : readStatements(content)
 }
 
-/** A statement about a finding, and where it is from. */
-interface Found {
-  readonly statement: Statement
-  readonly document: string
-  readonly product: string
+/** A statement about a finding: why it rules the finding out, or null, and its date as `instantOf`. */
+interface Said {
+  readonly at: string
+  readonly reason: VexReason | null
 }
 
-/** Creates what remembers, for each finding, the statement that counts. */
-function createVexJudge(findings: readonly MatchFinding[], subjects: readonly string[]) {
+/** Creates what remembers, for each id of each finding, the statement that counts. */
+function createVexJudge(findings: readonly MatchFinding[], { subjects, now, check }: VexInput) {
   const byId = groupById(findings)
-  const found = new Map<MatchFinding, Found>()
-  const nameOf = createNames()
-  // With several subjects it is not known which of them a component belongs to.
-  const subject = subjects.length === 1 ? nameOf(subjects[0] ?? '') : null
-  const owns = createOwnNames(nameOf)
+  const said = new Map<MatchFinding, Map<string, Said>>()
+  const coverageOf = createCoverages(findings, subjects, check)
+  const latest = instantOf(toIso(now + AHEAD_MS))
   return {
-    add(statement: Statement, { digest }: VexDocument, check: () => void): void {
-      const about = new Set(statement.vulnerabilities.flatMap((id) => byId.get(plain(id)) ?? []))
-      for (const finding of about) {
-        check()
-        const own = owns(finding.component)
-        const product = own && productOf(statement.products, own, subject, nameOf)
-        if (product === null) continue
-        const one = { statement, document: digest, product }
-        const before = found.get(finding)
-        if (before === undefined || isLater(one, before)) found.set(finding, one)
-      }
+    add(statement: Statement, { digest }: VexDocument): void {
+      const ids = [...new Set(statement.vulnerabilities.map(plain))].filter((id) => byId.has(id))
+      if (ids.length === 0) return
+      const coverage = coverageOf(statement)
+      for (const id of ids)
+        for (const finding of byId.get(id) ?? []) {
+          check()
+          const product = coverage(finding.component)
+          if (product === null) continue
+          const one = saidBy(statement, { digest, product, latest })
+          const known = said.get(finding) ?? new Map<string, Said>()
+          said.set(finding, known)
+          const before = known.get(id)
+          if (before === undefined || isLater(one, before)) known.set(id, one)
+        }
     },
-    reasonFor(finding: MatchFinding): VexReason | null {
-      const one = found.get(finding)
-      return one === undefined ? null : reasonOf(one)
-    },
+    reasonFor: (finding: MatchFinding): VexReason | null =>
+      reasonIn(said.get(finding) ?? new Map<string, Said>(), finding),
   }
 }
 
 function groupById(findings: readonly MatchFinding[]): Map<string, MatchFinding[]> {
   const byId = new Map<string, MatchFinding[]>()
   for (const finding of findings)
-    for (const id of idsOf(finding)) {
+    for (const id of new Set(
+      [finding.id, ...finding.aliases, ...finding.upstream].filter((one) => one !== '').map(plain),
+    )) {
       const same = byId.get(id)
       if (same === undefined) byId.set(id, [finding])
       else same.push(finding)
@@ -105,80 +111,49 @@ function groupById(findings: readonly MatchFinding[]): Map<string, MatchFinding[
 }
 
 /**
- * Ids by which statements may name a vulnerability. What a record is derived from is the same vulnerability only where it is
- * one: an advisory on several is not ruled out by a statement about one of them.
+ * Returns why a finding is ruled out; null when it is not. No statement that counts may leave one of its ids open. The id of
+ * the record is enough; of a record on several vulnerabilities otherwise each must be ruled out.
  */
-function idsOf({ id, aliases, upstream }: MatchFinding): Set<string> {
-  return new Set([id, ...aliases, ...(upstream.length === 1 ? upstream : [])].map(plain))
+function reasonIn(
+  said: ReadonlyMap<string, Said>,
+  { id, aliases, upstream }: MatchFinding,
+): VexReason | null {
+  const [newest] = [...said.values()].sort((one, other) => (one.at < other.at ? 1 : -1))
+  if (newest === undefined || [...said.values()].some(({ reason }) => reason === null)) return null
+  const cves = [id, ...aliases, ...upstream].map(plain).filter((one) => one.startsWith('cve-'))
+  const several = upstream.length > 1 ? upstream.map(plain) : []
+  const needed = new Set([...cves, ...several])
+  const isWhole = needed.size < 2 || said.has(plain(id)) || [...needed].every((one) => said.has(one)) // prettier-ignore
+  return isWhole ? newest.reason : null
 }
 
 function plain(id: string): string {
   return id.toLowerCase()
 }
 
-function createNames(): (purl: string) => ProductName | null {
-  const known = new Map<string, ProductName | null>()
-  return (purl) => {
-    const before = known.get(purl)
-    if (before !== undefined) return before
-    const name = readProductName(purl)
-    known.set(purl, name)
-    return name
-  }
+function isLater(one: Said, before: Said): boolean {
+  return one.at === before.at ? before.reason !== null : one.at > before.at
 }
 
-/** Names components: the version of the SBOM counts where the package URL has none. */
-function createOwnNames(nameOf: (purl: string) => ProductName | null) {
-  return ({ purl, version }: MatchedComponent): ProductName | null => {
-    const name = purl === null ? null : nameOf(purl)
-    return name === null || name.version !== '' ? name : { ...name, version }
-  }
+interface Source {
+  readonly digest: string
+  readonly product: string
+  /** A later date of a statement that rules out is not believed: it would count for ever. As `instantOf`. */
+  readonly latest: string
 }
 
-/**
- * Returns the product of a statement that a component is, or clearly belongs to: the component itself, or what the SBOM
- * describes, with this component among the parts that the statement names. Null: none.
- */
-function productOf(
-  products: readonly VexProduct[],
-  own: ProductName,
-  subject: ProductName | null,
-  nameOf: (purl: string) => ProductName | null,
-): string | null {
-  const isNamed = (
-    name: ProductName,
-    purl: string,
-    versions: readonly string[] | null,
-  ): boolean => {
-    const named = nameOf(purl)
-    return named !== null && isCovered(name, named) && (versions?.includes(name.version) ?? true)
-  }
-  for (const { purls, versions, parts } of products) {
-    const wholes = parts === null ? [own, subject] : [subject]
-    const isPart = parts === null || parts.some((purl) => isNamed(own, purl, null))
-    const purl = purls.find((one) =>
-      wholes.some((whole) => whole !== null && isNamed(whole, one, versions)),
-    )
-    if (isPart && purl !== undefined) return purl
-  }
-  return null
-}
-
-function isLater({ statement }: Found, { statement: before }: Found): boolean {
-  if (statement.at !== before.at) return statement.at > before.at
-  return rulesOut(before.status)
-}
-
-function reasonOf({ statement, document, product }: Found): VexReason | null {
+function saidBy(statement: Statement, { digest, product, latest }: Source): Said {
   const { status, justification, note, vulnerabilities, at } = statement
-  if (!rulesOut(status)) return null
+  if (!rulesOut(status)) return { at, reason: null }
   const [vulnerability = ''] = vulnerabilities
-  const texts = { justification, note, vulnerability, product }
-  const short = Object.entries(texts).map(([name, text]) => [name, text.slice(0, LONGEST_TEXT)])
-  return {
-    status,
-    ...(Object.fromEntries(short) as typeof texts),
-    statedAt: at === '' ? null : stampOf(at),
-    document,
+  const reason = {
+    ...{ status, justification: short(justification), note: short(note) },
+    ...{ vulnerability: short(vulnerability), product: short(product) },
+    ...{ statedAt: at === '' ? null : stampOf(at), document: digest },
   }
+  return { at: at > latest ? '' : at, reason }
+}
+
+function short(text: string): string {
+  return text.slice(0, LONGEST_TEXT)
 }

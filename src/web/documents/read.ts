@@ -1,7 +1,7 @@
 import { jsonTextOf } from '../../json/objects.ts'
+import { MAX_VALUES, countValues } from '../../json/values.ts'
 import { wholeContent } from '../../store/catalog/whole-content.ts'
 import type { Reads } from '../../store/reads.ts'
-import { MAX_VALUES, countValues } from './unwrap.ts'
 
 /** Reads stored documents for pages. */
 export interface PageDocuments {

@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf, isObject } from '../../json/objects.ts'
+import { MAX_VALUES, countValues } from '../../json/values.ts'
 
 /** Bounds on what is looked through: depth of envelopes, values of a list, members of an object. */
 const MAX_DEPTH = 8
@@ -63,9 +64,6 @@ export function contentsIn(value: unknown, accepts: (fields: Fields) => boolean)
   })
 }
 
-/** Most values of a document, and of one that it contains as a text: they bound the memory that it takes. */
-export const MAX_VALUES = 2_000_000
-
 function parseBounded(content: Buffer): unknown {
   if (countValues(content) > MAX_VALUES) return null
   try {
@@ -73,11 +71,4 @@ function parseBounded(content: Buffer): unknown {
   } catch {
     return null
   }
-}
-
-/** Counts commas and opening brackets: at least as many as there are values. */
-export function countValues(content: Buffer): number {
-  let count = 0
-  for (const byte of content) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
-  return count
 }

@@ -1,0 +1,9 @@
+/** Most values of a document, and of one that it contains as a text: they bound the memory that it takes. */
+export const MAX_VALUES = 2_000_000
+
+/** Counts commas and opening brackets: at least as many as there are values. */
+export function countValues(content: Buffer): number {
+  let count = 0
+  for (const byte of content) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
+  return count
+}
