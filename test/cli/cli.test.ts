@@ -278,6 +278,9 @@ describe('the command line', () => {
     expect(second.out).toMatch(
       /osv: complete \(run 4, 1 requests, 0 bytes\): upstream has nothing new/,
     )
+    // The log is younger than the seven days that are asked about by default.
+    const changes = await patchmirror('changes')
+    expect([changes.code, changes.out]).toEqual([0, expect.stringContaining('nothing changed')])
   })
 
   test('prints with sync --json the run reports and nothing else', async () => {

@@ -449,8 +449,11 @@ describe('changes', () => {
   })
 
   test('says where the log does not reach back, and which times it accepts', async () => {
-    expect(await ask('changes', '--since', '2020-01-01')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays') as string }) // prettier-ignore
-    expect((await ask('changes', '--since', 'someday')).err).toContain('a weekday')
+    expect(await ask('changes', '--since', '2020-01-01')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string }) // prettier-ignore
+    const begun = await ask('changes', '--since', '2026-07-01T00:00:00.000Z')
+    expect(begun.code).toBe(0)
+    expect(await ask('changes', '--since', 'someday')).toMatchObject({ code: 2, err: expect.stringContaining('a weekday') as string }) // prettier-ignore
+    expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({ code: 3 })
     expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
   })
 })

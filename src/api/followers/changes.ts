@@ -4,7 +4,7 @@ import type { LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
 import { CHANGES } from '../http/paths.ts'
-import { toIso } from '../../core/time.ts'
+import { readSince as timeOfSince, toIso } from '../../core/time.ts'
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
@@ -61,7 +61,7 @@ export function answerChanges(
   const denied = wanted !== null && isPrivateSource(wanted) ? judge() : null
   if (denied !== null) return denied
   const [place, another] = placesSince(reads, given, wanted, now)
-  if (place === undefined) return unknown(given, wanted)
+  if (place === undefined) return unknown(reads, given, wanted, now)
   if (another !== undefined)
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? judge() : null
@@ -69,7 +69,7 @@ export function answerChanges(
   const detail = readDetail(query, place.source)
   const asked = { after: onlyValue(query, 'after'), limit, latest, ...detail }
   const found = findChanges(reads, place, place.snapshot, asked)
-  if (found === null) return unknown(given, wanted)
+  if (found === null) return unknown(reads, given, wanted, now)
   return place.at === null ? found : { ...found, since: toIso(place.at) }
 }
 
@@ -174,10 +174,21 @@ function leadsOn(
     : next.previous === since
 }
 
-function unknown(since: string, source: SourceName | null): Problem {
+function unknown(
+  { changes }: Pick<Reads, 'changes'>,
+  since: string,
+  source: SourceName | null,
+  now: number,
+): Problem {
   const where = source === null ? '' : ` of ${source}`
+  const oldest = changes.readNextLogged(source ?? 'osv', 0)
+  const isTime = timeOfSince(since, now) !== null
+  const begins = oldest === null ? 'is empty' : `begins on ${toIso(oldest.publishedAt)}`
+  const what = isTime
+    ? `the log${where} ${begins}, after ${since.slice(0, 80)}`
+    : `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago`
   const message =
-    `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago (data.changeDays, history.keepDays): ` +
+    `${what} (data.changeDays, history.keepDays): ` +
     'do a full read, then follow from the snapshot that X-Mirror-Snapshot names'
   return { status: 404, error: 'unknown_snapshot', message }
 }

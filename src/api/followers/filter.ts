@@ -23,15 +23,17 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
   if (purl !== null) {
     const named = readPurl(purl)
     if (named === null)
-      throw new MirrorError('bad_request', 'purl=… is of no ecosystem that OSV records name')
+      throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`) // prettier-ignore
     if (ecosystem !== null)
-      throw new MirrorError('bad_request', 'purl=… names the ecosystem: omit ecosystem=…')
+      throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
     return filterOf([named])
   }
   if (ecosystem === null) return null
   if (findEcosystem(ecosystem) === null)
-    throw new MirrorError('bad_request', 'ecosystem=… is none that the OSV schema defines, such as npm, PyPI or Debian:12') // prettier-ignore
-  return { asks: (recorded) => isMeant(recorded.ecosystem, ecosystem) }
+    throw new MirrorError('bad_request', `the ecosystem ${ecosystem.slice(0, 100)} is none that the OSV schema defines, such as npm, PyPI or Debian:12`) // prettier-ignore
+  return {
+    asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
+  }
 }
 
 /** Creates a filter of the packages that an SBOM lists, whatever their versions. */
@@ -60,7 +62,14 @@ function looseName(name: string): string {
 }
 
 function isSame(recorded: PackageName, asked: PackageName): boolean {
-  if (!isMeant(recorded.ecosystem, asked.ecosystem)) return false
   const base = findEcosystem(recorded.ecosystem)?.base ?? null
-  return normalName(base, recorded.name) === normalName(base, asked.name)
+  if (normalName(base, recorded.name) !== normalName(base, asked.name)) return false
+  return formsOf(recorded.ecosystem).some((form) => isMeant(form, asked.ecosystem))
+}
+
+/** An ecosystem as a record names it, and without the vendor who patches it: scanners ask for `Maven`, not `Root:Maven`. */
+function formsOf(recorded: string): string[] {
+  const [, second] = recorded.split(':')
+  const isPatched = second !== undefined && findEcosystem(recorded)?.base === second
+  return isPatched ? [recorded, recorded.slice(recorded.indexOf(':') + 1)] : [recorded]
 }

@@ -43,5 +43,10 @@ export function placesSince(
     .map((place) => ({ ...place, snapshot, at: null }))
 }
 
+/** Whether a text is written as a snapshot or its number, whatever the log has. */
+export function isSnapshotName(since: string): boolean {
+  return /^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since)
+}
+
 /** What `since` may name, for messages. */
 export const SINCE_FORMS_HERE = `the value of X-Mirror-Snapshot or /-/status, the number of a snapshot, ${SINCE_FORMS}`

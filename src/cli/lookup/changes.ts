@@ -1,8 +1,13 @@
 import { type FoundChanges, findChanges } from '../../api/followers/changes.ts'
 import { type PackageFilter, filterOfPurls, readFilter } from '../../api/followers/filter.ts'
-import { type SincePlace, SINCE_FORMS_HERE, placesSince } from '../../api/followers/since.ts'
+import {
+  type SincePlace,
+  SINCE_FORMS_HERE,
+  isSnapshotName,
+  placesSince,
+} from '../../api/followers/since.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { toIso } from '../../core/time.ts'
+import { readSince, toIso } from '../../core/time.ts'
 import type { InputSbom } from '../../match/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
 import { type LookupCall, type LookupOptions, type LookupResult, limitOf, runLookup } from './snapshot.ts' // prettier-ignore
@@ -32,7 +37,7 @@ const SINCE = '7d'
 
 /** `patchmirror changes`: what changed in the records since a time or a snapshot, from the data folder. */
 export async function changesCommand(options: ChangesOptions): Promise<number> {
-  const { since = SINCE, ecosystem, purl, tag, sbom } = options
+  const { since, ecosystem, purl, tag, sbom } = options
   const limit = limitOf(options.limit, LIMIT)
   if ([tag, sbom, ecosystem ?? purl].filter((one) => one !== undefined).length > 1)
     throw new MirrorError('usage', '--tag, --sbom, and --ecosystem or --purl exclude each other')
@@ -60,10 +65,20 @@ function packagesOf(sboms: readonly InputSbom[], of: string): AskedPackages {
   throw new MirrorError('bad_request', `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`) // prettier-ignore
 }
 
-function placeOf({ reads }: LookupCall, since: string): SincePlace {
-  const [place] = placesSince(reads, since, 'osv', Date.now())
+/** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
+function placeOf({ reads: { changes }, reads }: LookupCall, since: string | undefined): SincePlace {
+  const now = Date.now()
+  const [place] = placesSince(reads, since ?? SINCE, 'osv', now)
   if (place !== undefined) return place
-  throw new MirrorError('not_ready', `what changed since ${since} is not known here: name ${SINCE_FORMS_HERE}, within data.changeDays and history.keepDays`) // prettier-ignore
+  const oldest = changes.readNextLogged('osv', 0)
+  if (oldest === null)
+    throw new MirrorError('not_ready', 'the log of changes has no snapshot of osv')
+  const { id, snapshot, publishedAt } = oldest
+  if (since === undefined) return { source: 'osv', after: id, snapshot, at: publishedAt }
+  if (readSince(since, now) === null && !isSnapshotName(since))
+    throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
+  const begins = toIso(publishedAt)
+  throw new MirrorError('not_ready', `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`) // prettier-ignore
 }
 
 /** What was found, of how many pages it may be. */

@@ -56,6 +56,23 @@ async function mirror() {
   return { served, ask, changes, words }
 }
 
+test("a package that a vendor patches is found by the names of scanners, and by the vendor's", async () => {
+  const served = await serve((store) => store.publishOsv({ v: about('Root:Maven a:b 1.0') }))
+  served.store.publishOsv({ v: about('Root:Maven a:b 2.0') }, FILLED_AT + 1000)
+  served.server.snapshotChanged()
+  for (const [filter, found] of [
+    ['purl=pkg:maven/a/b', 1],
+    ['ecosystem=Maven', 1],
+    ['ecosystem=Root:Maven', 1],
+    ['ecosystem=Root', 1],
+    ['ecosystem=npm', 0],
+    ['purl=pkg:maven/a/c', 0],
+  ] as const) {
+    const body = jsonOf(await served.get(`/-/changes?since=1&${filter}`))
+    expect([filter, (body['changes'] as object[]).length]).toEqual([filter, found])
+  }
+})
+
 const FIRST = new Date(FILLED_AT).toISOString()
 
 /** Runs work on the stored data, as another process does. */

@@ -1,6 +1,6 @@
 import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
 import { readFilter } from '../../../api/followers/filter.ts'
-import { type SincePlace, placesSince } from '../../../api/followers/since.ts'
+import { type SincePlace, isSnapshotName, placesSince } from '../../../api/followers/since.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { SINCE_FORMS, readSince } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
@@ -33,8 +33,7 @@ export function sinceView(call: PageCall): PageView {
     limit: PAGE,
     detailed: source === 'osv',
   }
-  const found =
-    place === null ? null : findChanges(reads, place, place.snapshot, { ...asked, filter })
+  const found = place === null ? null : findConcerning(reads, place, { ...asked, filter })
   if (found === null) return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows: beginning(call, source) }, UNKNOWN] } // prettier-ignore
   if (!found.complete) return { title, blocks: [...blocks, EVERYTHING] }
   const first = asked.after === null ? null : { source, since, purl }
@@ -43,12 +42,30 @@ export function sinceView(call: PageCall): PageView {
   return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
 }
 
-type Parameters = Record<string, string | undefined>
+/** Pages of changes that are compared until one has what a filter asks for. */
+const MOST_PAGES = 10
+
+/** Finds a page of changes, and with a filter the first one that has any. */
+function findConcerning(
+  reads: PageCall['reads'],
+  place: SincePlace,
+  asked: Parameters<typeof findChanges>[3],
+): FoundChanges | null {
+  let [found, notJudged] = [findChanges(reads, place, place.snapshot, asked), 0]
+  for (let pages = 1; pages < MOST_PAGES; pages++) {
+    if (found === null || found.next === null || found.changes.length > 0) break
+    notJudged += found.notJudged ?? 0
+    found = findChanges(reads, place, place.snapshot, { ...asked, after: found.next })
+  }
+  return found && { ...found, notJudged: notJudged + (found.notJudged ?? 0) }
+}
+
+type PageParameters = Record<string, string | undefined>
 
 function tableOf(
   call: PageCall,
   found: FoundChanges,
-  { first, next }: { readonly first: Parameters | null; readonly next: Parameters | null },
+  { first, next }: { readonly first: PageParameters | null; readonly next: PageParameters | null },
 ): Block {
   const hasWords = found.source === 'osv'
   const { notJudged = 0 } = found
@@ -64,7 +81,10 @@ function tableOf(
       ...(hasWords ? [wordCells(one.words)] : []),
       code(one.snapshot.slice(0, 12)),
     ]),
-    empty: next === null ? 'Nothing changed since then.' : 'Nothing among the names of this page.',
+    empty:
+      next === null
+        ? 'Nothing changed since then.'
+        : 'None of the names compared so far concerns it; the next page compares further ones.',
     first: first && call.ui('changes', first),
     next: next && call.ui('changes', next),
   }
@@ -74,7 +94,7 @@ const UNKNOWN: Block = {
   kind: 'notice',
   tone: 'warn',
   title: 'The log does not reach back that far',
-  text: 'Everything may have changed since then: read everything, and follow from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
+  text: 'Everything may have changed since then. Ask since a later time, or since the first entry above; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
 }
 
 const EVERYTHING: Block = {
@@ -88,7 +108,7 @@ const EVERYTHING: Block = {
 function placeOf(call: PageCall, since: string, wanted: SourceName | null): SincePlace | null {
   const { reads, now } = call
   const allowed = askedSources(call)
-  if (readSince(since, now) === null && !/^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since))
+  if (readSince(since, now) === null && !isSnapshotName(since))
     throw new MirrorError('bad_request', `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`) // prettier-ignore
   const places = placesSince(reads, since, wanted, now).filter(({ source }) =>
     allowed.includes(source),
