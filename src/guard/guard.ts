@@ -50,6 +50,8 @@ export interface RecordGuard {
     before: Version | null,
     stampBefore: () => string | null,
   ): void
+  /** Notes a stored record that is to be removed because of its new content, whose stamp is `modified`. */
+  leave(id: string, modified: string, because: string): void
   verdict(): RecordVerdict
 }
 
@@ -72,12 +74,12 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
   const found = new Map<Doubt, Found>(
     KINDS.map((kind) => [kind, { count: 0, lines: [], contents: [] }]),
   )
-  const note = (id: string, { sha256 }: Version, { kind, because }: RecordDoubt): void => {
+  const note = (id: string, content: string, { kind, because }: RecordDoubt): void => {
     const into = found.get(kind)
     if (into === undefined || limits[kind] === 'off') return
     into.count++
     if (into.lines.length < LISTED) into.lines.push(`${id}: ${wordsOf(because)}`)
-    if (limits[kind] === 'enforce') into.contents.push(`${id} ${sha256.toString('base64')}`)
+    if (limits[kind] === 'enforce') into.contents.push(`${id} ${content}`)
   }
   const isFuture = (stamp: unknown): boolean => {
     const at = typeof stamp === 'string' ? parseDate(stamp) : null
@@ -101,7 +103,10 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
       const future = stamps.find(isFuture)
       if (typeof future === 'string')
         doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
-      for (const doubt of doubts) note(id, after, doubt)
+      for (const doubt of doubts) note(id, after.sha256.toString('base64'), doubt)
+    },
+    leave: (id, modified, because) => {
+      note(id, modified, { kind: 'ecosystemChanged', because })
     },
     verdict: () => judge(limits, stored, found),
   }

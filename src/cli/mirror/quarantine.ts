@@ -32,6 +32,9 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
       // Quarantined: upstream serves something else by now than what was approved.
       if (done.state !== 'failed' && done.state !== 'quarantined') {
         await store.exclusive(() => decide(store, approved.runId, 'approved'))
+      } else if (store.quarantine.readQuarantine(approved.runId)?.decision === 'approved') {
+        // What it would remove; the records that it would change need an approval of their own.
+        await store.exclusive(() => { store.runs.recordDecision(approved.runId, 'approved', operatorName()) }) // prettier-ignore
       }
       return done
     },

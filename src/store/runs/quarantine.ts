@@ -32,6 +32,11 @@ export function createQuarantineReader(db: Db) {
   const open = db.prepare<[], { runId: number; source: SourceName; path: string; reason: string }>(
     'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
   )
+  const approved = db
+    .prepare<[string, Buffer, number], number>(
+      `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
+    )
+    .pluck()
   const count = db
     .prepare<[string], number>(
       'SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?',
@@ -42,6 +47,9 @@ export function createQuarantineReader(db: Db) {
     /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
     findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
       same.get(path, sha256) ?? null,
+    /** Whether exactly this content was approved, and refused by a run later than `runId`. */
+    isApprovedSince: (path: string, sha256: Buffer, runId: number): boolean =>
+      approved.get(path, sha256, runId) === 1,
     listOpenQuarantines: () => open.all(),
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }

@@ -9,12 +9,13 @@ import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchResult } from './fetch-records.ts'
-import { type OsvRecordGuard, isApproved, openRecordGuard, recordDoubts } from './guard.ts'
+import { isAdmitted } from './approval.ts'
+import { type OsvRecordGuard, judgeLeft, openRecordGuard, recordDoubts } from './guard.ts'
 import { type IngestTarget, ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
 import { recordChanged } from './record.ts'
-import { withoutLeftOut, writeScope } from './scope/scope.ts'
+import { type LeftRecord, withoutLeftOut, writeScope } from './scope/scope.ts'
 
 /**
  * Commits the fetched records, the removals and the state in one transaction. All or nothing. Releases a downloaded
@@ -38,10 +39,10 @@ export async function commitChanges(
     const published = await write(async () => {
       const draft = isFirst ? draftOf(context, listed) : null
       try {
-        const missing = await writeChanges(context, listed, plan, fetched, draft, guard)
-        const verdict = guard?.verdict() ?? null
+        const { missing, left } = await writeChanges(context, listed, plan, fetched, draft, guard)
+        const verdict = judgeLeft(context, plan.stored, left, guard?.verdict() ?? null)
         if (verdict !== null) recordDoubts(context, verdict)
-        if (verdict?.refusal && !isApproved(verdict, approved)) return { commit: false, verdict }
+        if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
         const records = await publishOsv(context, kept, missing, draft)
         return {
@@ -76,7 +77,7 @@ function draftOf({ store, config }: SyncContext, { index }: ListedIndex): Draft 
 
 /**
  * Writes the fetched records and the removals in the open transaction. Returns the listed ids that are missing, with
- * the reason.
+ * the reason, and the records whose new content is out of scope.
  */
 async function writeChanges(
   context: SyncContext,
@@ -85,7 +86,7 @@ async function writeChanges(
   fetched: FetchedRecords,
   draft: Draft | null,
   guard: OsvRecordGuard | null,
-): Promise<FetchResult['missing']> {
+): Promise<{ missing: FetchResult['missing']; left: readonly LeftRecord[] }> {
   const { store, runId, now } = context
   const { staging } = store.osv
   const target: IngestTarget =
@@ -106,7 +107,8 @@ async function writeChanges(
   })
   staging.clear()
   for (const id of removed) store.osv.removeRecord(id, runId, now())
-  writeScope(context, index, dropped)
+  const left = writeScope(context, index, dropped)
+  for (const one of left) guard?.leave(one)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
-  return missing
+  return { missing, left }
 }

@@ -9,7 +9,7 @@ import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords, StagedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import { isSilentlyRefused } from './guard.ts'
+import { closesQuarantine } from './approval.ts'
 import { type PublishedRecords, isWhole } from './outcome.ts'
 import { isScopeStored } from './scope/scope.ts'
 
@@ -71,12 +71,11 @@ export async function confirmIndex(
  * quarantine, because upstream serves the stored state again.
  */
 export async function confirmStored(context: SyncContext): Promise<void> {
-  const { store, dryRun, now, kind } = context
+  const { store, dryRun, now } = context
   await proveStored(context)
   if (dryRun) return
   await keepDated(context)
-  const isOpen = store.quarantine.listOpenQuarantines().some(({ path }) => path === OSV_INDEX)
-  if (isOpen && (kind === 'reconcile' || !isSilentlyRefused(context))) {
+  if (closesQuarantine(context)) {
     await store.exclusive(() => store.quarantine.supersedeQuarantines(OSV_INDEX, now()))
   }
 }

@@ -2,14 +2,15 @@ import type { Config } from '../../config/schema.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import type { RecordGuard, RecordVerdict } from '../../guard/guard.ts'
-import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
+import { isOfIndex, isRemovalApproved, keepRemovalApproval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { OsvIndex } from './index-parser.ts'
+import type { LeftRecord } from './scope/scope.ts'
 
 /** Quarantines an index that would remove too many records. Returns null when the run may continue. */
 export function guardOsv(
@@ -18,7 +19,9 @@ export function guardOsv(
   plan: OsvPlan,
 ): Promise<SyncResult> | null {
   const reason = removalReason(context.config, listed.index, plan)
-  return reason === null ? null : refuse(context, listed, listed.index.sha256, reason)
+  const { sha256 } = listed.index
+  if (reason === null || isRemovalApproved(context, sha256)) return null
+  return refuse(context, listed, sha256, reason)
 }
 
 function refuse(
@@ -34,6 +37,8 @@ function refuse(
 /** Judges the records that a run is about to store; `see` is called with each before it replaces the stored one. */
 export interface OsvRecordGuard {
   see(record: RecordToStore): void
+  /** Notes a stored record that is removed because its new content is out of scope. */
+  leave(left: LeftRecord): void
   verdict(): RecordVerdict
 }
 
@@ -51,6 +56,7 @@ export async function openRecordGuard(
   const guard: RecordGuard = createRecordGuard(config.guard, stored, now())
   return {
     verdict: () => guard.verdict(),
+    leave: ([id, modified]) => guard.leave(id, modified, OUT_OF_SCOPE),
     see(record) {
       if (suspectIds.has(record.id)) return // its stored bytes are damaged: this repairs them
       guard.see(
@@ -74,41 +80,48 @@ export function recordDoubts(
 }
 
 /** Quarantines the records of a run whose changes should not be believed. The doubts are among the run's facts. */
-export function refuseRecords(
+export async function refuseRecords(
   context: SyncContext,
   listed: ListedIndex,
   { identity, refusal }: RecordVerdict,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
-  const other = approved === null ? '' : `; what run ${approved.runId} refused was something else`
-  return refuse(context, listed, identity, `${refusal ?? ''}${other}`)
-}
-
-/** Reports whether an operator approved exactly these records. */
-export function isApproved({ identity }: RecordVerdict, approved: Quarantine | null): boolean {
-  return approved?.sha256.equals(identity) === true
-}
-
-/**
- * Returns the context of a run that applies what another one refused. Where that one compared contents, so must this one:
- * the index does not say which of them changed.
- */
-export function contextOfApproval(context: SyncContext, { runId }: Quarantine): SyncContext {
-  const compared = context.store.runs.readRun(runId)?.facts['silentChanges'] !== undefined
-  return compared ? { ...context, kind: 'reconcile' } : context
+  if (approved === null) return refuse(context, listed, identity, refusal ?? '')
+  const ofIndex = isOfIndex(approved)
+  if (ofIndex) await keepRemovalApproval(context, approved)
+  const other = ofIndex
+    ? `what run ${approved.runId} would remove is approved now, these records need an approval of their own`
+    : `what run ${approved.runId} refused was something else`
+  return refuse(context, listed, identity, `${refusal ?? ''}; ${other}`)
 }
 
 /**
- * Reports whether an open quarantine is about contents that the published index does not reveal. Only a comparison of
- * contents can then say that upstream serves the stored ones again.
+ * Adds to a verdict what the scope would remove because contents changed: the limits are those of removals. The identity
+ * is of the ids and stamps, since what is out of scope is removed whatever it says.
  */
-export function isSilentlyRefused({ store }: SyncContext): boolean {
-  const open = store.quarantine.listOpenQuarantines().find(({ path }) => path === OSV_INDEX)
-  const body = open === undefined ? null : store.quarantine.readQuarantine(open.runId)?.body
-  if (body === null || body === undefined) return false
-  const served = store.feeds.readDocument(OSV_INDEX)?.sha256
-  return served?.equals(sha256Of(contentOf(body, sizeOf(body)))) === true
+export function judgeLeft(
+  { config: { osv } }: Pick<SyncContext, 'config'>,
+  stored: number,
+  left: readonly LeftRecord[],
+  verdict: RecordVerdict | null,
+): RecordVerdict | null {
+  const limits = { fraction: osv.guardFraction, count: osv.guardRecords }
+  const reason = refuseRemoval(stored, left.length, limits, 'records')
+  if (reason === null) return verdict
+  const ids = left.map((one) => one.join(' ')).sort()
+  const refusal = `${left.length} records left the scope (osv.include, osv.exclude): ${reason}`
+  return {
+    refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
+    warning: verdict?.warning ?? null,
+    identity: sha256Of([verdict?.identity.toString('base64') ?? '', ...ids].join('\n')),
+    doubts: left.length + (verdict?.doubts ?? 0),
+    lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...(verdict?.lines ?? [])],
+    notCompared: verdict?.notCompared ?? 0,
+  } // prettier-ignore
 }
+
+const LISTED = 20
+const OUT_OF_SCOPE = 'out of the mirrored scope now'
 
 function removalReason(
   { osv }: Pick<Config, 'osv'>,

@@ -3,7 +3,7 @@ import { sha256Of } from '../../core/digest.ts'
 import { type IdTable, type Ids, createIdTable } from './id-table.ts'
 import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
-import { type PlainEntry, eachEntry, plainEntryEnd, malformedIndex } from './index-entries.ts'
+import { type PlainEntry, eachEntry, plainEntryEnd, malformedIndex } from './index/entries.ts'
 
 /** The index as a set: each id with its stamp; stamps are compared as opaque byte strings. */
 export interface OsvIndex {

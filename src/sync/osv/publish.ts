@@ -12,6 +12,7 @@ import { countMembers } from '../../zip/reader.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
 import { type BuiltArchive, type Draft, buildArchive } from '../../archive/build.ts'
+import { closesQuarantine } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { narrowIndex } from './index-parser.ts'
@@ -86,10 +87,11 @@ interface Publication {
 
 /** Writes the snapshot with its index, archive and upstream state, and forgets what it supersedes. */
 function replaceSnapshot(
-  { store, config, runId, kind, now }: SyncContext,
+  context: SyncContext,
   { index: { scope }, etag, lastModified, gzip, asOf, proof }: ListedIndex,
   { whole, served, built, upstream }: Publication,
 ): void {
+  const { store, config, runId, kind, now } = context
   const notBefore = store.osv.readNewestModified(now())
   const times = { now: now(), notBefore, upstream }
   const changed = replaceIndex(store, served, built.members, times, kind === 'repair')
@@ -103,7 +105,7 @@ function replaceSnapshot(
   const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
-  store.quarantine.supersedeQuarantines(OSV_INDEX, now())
+  if (closesQuarantine(context)) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 
 /** The index to serve: its bytes as a gzip member, their size and digest. */

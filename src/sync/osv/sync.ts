@@ -4,8 +4,9 @@ import { commitChanges } from './commit.ts'
 import { confirmIndex, confirmStored, isPublished } from './confirm.ts'
 import { planFacts, planOsv } from './diff.ts'
 import { fetchChanges } from './fetch-changes.ts'
-import { approvedIndex, listOsv } from './fetch-index.ts'
-import { contextOfApproval, guardOsv, refuseRecords } from './guard.ts'
+import { contextOfApproval, expectNoRecords, isOfIndex, listApproved } from './approval.ts'
+import { listOsv } from './fetch-index.ts'
+import { guardOsv, refuseRecords } from './guard.ts'
 import { dryRunOutcome, nothingNewOutcome, runOutcome } from './outcome.ts'
 import { applyScope } from './scope/scope.ts'
 import { dropDownloaded } from './upstream-archive.ts'
@@ -21,7 +22,7 @@ export async function syncOsv(
 ): Promise<SyncResult> {
   const context = approved === null ? given : contextOfApproval(given, approved)
   if (!context.dryRun) await dropDownloaded(context.config.data.dir)
-  const fetched = approved === null ? await listOsv(context) : approvedIndex(approved)
+  const fetched = approved === null ? await listOsv(context) : await listApproved(context, approved)
   if (fetched.index === null) {
     await confirmStored(context)
     return nothingNewOutcome(context, fetched.asOf)
@@ -29,13 +30,16 @@ export async function syncOsv(
   const listed = applyScope(context, fetched)
   const plan = planOsv(context.store.osv, listed.index)
   Object.assign(context.facts, planFacts(listed.index, plan))
-  const refused = approved === null ? await guardOsv(context, listed, plan) : null
+  const isRemoval = approved !== null && isOfIndex(approved)
+  const refused = isRemoval ? null : await guardOsv(context, listed, plan)
   if (refused !== null) return refused
   if (context.dryRun) return dryRunOutcome(plan)
   const records = await fetchChanges(context, listed, plan)
-  const published = isPublished(context, listed, plan, records)
-    ? await confirmIndex(context, listed, records)
-    : await commitChanges(context, listed, plan, records, approved)
+  if (isPublished(context, listed, plan, records)) {
+    expectNoRecords(approved)
+    return runOutcome(context, listed, plan, await confirmIndex(context, listed, records))
+  }
+  const published = await commitChanges(context, listed, plan, records, approved)
   if ('refusal' in published) return refuseRecords(context, listed, published, approved)
   return runOutcome(context, listed, plan, published)
 }

@@ -1,4 +1,4 @@
-import { type PlainEntry, nextEntry } from '../index-entries.ts'
+import { type PlainEntry, nextEntry } from './entries.ts'
 import { type IdTable, createIdTable } from '../id-table.ts'
 import { plainIdEntryEnd } from '../index-parser.ts'
 

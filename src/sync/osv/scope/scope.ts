@@ -7,6 +7,9 @@ import type { IndexScope, OsvIndex } from '../index-parser.ts'
 
 type ScopeContext = Pick<SyncContext, 'config' | 'store' | 'full'>
 
+/** A stored record whose new content is out of scope, with its stamp in the index. */
+export type LeftRecord = readonly [id: string, modified: string]
+
 /** Returns the scope of the settings; null when everything is in scope. */
 function scopeOf({ config }: Pick<SyncContext, 'config'>): OsvScope | null {
   return createOsvScope(scopeSettings(config))
@@ -108,26 +111,32 @@ export function isScopeStored(
 
 /**
  * Writes what is out of scope by its content, in the open transaction, and removes stored records of it: without a
- * tombstone, because upstream has them.
+ * tombstone, because upstream has them. Returns the stored ones whose new content is out of the scope that the snapshot
+ * has, with their stamps; none where the setting changed.
  */
 export function writeScope(
-  { store, facts }: SyncContext,
+  { store, facts, config }: SyncContext,
   { scope }: OsvIndex,
   dropped: readonly string[],
-): void {
+): LeftRecord[] {
+  const isChanged = isScopeChanged({ config, store })
+  const byContent: LeftRecord[] = []
   for (const id of dropped) store.osv.dropRecord(id)
   if (scope === null || scope.stored === 0) store.osv.clearOutside()
-  if (scope === null) return
+  if (scope === null) return byContent
   for (const id of scope.outdated) store.osv.dropOutside(id)
   let left = dropped.length
   for (let ordinal = scope.stored; ordinal < scope.outside.size; ordinal++) {
     const id = scope.outside.idAt(ordinal)
-    store.osv.putOutside(id, scope.outside.modifiedAt(ordinal))
+    const modified = scope.outside.modifiedAt(ordinal)
+    store.osv.putOutside(id, modified)
     if (store.osv.readEntry(id) === null) continue
     store.osv.dropRecord(id)
     left++
+    if (!isChanged) byContent.push([id, modified])
   }
   if (left > 0) facts['removedByScope'] = left
+  return byContent
 }
 
 /** Number of listed records that are out of scope. */

@@ -1,6 +1,6 @@
-import { MirrorError } from '../../core/errors.ts'
-import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import type { TextSlice } from './id-table.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { OSV_INDEX } from '../../../domain/feed-paths.ts'
+import type { TextSlice } from '../id-table.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
