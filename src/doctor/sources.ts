@@ -5,6 +5,7 @@ import { REASON_FACTS } from '../domain/run-facts.ts'
 import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
+import { findRejected, heldBack } from '../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { ON_THE_WAY } from './network/service.ts'
@@ -53,6 +54,12 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
     ? `The next run tries again: "patchmirror sync ${name}".`
     : 'Get it complete on the source mirror, and bring another bundle from there.'
   if (state === 'failed') return failure(said, `Correct what is named. ${again}`)
+  const rejected = findRejected(reads, name)
+  if (state === 'quarantined' && rejected !== null)
+    return warning(
+      `run ${rejected.runId} of ${name} was rejected; ${heldBack(rejected)}`,
+      `"patchmirror approve ${rejected.runId}" undoes that.`,
+    )
   if (state === 'quarantined')
     return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
   if (state === 'complete' && run.facts['doubts'] !== undefined)

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -356,7 +356,43 @@ describe('the command line', () => {
     expect(still.code).toBe(4)
     expect(still.out).toContain('rejected before')
     expect((await patchmirror('approve', 'x')).code).toBe(2)
-    expect((await patchmirror('reject', '999')).err).toContain('nothing in quarantine')
+    expect((await patchmirror('reject', '999')).err).toContain(
+      'there is no run 999: "patchmirror runs" lists them',
+    )
+    expect((await patchmirror('reject', '1')).err).toContain(
+      'run 1 is complete: nothing of it waits for a decision; nothing else waits either',
+    )
+    expect(await patchmirror('reject', next)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`run ${next} is rejected already`) as string,
+    })
+    const { out } = await patchmirror('status')
+    expect(out).toContain(`run ${next} of osv was rejected; nothing newer is published until upstream corrects it\n  "patchmirror approve ${next}" undoes that`) // prettier-ignore
+    const met = /run (\d+),/.exec(still.out)?.[1] ?? ''
+    expect(met).not.toBe(next)
+    expect((await patchmirror('runs', met)).out).toMatch(
+      new RegExp(
+        `quarantine of .*all\\.json[\\s\\S]*rejected; "patchmirror approve ${next}" undoes`,
+      ),
+    )
+  })
+
+  test('a decision about nothing names what waits, and creates no database', async () => {
+    for (const decide of ['approve', 'reject']) {
+      const { code, err } = await patchmirror(decide, '1')
+      expect([code, err]).toEqual([
+        2,
+        expect.stringContaining('there is no run 1: nothing has run'),
+      ])
+    }
+    expect(existsSync(join(dir, 'data', 'mirror.db'))).toBe(false)
+    await patchmirror('sync')
+    sandbox.feed.remove(40)
+    const refused = await patchmirror('sync', 'osv')
+    const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
+    expect((await patchmirror('approve', '1')).err).toContain(
+      `run 1 is complete: nothing of it waits for a decision; waiting: run ${run} of osv`,
+    )
   })
 
   test('prints the status from the folder when no daemon runs, as a table and as JSON', async () => {

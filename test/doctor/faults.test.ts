@@ -213,6 +213,15 @@ const CASES: Case[] = [
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
   ['a published change that should not be believed', 'sources', 'warn', 'what changed in them', ({ dir }) => logRun(dir, { doubts: '57' }, 'complete')],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
+  ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it: "patchmirror approve', ({ dir }) => {
+    const runId = logRun(dir, {}, 'quarantined')
+    const store = openWrites(dir)
+    const none = Buffer.alloc(0)
+    const refused = { source: 'catalog', path: 'catalog', reason: 'too much', sha256: none, body: none, etag: null, lastModified: null, asOf: 1 } as const
+    store.quarantine.keepQuarantine({ ...refused, runId })
+    store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    store.close()
+  }],
   ['data that is older than its setting allows', 'sources', 'warn', 'feeds.maxAgeHours', ({ dir }) => {
     const db = openWriter(dir)
     db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')
@@ -384,7 +393,7 @@ function logRun(
   dir: string,
   facts: Record<string, string | string[]>,
   state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
-): void {
+): number {
   const store = openWrites(dir)
   const id = store.runs.startRun({
     source: 'catalog',
@@ -395,6 +404,7 @@ function logRun(
   const end = { asOf: 1, snapshot: null, code: null, message: state, state }
   store.runs.endRun(id, { ...end, endedAt: 2, facts })
   store.close()
+  return id
 }
 
 async function subscribe(): Promise<void> {

@@ -1,7 +1,10 @@
-import { withWrites } from '../store-access.ts'
+import { withReads, withWrites } from '../store-access.ts'
+import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { operatorName } from '../../domain/run-facts.ts'
-import type { Quarantine } from '../../store/runs/quarantine.ts'
+import { isOlderFolder } from '../../store/database/older-folder.ts'
+import type { Reads } from '../../store/reads.ts'
+import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
 import {
@@ -22,23 +25,21 @@ interface DecisionOptions extends GlobalOptions {
 /** `patchmirror approve RUN`: lets in exactly what that run refused. */
 export async function approveCommand(run: string, options: DecisionOptions): Promise<number> {
   const display = createProgress(options.json === true)
-  const report = await withRunner(
-    settings(options, true, SERVICE_FILES),
-    display.show,
-    async (runner, store) => {
-      const approved = openQuarantine(store, run, true)
-      const { source } = approved
-      const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
-      // Quarantined: upstream serves something else by now than what was approved.
-      if (done.state !== 'failed' && done.state !== 'quarantined') {
-        await store.exclusive(() => decide(store, approved.runId, 'approved'))
-      } else if (store.quarantine.readQuarantine(approved.runId)?.decision === 'approved') {
-        // What it would remove; the records that it would change need an approval of their own.
-        await store.exclusive(() => { store.runs.recordDecision(approved.runId, 'approved', operatorName()) }) // prettier-ignore
-      }
-      return done
-    },
-  )
+  const loaded = settings(options, true, SERVICE_FILES)
+  requireChange(loaded.config, run)
+  const report = await withRunner(loaded, display.show, async (runner, store) => {
+    const approved = refusedChange(store, run)
+    const { source } = approved
+    const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
+    // Quarantined: upstream serves something else by now than what was approved.
+    if (done.state !== 'failed' && done.state !== 'quarantined') {
+      await store.exclusive(() => decide(store, approved.runId, 'approved'))
+    } else if (store.quarantine.readQuarantine(approved.runId)?.decision === 'approved') {
+      // What it would remove; the records that it would change need an approval of their own.
+      await store.exclusive(() => { store.runs.recordDecision(approved.runId, 'approved', operatorName()) }) // prettier-ignore
+    }
+    return done
+  })
   display.finish()
   if (options.json === true) printJson(report)
   else print(describe(report))
@@ -48,12 +49,14 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
 export async function rejectCommand(run: string, options: DecisionOptions): Promise<number> {
   const { config } = settings(options, false, [])
-  const { runId, reason } = await withWrites(config.data.dir, (store) => {
-    const open = openQuarantine(store, run, false)
-    decide(store, open.runId, 'rejected')
-    return open
+  requireChange(config, run)
+  const { runId, reason, decision } = await withWrites(config.data.dir, (store) => {
+    const found = refusedChange(store, run)
+    if (found.decision === null) decide(store, found.runId, 'rejected')
+    return found
   })
   if (options.json === true) printJson({ run: runId, decision: 'rejected', reason })
+  else if (decision === 'rejected') print(`run ${runId} is rejected already (${reason})`)
   else print(`run ${runId} rejected (${reason}); the snapshot before it keeps serving`)
   return 0
 }
@@ -64,19 +67,37 @@ function decide(store: Writes, runId: number, decision: 'approved' | 'rejected')
     store.runs.recordDecision(runId, decision, operatorName())
 }
 
-/** Returns the quarantine to decide about. `undo`: a rejected one may be decided again. */
-function openQuarantine(store: Writes, text: string, undo: boolean): Quarantine {
+type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>
+
+/**
+ * Throws `usage` where a run has nothing to decide about, before anything is opened for writing: that would create a
+ * database where there is none.
+ */
+function requireChange({ data: { dir } }: Config, run: string): void {
+  if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || isOlderFolder(dir)) return
+  throw new MirrorError('usage', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
+}
+
+/** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage`. */
+function refusedChange({ runs, quarantine }: RefusalReads, text: string): Quarantine {
+  const runId = runNumber(text)
+  const run = runs.readRun(runId)
+  const found = quarantine.readQuarantine(run === null ? runId : refusedBy(run))
+  if (found?.decision === null || found?.decision === 'rejected') return found
+  if (found !== null)
+    throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`) // prettier-ignore
+  if (run === null)
+    throw new MirrorError('usage', `there is no run ${runId}: "patchmirror runs" lists them`)
+  const open = quarantine.listOpenQuarantines().map((one) => `run ${one.runId} of ${one.source}`)
+  const waiting = open.length === 0 ? 'nothing else waits either' : `waiting: ${open.join(', ')}`
+  throw new MirrorError('usage', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`) // prettier-ignore
+}
+
+function runNumber(text: string): number {
   const runId = Number(text)
-  if (!Number.isSafeInteger(runId) || runId < 1) {
-    throw new MirrorError(
-      'usage',
-      `${text} is not a run number; "patchmirror status" names quarantined runs`,
-    )
-  }
-  // A run that met what an earlier one had refused names that one.
-  const earlier = Number(store.runs.readRun(runId)?.facts['quarantine'] ?? runId)
-  const found = store.quarantine.readQuarantine(runId) ?? store.quarantine.readQuarantine(earlier)
-  if (found === null) throw new MirrorError('usage', `run ${runId} has nothing in quarantine`)
-  if (found.decision === null || (undo && found.decision === 'rejected')) return found
-  throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)
+  if (Number.isSafeInteger(runId) && runId > 0) return runId
+  throw new MirrorError(
+    'usage',
+    `${text} is not a run number; "patchmirror status" names quarantined runs`,
+  )
 }

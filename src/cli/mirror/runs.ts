@@ -1,7 +1,11 @@
+import type { Status } from '../../api/status/report.ts'
+import type { Config } from '../../config/schema.ts'
 import { LIST_COUNTS } from '../../domain/run-facts.ts'
-import { withStoredReads } from '../store-access.ts'
+import { withReads, withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
+import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
+import { findRejected, heldBack } from '../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { duration, timeOf, table } from '../output.ts'
@@ -72,11 +76,15 @@ function printRun(reads: Reads, id: number, json: boolean): void {
   print(table(['run', String(id)], lines.slice(1)))
   for (const [key, value] of shown)
     if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
-  const quarantine = reads.quarantine.readQuarantine(id)
-  if (quarantine === null) return
-  const decision =
-    quarantine.decision ?? `open: patchmirror approve ${id} | patchmirror reject ${id}`
-  print(`\nquarantine of ${quarantine.path}\n  ${quarantine.reason}\n  ${decision}`)
+  const refusal = reads.quarantine.readRefusal(refusedBy(run))
+  if (refusal === null) return
+  print(`\nquarantine of ${refusal.path}\n  ${refusal.reason}\n  ${decisionOf(refusal)}`)
+}
+
+function decisionOf({ runId, decision }: Refusal): string {
+  const approve = `patchmirror approve ${runId}`
+  if (decision === 'rejected') return `rejected; "${approve}" undoes that`
+  return decision ?? `open: ${approve} | patchmirror reject ${runId}`
 }
 
 function textOf(key: string, value: number | string | boolean | readonly string[] | null): string {
@@ -88,4 +96,21 @@ function listOf(key: string, shown: readonly string[], facts: RunFacts): string 
   const all = Number(facts[LIST_COUNTS[key] ?? ''] ?? shown.length)
   const more = all > shown.length ? [`  … and ${all - shown.length} more`] : []
   return ['', key, ...shown.map((line) => `  ${line}`), ...more].join('\n')
+}
+
+/** Returns what waits for a decision in a data folder, and what was rejected and is still offered, with the commands. */
+export function describeRefusals({ data }: Config, { sources }: Status): string[] {
+  const lines = withReads(data.dir, (reads) => [
+    ...reads.quarantine.listOpenQuarantines().map(({ runId, reason }) => {
+      const commands = `patchmirror runs ${runId} | approve ${runId} | reject ${runId}`
+      return `run ${runId} is quarantined: ${reason}\n  ${commands}`
+    }),
+    ...sources.flatMap(({ name }) => {
+      const rejected = findRejected(reads, name)
+      if (rejected === null) return []
+      const said = `run ${rejected.runId} of ${name} was rejected; ${heldBack(rejected)}`
+      return [`${said}\n  "patchmirror approve ${rejected.runId}" undoes that`]
+    }),
+  ])
+  return lines ?? []
 }

@@ -14,6 +14,7 @@ import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { firstStep } from '../context.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { codeWithoutData, parseMaxAge, statusCode } from './status-code.ts'
+import { describeRefusals } from './runs.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
@@ -89,11 +90,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
     const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
     print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
   }
-  for (const { runId, reason } of openQuarantines(config)) {
-    print(
-      `run ${runId} is quarantined: ${reason}\n  patchmirror runs ${runId} | approve ${runId} | reject ${runId}`,
-    )
-  }
+  for (const line of describeRefusals(config, status)) print(line)
   if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
 }
 
@@ -176,10 +173,6 @@ function readTargets(dataDir: string): RelayTarget[] {
     if (error instanceof MirrorError) return []
     throw error
   }
-}
-
-function openQuarantines({ data }: Config): { runId: number; reason: string }[] {
-  return withReads(data.dir, ({ quarantine }) => quarantine.listOpenQuarantines()) ?? []
 }
 
 /** A sync goes by the stamps of the index: when more than these was compared is another date. */

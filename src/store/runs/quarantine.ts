@@ -1,5 +1,6 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import type { Run } from './runs.ts'
 
 /** A document that a guard refused, stored so that one command can apply it. */
 export interface Quarantine {
@@ -17,6 +18,17 @@ export interface Quarantine {
   decision: 'approved' | 'rejected' | 'superseded' | null
 }
 
+/** A refused change without its document, and when it was decided about, Unix milliseconds; null: never. */
+export type Refusal = Pick<Quarantine, 'runId' | 'source' | 'path' | 'reason' | 'decision'> & {
+  decidedAt: number | null
+}
+
+/** Returns the run that stored what a run refused: itself, or the earlier one whose refused content it met again. */
+export function refusedBy({ id, facts }: Pick<Run, 'id' | 'facts'>): number {
+  const { quarantine: stored } = facts
+  return typeof stored === 'number' ? stored : id
+}
+
 const COLUMNS =
   'run_id AS runId, source, path, reason, sha256, body, etag, last_modified AS lastModified, as_of AS asOf, decision'
 
@@ -24,6 +36,10 @@ const COLUMNS =
 export function createQuarantineReader(db: Db) {
   const byRun = db.prepare<[number], Quarantine>(
     `SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`,
+  )
+  const refusal = db.prepare<[number], Refusal>(
+    `SELECT run_id AS runId, source, path, reason, decision, decided_at AS decidedAt
+     FROM quarantine WHERE run_id = ?`,
   )
   const same = db.prepare<[string, Buffer], Quarantine>(
     `SELECT ${COLUMNS} FROM quarantine WHERE path = ? AND sha256 = ?
@@ -44,6 +60,7 @@ export function createQuarantineReader(db: Db) {
     .pluck()
   return {
     readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
+    readRefusal: (runId: number): Refusal | null => refusal.get(runId) ?? null,
     /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
     findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
       same.get(path, sha256) ?? null,

@@ -61,11 +61,14 @@ const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>
   failed: ['the last run failed', 'bad'],
 }
 
+const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as const
+
 function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
   const { scope } = source
   const { now, ui, config } = call
-  const [words, tone] = STATES[source.state]
+  const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
+  const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
   const policy = `policy: at most ${span(limit)}`

@@ -1,7 +1,7 @@
 import { jsonTextOf } from '../../../json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { Quarantine } from '../../../store/runs/quarantine.ts'
-import type { Block } from '../../blocks.ts'
+import type { Block, NoticeBlock } from '../../blocks.ts'
 import { type Cell, code, count, grouped, link, plain } from '../../cells.ts'
 import { type EntryDifference, compareEntries, entriesOfFeed, entriesOfIndex } from '../../documents/difference.ts' // prettier-ignore
 import { type PageCall, choiceOf, numberOf } from '../../page.ts'
@@ -11,22 +11,51 @@ const PAGE = 100
 /** Largest refused document that is compared, bytes. */
 const MAX_BYTES = 64 * 2 ** 20
 
+/** Approvals, newest first, among which the one of a change is looked for. */
+const MOST_APPROVALS = 1000
+
 const GROUPS = ['removed', 'changed', 'added'] as const
 type Group = (typeof GROUPS)[number]
 
-/** Returns the notice of a quarantined change, with both commands while it waits for a decision. */
-export function quarantineNotice({ runId, path, reason, decision }: Quarantine): Block {
-  const open = decision === null || decision === 'rejected'
-  const commands = open ? [`patchmirror approve ${runId}`, `patchmirror reject ${runId}`] : []
-  const title =
-    decision === null ? 'This change waits for your decision' : `This change was ${decision}`
-  return {
-    kind: 'notice',
-    tone: decision === null ? 'bad' : 'plain',
-    title,
-    text: `${path}: ${reason}. The snapshot before it is served. What it would change is listed below.`,
-    commands,
+/** Returns the notice of a quarantined change: what was decided, or the commands that decide. */
+export function quarantineNotice(call: PageCall, quarantine: Quarantine): NoticeBlock {
+  const { runId, path, reason, decision } = quarantine
+  const notice = { kind: 'notice', tone: 'plain', title: `This change was ${decision}` } as const
+  const what = `${path}: ${reason}.`
+  const listed = 'The snapshot before it is served. What it would change is listed below.'
+  const approve = `patchmirror approve ${runId}`
+  if (decision === 'superseded') return { ...notice, text: `${what} A later run replaced it.` }
+  if (decision === 'approved') {
+    const { text, links } = approvedNotice(call, quarantine)
+    return { ...notice, text: `${what} ${text}`, links }
   }
+  if (decision === 'rejected') {
+    const text = `${what} ${listed} The command below undoes the rejection.`
+    return { ...notice, text, commands: [approve] }
+  }
+  return {
+    ...{ ...notice, tone: 'bad', title: 'This change waits for your decision' },
+    ...{ text: `${what} ${listed}`, commands: [approve, `patchmirror reject ${runId}`] },
+  }
+}
+
+/** Says what became of an approved change, with a link to the run that applied it where the log still has that. */
+function approvedNotice({ reads, ui }: PageCall, { runId, source }: Quarantine) {
+  const decidedAt = reads.quarantine.readRefusal(runId)?.decidedAt ?? 0
+  const before = Number.MAX_SAFE_INTEGER
+  const found = reads.runs
+    .findRuns({ source, kind: 'approve', state: '', before, limit: MOST_APPROVALS })
+    .find(({ id, startedAt }) => id > runId && startedAt <= decidedAt)
+  if (found === undefined) return { text: 'It was published.', links: [] }
+  const links = [{ text: `Run ${found.id} applied it`, href: ui('run', { id: found.id }) }]
+  if (found.state === 'complete' || found.state === 'partial')
+    return { text: 'It was published.', links }
+  return { text: `Run ${found.id} says what became of it.`, links }
+}
+
+/** Returns the message of a run whose refused change is decided about, without the request for a decision. */
+export function withoutRequest(message: string | null): string | null {
+  return message?.replace(/; approve or reject run \d+$/, '') ?? null
 }
 
 /** Returns what a quarantined change would do to the data served now; nothing once it was approved or superseded. */

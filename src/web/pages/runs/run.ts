@@ -1,11 +1,12 @@
 import { MirrorError } from '../../../core/errors.ts'
 import { LIST_COUNTS } from '../../../domain/run-facts.ts'
+import { type Quarantine, refusedBy } from '../../../store/runs/quarantine.ts'
 import type { Run, RunFacts } from '../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, grouped, plain, size, time } from '../../cells.ts'
+import { type Cell, code, count, grouped, plain, size, state, time } from '../../cells.ts'
 import { type Page, type PageCall, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
-import { differenceBlocks, quarantineNotice } from './quarantine.ts'
+import { differenceBlocks, quarantineNotice, withoutRequest } from './quarantine.ts'
 
 /** The page of one run: what it found, what it cost, what is missing, and what it refused to do. */
 export const RUN: Page = {
@@ -23,17 +24,14 @@ export const RUN: Page = {
     const run = id === null ? null : call.reads.runs.readRun(id)
     if (run === null)
       throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
-    // A run that meets the same refused content again names the run that stored it.
-    const { quarantine: stored } = run.facts
-    const named = typeof stored === 'number' ? stored : run.id
-    const quarantine = call.reads.quarantine.readQuarantine(named)
+    const quarantine = call.reads.quarantine.readQuarantine(refusedBy(run))
     const difference = quarantine === null ? [] : differenceBlocks(call, run.id, quarantine)
     const isShown = difference.some(({ kind }) => kind === 'table')
     return {
       title: `Run ${run.id}: ${run.kind} of ${run.source}`,
       blocks: [
-        ...(quarantine === null ? [] : [quarantineNotice(quarantine)]),
-        { kind: 'facts', rows: summaryOf(call, run) },
+        ...(quarantine === null ? [] : [quarantineNotice(call, quarantine)]),
+        { kind: 'facts', rows: summaryOf(call, run, quarantine?.decision ?? null) },
         ...difference,
         { kind: 'facts', title: 'What it cost', rows: costOf(run.facts) },
         { kind: 'facts', title: 'Facts', rows: factsOf(call, run.facts) },
@@ -43,10 +41,16 @@ export const RUN: Page = {
   },
 }
 
-function summaryOf({ now, ui }: PageCall, run: Run): [string, Cell | Cell[]][] {
-  const { trigger, startedAt, endedAt, asOf, snapshot, code: error, message, source } = run
+function summaryOf(
+  { now, ui }: PageCall,
+  run: Run,
+  decision: Quarantine['decision'],
+): [string, Cell | Cell[]][] {
+  const { trigger, startedAt, endedAt, asOf, snapshot, code: error, source } = run
+  const isDecided = run.state === 'quarantined' && decision !== null
+  const message = isDecided ? withoutRequest(run.message) : run.message
   return [
-    ['state', runState(run)],
+    ['state', isDecided ? state(`${run.state}, ${decision}`, 'plain') : runState(run)],
     ['what happened', plain(message, 2000)],
     ...(error === null ? [] : ([['error code', code(error)]] as [string, Cell][])),
     ['source', { text: source, href: ui('runs', { source }) }],

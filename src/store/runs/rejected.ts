@@ -1,0 +1,25 @@
+import type { SourceName } from '../../domain/sources.ts'
+import { type Refusal, type createQuarantineReader, refusedBy } from './quarantine.ts'
+import type { createRunReader } from './runs.ts'
+
+/** Reads of the run log and of what runs refused. */
+interface RefusalReads {
+  readonly runs: ReturnType<typeof createRunReader>
+  readonly quarantine: ReturnType<typeof createQuarantineReader>
+}
+
+/** Returns the rejected change that upstream still offered in the last run of a source; null: there is none. */
+export function findRejected({ runs, quarantine }: RefusalReads, source: SourceName) {
+  const last = [runs.readLatestWholeRun(source), runs.readLatestEndedRun(source)]
+  for (const run of last) {
+    const refusal = run?.state === 'quarantined' ? quarantine.readRefusal(refusedBy(run)) : null
+    if (refusal?.decision === 'rejected') return refusal
+  }
+  return null
+}
+
+/** Says what a rejected change holds back; of the feeds that is one document alone. */
+export function heldBack({ source, path }: Pick<Refusal, 'source' | 'path'>): string {
+  const what = source === 'feeds' ? `nothing newer of ${path}` : 'nothing newer'
+  return `${what} is published until upstream corrects it`
+}
