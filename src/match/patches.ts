@@ -1,17 +1,21 @@
 import { RESOURCES } from '../domain/resources.ts'
 import { resolveField } from '../json/field-names.ts'
-import { type Fields, fieldsOf } from '../json/objects.ts'
-import { findEcosystem, normalName } from '../query/orders/ecosystems.ts'
+import { type Fields, isObject } from '../json/objects.ts'
+import { ecosystemNames, findEcosystem, normalName } from '../query/orders/ecosystems.ts'
 import { purlNames } from '../query/purl.ts'
 import type { CatalogEntry } from '../store/catalog/lists.ts'
 import type { Reads } from '../store/reads.ts'
-import type { MatchFinding, MatchPatch, MatchPatches } from './result.ts'
+import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './result.ts'
 
 const LIST = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
 const CVE_FACET = LIST.facets.findIndex(({ field }) => field === 'cve_id')
-/** CVEs of one statement, and entries of the list that are read for them: far above real ones. */
+/** CVEs of one statement, entries of the list that are read for them, and their bytes: far above real ones. */
 const AT_ONCE = 100
 const MAX_ENTRIES = 20_000
+const MAX_BYTES = 32 * 2 ** 20
+/** Entries about one CVE and package that are kept, and the characters of their texts: far above real ones. */
+const MAX_PATCHES = 100
+const LONGEST_TEXT = 1_000
 /** The status of a patch that exists (service API, patch filter vocabulary). */
 const DONE = 'done'
 
@@ -33,25 +37,90 @@ export function joinPatches(
   if (list === null) return patchesNotApplied(findings, 'this mirror has no list of patches')
   if (list.entries > 0 && !catalog.hasFacet(list.id, CVE_FACET))
     return patchesNotApplied(findings, 'the list of patches names no CVEs')
+  const placesOf = createPlaces(check)
+  const found = new Map(findings.flatMap(placesOf).map((place) => [place, [] as MatchPatch[]]))
+  for (const { patch, ecosystem, name } of ticketsAbout(findings, {
+    catalog,
+    list: list.id,
+    check,
+  })) {
+    const same = found.get(placeOf(patch.cve, ecosystem, name))
+    if (same !== undefined && same.length < MAX_PATCHES) same.push(patch)
+  }
+  const joined = findings.map((finding) => {
+    const patches = placesOf(finding).flatMap((place) => found.get(place) ?? [])
+    return { ...finding, patches: patches.slice(0, MAX_PATCHES) }
+  })
+  return { findings: joined, patches: { notApplied: null, entries: list.entries } }
+}
+
+interface Reading {
+  readonly catalog: Reads['catalog']
+  /** Its number. */
+  readonly list: number
+  readonly check: () => void
+}
+
+/** Iterates over the entries about the CVEs of findings; CVEs that have too many entries together are read one at a time. */
+function* ticketsAbout(
+  findings: readonly MatchFinding[],
+  { catalog, list, check }: Reading,
+): Generator<Ticket, void, undefined> {
   const cves = [...new Set(findings.flatMap(cvesOf))]
-  const byCve = new Map<string, Ticket[]>()
   for (let at = 0; at < cves.length; at += AT_ONCE) {
     check()
     const values = cves.slice(at, at + AT_ONCE)
-    for (const entry of catalog.listEntries(queryOf(list.id, values))) {
-      const ticket = readTicket(entry)
-      byCve.set(ticket.patch.cve, [...(byCve.get(ticket.patch.cve) ?? []), ticket])
+    const entries = catalog.listEntries(queryOf(list, values))
+    const groups = isCut(entries) ? values.map((cve) => [cve]) : []
+    for (const entry of groups.length === 0 ? entries : []) yield* ticketIn(entry)
+    for (const alone of groups) {
+      check()
+      for (const entry of catalog.listEntries(queryOf(list, alone))) yield* ticketIn(entry)
     }
   }
-  const joined = findings.map((finding) => ({
-    ...finding,
-    patches: cvesOf(finding)
-      .flatMap((cve) => byCve.get(cve) ?? [])
-      .filter((ticket) => isAbout(ticket, finding))
-      .map(({ patch }) => patch),
-  }))
-  return { findings: joined, patches: { notApplied: null, entries: list.entries } }
 }
+
+/** Whether more entries than these may exist. */
+function isCut(entries: readonly CatalogEntry[]): boolean {
+  const bytes = entries.reduce((sum, { body }) => sum + body.length, 0)
+  return entries.length >= MAX_ENTRIES || bytes > MAX_BYTES
+}
+
+/** Creates the function that names what entries about a finding may be about: its CVEs, ecosystems and package. */
+function createPlaces(check: () => void): (finding: MatchFinding) => string[] {
+  const known = new Map<MatchedComponent, string | null>()
+  return (finding) => {
+    check()
+    const { component, ecosystems } = finding
+    const before = known.get(component)
+    const name = before === undefined ? nameOf(component) : before
+    known.set(component, name)
+    if (name === null) return []
+    const bases = new Set(ecosystems.map((one) => findEcosystem(one)?.base ?? ''))
+    return cvesOf(finding).flatMap((cve) =>
+      [...bases].flatMap((base) =>
+        base === '' ? [] : namesIn(base, name).map((one) => placeOf(cve, base, one)),
+      ),
+    )
+  }
+}
+
+function nameOf({ purl }: MatchedComponent): string | null {
+  return purl === null ? null : (purlNames(purl)?.name ?? null)
+}
+
+/** A distribution's package is named by its source package, Maven's with or without group. */
+function namesIn(base: string, name: string): string[] {
+  return base === 'Maven' ? [...new Set([name, name.split(':').at(-1) ?? ''])] : [name]
+}
+
+function placeOf(cve: string, ecosystem: string, name: string): string {
+  const base = BASES.get(ecosystem.toLowerCase()) ?? ''
+  return JSON.stringify([cve, base, normalName(base, name)])
+}
+
+/** Ecosystems of the OSV schema by their names in lower case, as the service may write them. */
+const BASES = new Map(ecosystemNames().names.map((name) => [name.toLowerCase(), name]))
 
 /** Leaves findings without patches, for a reason. */
 export function patchesNotApplied(findings: readonly MatchFinding[], reason: string): Joined {
@@ -72,6 +141,7 @@ function queryOf(list: number, values: readonly string[]) {
   return {
     ...{ list, where: [{ facet: CVE_FACET, values }], after: null },
     ...{ order: { facet: null, field: null, descending: false }, limit: MAX_ENTRIES },
+    maxBytes: MAX_BYTES,
   }
 }
 
@@ -86,29 +156,36 @@ interface Ticket {
   readonly name: string
 }
 
-function readTicket({ id, body }: CatalogEntry): Ticket {
-  const item = fieldsOf(JSON.parse(body.toString('utf8')))
+/** Returns what an entry says, in a list; an empty one for what is no JSON object. */
+function ticketIn({ id, body }: CatalogEntry): Ticket[] {
+  const item = itemOf(body)
+  if (item === null) return []
   const text = (field: string, shortened = false): string => textIn(item, field, shortened)
   const patch: MatchPatch = {
-    ...{ ticket: id, cve: text('cve_id'), status: text('ticket_status', true) },
+    ...{ ticket: short(id), cve: text('cve_id'), status: text('ticket_status', true) },
     ...{ version: text('version'), release: text('os_distro_major') },
   }
-  return { patch, ecosystem: text('ecosystem', true), name: text('package_src_name') }
+  return [{ patch, ecosystem: text('ecosystem', true), name: text('package_src_name') }]
+}
+
+function itemOf(body: Buffer): Fields | null {
+  try {
+    const item: unknown = JSON.parse(body.toString('utf8'))
+    return isObject(item) ? item : null
+  } catch {
+    return null
+  }
 }
 
 /** Services spell field names in several ways: `ticketStatus`, `status`. */
 function textIn(item: Fields, field: string, shortened: boolean): string {
-  const [name = field] = resolveField(field, Object.keys(item), shortened)
+  const [name = field] = Object.hasOwn(item, field)
+    ? [field]
+    : resolveField(field, Object.keys(item), shortened)
   const value = item[name]
-  return typeof value === 'string' ? value : ''
+  return typeof value === 'string' ? short(value) : ''
 }
 
-/** Whether an entry is about the package of a finding: a distribution's by its source package, Maven's with or without group. */
-function isAbout({ ecosystem, name }: Ticket, { component, ecosystems }: MatchFinding): boolean {
-  const bases = ecosystems.map((one) => findEcosystem(one)?.base ?? '')
-  const base = bases.find((one) => one.toLowerCase() === ecosystem.toLowerCase())
-  const own = component.purl === null ? null : purlNames(component.purl)
-  if (base === undefined || base === '' || own === null) return false
-  const names = base === 'Maven' ? [own.name, own.name.split(':').at(-1) ?? ''] : [own.name]
-  return names.some((one) => normalName(base, one) === normalName(base, name))
+function short(text: string): string {
+  return text.slice(0, LONGEST_TEXT)
 }

@@ -4,6 +4,7 @@ import type { MatchFinding } from '../../src/match/result.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { generateTickets } from '../../src/sandbox/service/data/tickets.ts'
 import { type ShapeName, SHAPE_NAMES, shapeOf } from '../../src/sandbox/service/shapes/shape.ts'
+import type { EntryQuery } from '../../src/store/catalog/list-query.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { createBench } from '../support/mirror.ts'
 import { longTest } from '../support/tables.ts'
@@ -47,6 +48,7 @@ async function mirrored(shape: ShapeName) {
   return {
     tickets,
     join: (...all: MatchFinding[]) => joinPatches(all, opened.reads, () => undefined),
+    catalog: opened.reads.catalog,
   }
 }
 
@@ -95,4 +97,55 @@ test('a patch of another package, ecosystem or vulnerability is not joined', asy
     false,
     false,
   ])
+})
+
+/** Joins findings with the list of a mirror that has these entries in place of its own. */
+async function joinedWith(
+  entries: readonly { readonly cve: string; readonly body: string }[],
+  ...findings: MatchFinding[]
+) {
+  const { catalog } = await mirrored('wire')
+  const rows = entries.map(({ cve, body }, ordinal) => ({
+    ...{ cve, ordinal, id: `t${ordinal}`, value: null },
+    ...{ body: Buffer.from(body), sha: Buffer.alloc(16) },
+  }))
+  const listEntries = ({ where, limit }: EntryQuery) =>
+    rows.filter(({ cve }) => where[0]?.values.includes(cve)).slice(0, limit)
+  let checks = 0
+  const reads = { catalog: { ...catalog, listEntries } }
+  const joined = joinPatches(findings, reads, () => (checks += 1))
+  return { patches: joined.findings.map(({ patches }) => patches), checks }
+}
+
+function entryOf(cve: string, name: string, more: object = {}) {
+  const item = { cve_id: cve, ecosystem: 'npm', package_src_name: name, ticket_status: 'done' }
+  return { cve, body: JSON.stringify({ ...item, ...more }) }
+}
+
+test('an entry that is no object or of other types is passed over, and long texts are cut', async () => {
+  const bodies = ['', '{', 'null', '[]', '"x"', '1', '{}', '{"cve_id":{"a":1}}']
+  const entries = bodies.map((body) => ({ cve: 'CVE-1-1', body }))
+  const last = entryOf('CVE-1-1', 'x', { version: 'v'.repeat(5_000), os_distro_major: 12 })
+  const { patches } = await joinedWith(
+    [...entries, last],
+    finding({ id: 'CVE-1-1' }, 'npm', 'pkg:npm/x@1'),
+  )
+  const patch = { ticket: 't8', cve: 'CVE-1-1', status: 'done', release: '' }
+  expect(patches).toEqual([[{ ...patch, version: 'v'.repeat(1_000) }]])
+})
+
+test('very many entries about one CVE hide none about another, and are compared with each finding once', async () => {
+  const many = Array.from({ length: 20_001 }, (_, at) => entryOf('CVE-1-1', at < 500 ? 'x' : 'y'))
+  const { patches, checks } = await joinedWith(
+    [...many, entryOf('CVE-2-2', 'x')],
+    finding({ id: 'G-1', aliases: ['CVE-1-1'] }, 'npm', 'pkg:npm/x@1'),
+    ...Array.from({ length: 500 }, (_, at) =>
+      finding({ id: 'G-1', aliases: ['CVE-1-1'] }, 'npm', `pkg:npm/x@${at}`),
+    ),
+    finding({ id: 'CVE-2-2' }, 'npm', 'pkg:npm/x@1'),
+  )
+  expect(new Set(patches.slice(0, -1).map(({ length }) => length))).toEqual(new Set([100]))
+  expect(patches.at(-1)).toMatchObject([{ ticket: 't20001', cve: 'CVE-2-2' }])
+  expect(checks).toBeGreaterThan(1_000)
+  expect(checks).toBeLessThan(5_000)
 })
