@@ -100,7 +100,7 @@ export function createAgent(given: AgentOptions): Agent {
     await relay.placed // else whether the first snapshots are relayed would be a matter of time
     on.lead = () => {
       on.startSchedule = (sync) =>
-        startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now })
+        startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now, log }) // prettier-ignore
       on.schedule = on.startSchedule(config.sync)
     }
     if (fleet === undefined) on.lead()

@@ -5,7 +5,7 @@ import { REASON_FACTS } from '../domain/run-facts.ts'
 import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
-import { findRejected, heldBack } from '../store/runs/rejected.ts'
+import { findDoubtful, findRejected, heldBack } from '../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { ON_THE_WAY } from './network/service.ts'
@@ -35,12 +35,25 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const served = servedSources(config, stored)
     const findings = served.flatMap((name) => [
       ofRun(config, name, status, reads),
+      ...ofDoubts(name, reads, world.now()),
       ...ofAge(config, name, status),
     ])
     return worst(findings, skipped('nothing is mirrored yet'))
   } finally {
     db.close()
   }
+}
+
+/** Warns of doubtful changes that a run of the last 24 hours published, also when later runs were complete. */
+function ofDoubts(name: SourceName, reads: Reads, now: number): Finding[] {
+  const run = findDoubtful(reads, name, now)
+  if (run === null) return []
+  const said = `run ${run.id} of ${name} is ${run.state}: ${run.message ?? 'no message'}`
+  return [warning(said, seeDoubts(run))]
+}
+
+function seeDoubts({ id }: Run): string {
+  return `See "patchmirror runs ${id}" for the records and what changed in them.`
 }
 
 /** Says how the runs ended that the state of a source comes from. */
@@ -63,10 +76,7 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
   if (state === 'quarantined')
     return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
   if (state === 'complete' && run.facts['doubts'] !== undefined)
-    return warning(
-      said,
-      `See "patchmirror runs ${run.id}" for the records and what changed in them.`,
-    )
+    return warning(said, seeDoubts(run))
   if (state !== 'partial') return fine(`${name}: ${state}`)
   const reasons = reasonsOf(run.facts)
   if (reasons.length === 0 && isOnlySubscriptions(run))

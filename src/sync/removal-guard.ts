@@ -24,7 +24,7 @@ export function refuseRemoval(
   const percent = ((100 * removed) / stored).toFixed(1)
   return (
     `it would remove ${removed} of ${stored} ${noun} (${percent} %), more than ${limits.count} and more than ` +
-    `${limits.fraction * 100} %`
+    `${Number((limits.fraction * 100).toPrecision(12))} %`
   )
 }
 

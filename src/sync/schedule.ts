@@ -1,4 +1,12 @@
-import { type ScheduledTask, createTask, schedule, validate } from 'node-cron'
+import {
+  type Logger as CronLogger,
+  type ScheduledTask,
+  createTask,
+  schedule,
+  validate,
+} from 'node-cron'
+import { messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 
 /** A job that runs at the times of a cron expression, each time up to `jitterSeconds` later. */
 export interface Job {
@@ -41,13 +49,23 @@ function intervalOf(task: ScheduledTask): number {
 }
 
 /**
+ * node-cron's lines, among those of the program: it would write them, in colours, to standard error. Its warning of an
+ * overlap says only that a start came while the one before was still waiting out its jitter.
+ */
+function cronLoggerOf(log: Logger): CronLogger {
+  const debug = (message: string | Error): void => log.debug({}, messageOf(message))
+  const error = (message: string | Error): void => log.error({}, messageOf(message))
+  return { debug, info: debug, warn: debug, error }
+}
+
+/**
  * Starts the jobs; the only file that imports node-cron. A job whose last success (`lastSuccess`, unix milliseconds,
  * null: never) is older than its interval runs immediately, because a start was missed while the program was not
  * running.
  */
 export function startSchedule(
   jobs: readonly (Job & { lastSuccess: number | null })[],
-  options: { jitterSeconds: number; catchUp: boolean; now: () => number },
+  options: { jitterSeconds: number; catchUp: boolean; now: () => number; log: Logger },
 ): Schedule {
   const tasks = new Map<string, ScheduledTask>()
   for (const job of jobs) {
@@ -56,6 +74,7 @@ export function startSchedule(
       noOverlap: true,
       maxRandomDelay: options.jitterSeconds * 1000,
       suppressMissedWarning: true,
+      logger: cronLoggerOf(options.log),
     })
     tasks.set(job.name, task)
     const due = job.lastSuccess === null || options.now() - job.lastSuccess > intervalOf(task)

@@ -392,6 +392,8 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const { code, err } = await run(args, empty, '/')
     expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^no snapshot yet: /)])
   }
+  expect((await run(['changes'], empty, '/')).code).toBe(3)
+  expect((await run(['since'], empty, '/')).code).toBe(3)
   const old = {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
@@ -433,6 +435,8 @@ describe('changes', () => {
       changes: [],
       packages: { packages: 1, unknown: 0 },
     })
+    writeFileSync(bom, 'no SBOM')
+    expect((await ask('changes', '--sbom', bom)).code).toBe(2)
     listing('pkg:docker/x@1')
     const unknown = await ask('changes', '--sbom', bom)
     expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('lists no package')])

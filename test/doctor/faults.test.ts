@@ -212,6 +212,10 @@ const CASES: Case[] = [
   })],
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
   ['a published change that should not be believed', 'sources', 'warn', 'what changed in them', ({ dir }) => logRun(dir, { doubts: '57' }, 'complete')],
+  ['such a change before a complete run', 'sources', 'warn', 'what changed in them', ({ dir }) => {
+    logRun(dir, { doubts: '57' }, 'complete', Date.now())
+    logRun(dir, {}, 'complete')
+  }],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
   ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it: "patchmirror approve', ({ dir }) => {
     const runId = logRun(dir, {}, 'quarantined')
@@ -393,6 +397,7 @@ function logRun(
   dir: string,
   facts: Record<string, string | string[]>,
   state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
+  endedAt = 2,
 ): number {
   const store = openWrites(dir)
   const id = store.runs.startRun({
@@ -402,7 +407,7 @@ function logRun(
     startedAt: 1,
   })
   const end = { asOf: 1, snapshot: null, code: null, message: state, state }
-  store.runs.endRun(id, { ...end, endedAt: 2, facts })
+  store.runs.endRun(id, { ...end, endedAt, facts })
   store.close()
   return id
 }

@@ -1,7 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createLog } from '../../src/core/log.ts'
 import { type Schedule, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
 
 const HOUR = 3_600_000
+const QUIET = createLog({ level: 'error', format: 'json' }, () => undefined)
 const schedules: Schedule[] = []
 
 afterEach(async () => {
@@ -12,7 +14,9 @@ afterEach(async () => {
 function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
   let runs = 0
   const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run: () => runs++ }
-  schedules.push(startSchedule([job], { jitterSeconds: 0, catchUp, now: () => 10 * HOUR }))
+  schedules.push(
+    startSchedule([job], { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, log: QUIET }),
+  )
   return runs === 1
 }
 
@@ -39,12 +43,42 @@ describe('the schedule', () => {
       lastSuccess: 0,
       run: () => resolve(undefined),
     }
-    const schedule = startSchedule([job], { jitterSeconds: 0, catchUp: false, now: Date.now })
+    const schedule = startSchedule([job], {
+      jitterSeconds: 0,
+      catchUp: false,
+      now: Date.now,
+      log: QUIET,
+    })
     schedules.push(schedule)
     const next = schedule.nextRunAt('osv') ?? 0
     expect(next - Date.now()).toBeLessThanOrEqual(1000)
     expect(schedule.nextRunAt('unknown')).toBeNull()
     await promise
+  })
+
+  test('logs a start that the jitter of the one before holds back, and writes nothing beside the log', async () => {
+    vi.useFakeTimers()
+    const methods = ['log', 'info', 'warn', 'error', 'debug'] as const
+    const spies = methods.map((method) => vi.spyOn(console, method).mockReturnValue())
+    spies.push(vi.spyOn(process.stderr, 'write').mockReturnValue(true) as never)
+    try {
+      const lines: string[] = []
+      const log = createLog({ level: 'debug', format: 'json' }, (line) => lines.push(line))
+      const job = { name: 'osv', expression: '* * * * * *', lastSuccess: 0, run: () => undefined }
+      const options = { jitterSeconds: 86_400, catchUp: false, now: Date.now, log }
+      schedules.push(startSchedule([job], options))
+      await vi.advanceTimersByTimeAsync(5_000)
+      expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
+        expect.objectContaining({
+          level: 'debug',
+          msg: expect.stringContaining('overlap') as string,
+        }),
+      )
+      for (const spy of spies) expect(spy).not.toHaveBeenCalled()
+    } finally {
+      vi.restoreAllMocks()
+      vi.useRealTimers()
+    }
   })
 
   test('tells a valid cron expression from an invalid one', () => {

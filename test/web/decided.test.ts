@@ -9,6 +9,7 @@ const authorization = `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}`
 type Decision = 'approved' | 'rejected' | 'superseded'
 let served: Served
 let publishing = 0
+let doubtful = 0
 const runs = new Map<Decision, number>()
 
 beforeAll(async () => {
@@ -30,6 +31,9 @@ beforeAll(async () => {
         store.damage(`UPDATE run SET kind = 'approve' WHERE id = ${id}`)
         return id
       }
+      const doubts = { facts: { doubts: 3 } }
+      store.addRun('osv', FILLED_AT - 2 * 86_400_000, { ...doubts, message: 'of two days ago' })
+      doubtful = store.addRun('osv', FILLED_AT - 3_600_000, doubts)
       refuse('superseded', FILLED_AT)
       refuse('approved', FILLED_AT + 10_000)
       publishing = approve(FILLED_AT + 12_000)
@@ -93,4 +97,11 @@ test('the overview warns of a rejected change that is still offered', async () =
   expect(html).toContain(`patchmirror approve ${runs.get('rejected') ?? 0}<`)
   expect(html).not.toContain('waits for your decision')
   expect(html).not.toContain('nothing waits for a decision')
+})
+
+test('the overview warns for 24 hours of a published change that should not be believed, after later runs too', async () => {
+  const html = await page('')
+  expect(html).toContain('osv: changes were published that should not be believed')
+  expect(html).toContain(`patchmirror runs ${doubtful}<`)
+  expect(html).not.toContain('of two days ago')
 })

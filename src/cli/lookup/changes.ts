@@ -10,7 +10,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { readSince, toIso } from '../../core/time.ts'
 import type { InputSbom } from '../../match/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
-import { type LookupCall, type LookupOptions, type LookupResult, limitOf, runLookup } from './snapshot.ts' // prettier-ignore
+import { type LookupCall, type LookupOptions, type LookupResult, limitOf, refuseLookup, runLookup } from './snapshot.ts' // prettier-ignore
 import { sbomsOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror changes`. */
@@ -41,7 +41,12 @@ export async function changesCommand(options: ChangesOptions): Promise<number> {
   const limit = limitOf(options.limit, LIMIT)
   if ([tag, sbom, ecosystem ?? purl].filter((one) => one !== undefined).length > 1)
     throw new MirrorError('usage', '--tag, --sbom, and --ecosystem or --purl exclude each other')
-  const listed = sbom === undefined ? null : await readSbomFile(sbom)
+  let listed: InputSbom | null = null
+  try {
+    if (sbom !== undefined) listed = await readSbomFile(sbom)
+  } catch (error) {
+    return refuseLookup(error, options.json === true, null)
+  }
   return runLookup(options, (stored) => {
     const refusal = stored.use('osv')
     if (refusal !== null) throw refusal

@@ -17,7 +17,7 @@ import { table, visible } from '../output.ts'
 import { type GlobalOptions, print, settings } from '../runner.ts'
 import { closing, withStoredReads } from '../store-access.ts'
 import { noIndex } from './search.ts'
-import { limitOf } from './snapshot.ts'
+import { limitOf, refuseLookup } from './snapshot.ts'
 
 /** Options of `patchmirror since`. */
 interface SinceOptions extends GlobalOptions {
@@ -36,16 +36,20 @@ export function sinceCommand(options: SinceOptions): number {
   const limit = limitOf(options.limit, LIMIT)
   const { config } = settings(options, false, [])
   const none = `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`
-  return withStoredReads(config.data.dir, none, (reads, db) => {
-    const work = (): void => {
-      const rows = chosen(config, reads, options.ecosystem)
-      if (options.csv === true) printCsv(reads, rows)
-      else if (options.json === true) printAll(reads, rows)
-      else printNewest([...rows], limit)
-    }
-    db.transaction(work).deferred()
+  try {
+    withStoredReads(config.data.dir, none, (reads, db) => {
+      const work = (): void => {
+        const rows = chosen(config, reads, options.ecosystem)
+        if (options.csv === true) printCsv(reads, rows)
+        else if (options.json === true) printAll(reads, rows)
+        else printNewest([...rows], limit)
+      }
+      db.transaction(work).deferred()
+    })
     return 0
-  })
+  } catch (error) {
+    return refuseLookup(error, options.json === true, null)
+  }
 }
 
 /** Returns the dates of all records, or of those in the view of an ecosystem, where no removed record is. */

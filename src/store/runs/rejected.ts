@@ -18,6 +18,15 @@ export function findRejected({ runs, quarantine }: RefusalReads, source: SourceN
   return null
 }
 
+/** Returns the newest run of the last 24 hours that published what should not be believed; null: there is none. */
+export function findDoubtful(
+  { runs }: Pick<RefusalReads, 'runs'>,
+  source: SourceName,
+  now: number,
+) {
+  return runs.readLatestDoubtful(source, now - 24 * 3_600_000)
+}
+
 /** Says what a rejected change holds back; of the feeds that is one document alone. */
 export function heldBack({ source, path }: Pick<Refusal, 'source' | 'path'>): string {
   const what = source === 'feeds' ? `nothing newer of ${path}` : 'nothing newer'

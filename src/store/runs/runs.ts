@@ -103,6 +103,10 @@ export function createRunReader(db: Db) {
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
+  const doubtful = db.prepare<[string, number], Row>(
+    `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
+       AND json_extract(facts, '$.doubts') IS NOT NULL ORDER BY id DESC LIMIT 1`,
+  )
   const found = db.prepare<[RunFilter], Row>(
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
        AND (@state = '' OR state = @state) ORDER BY id DESC LIMIT @limit`,
@@ -123,6 +127,8 @@ export function createRunReader(db: Db) {
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
     /** When a reconcile was last complete, Unix milliseconds. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+    /** The newest run since a time that published changes which should not be believed, without an approval of them. */
+    readLatestDoubtful: (source: SourceName, since: number) => mapRow(doubtful.get(source, since)),
     /** Returns the runs that a filter leaves, newest first. */
     findRuns: (filter: RunFilter): Run[] => found.all(filter).map(fromRow),
     /** Newest first. */

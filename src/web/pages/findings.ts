@@ -2,7 +2,7 @@ import { judgeReadiness } from '../../api/status/readiness.ts'
 import type { SourceStatus, Status } from '../../api/status/report.ts'
 import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
 import { FLEET_PAUSED } from '../../domain/status.ts'
-import { findRejected, heldBack } from '../../store/runs/rejected.ts'
+import { findDoubtful, findRejected, heldBack } from '../../store/runs/rejected.ts'
 import type { NoticeBlock } from '../blocks.ts'
 import { clip } from '../cells.ts'
 import type { PageCall } from '../page.ts'
@@ -91,6 +91,11 @@ function sourceProblems(call: PageCall, source: SourceStatus, tooOld: string | n
   if (rejected !== null) {
     const title = `${name}: a rejected change is still offered; ${heldBack(rejected)}`
     found.push(problem('warn', title, null, [`patchmirror approve ${rejected.runId}`]))
+  }
+  const doubtful = findDoubtful(call.reads, name, call.now)
+  if (doubtful !== null) {
+    const title = `${name}: changes were published that should not be believed`
+    found.push(problem('warn', title, doubtful.message, [`patchmirror runs ${doubtful.id}`]))
   }
   if (state === 'failed')
     found.push(

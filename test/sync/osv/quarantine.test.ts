@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
+import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import {
   INDEX,
@@ -256,4 +257,9 @@ describe('the guard of the index', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 119 } })
     expect(differences(made)).toEqual([])
   })
+})
+
+test('the reason names the limit as it is set', () => {
+  const limits = { fraction: 0.07, count: 20 }
+  expect(refuseRemoval(100, 50, limits, 'records')).toMatch(/more than 20 and more than 7 %$/)
 })
