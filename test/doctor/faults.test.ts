@@ -217,7 +217,7 @@ const CASES: Case[] = [
     logRun(dir, {}, 'complete')
   }],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
-  ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it: "patchmirror approve', ({ dir }) => {
+  ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it "patchmirror approve', ({ dir }) => {
     const runId = logRun(dir, {}, 'quarantined')
     const store = openWrites(dir)
     const none = Buffer.alloc(0)
@@ -293,6 +293,8 @@ const FEW = [
   ...['a wrong key', 'a role that may not read everything', 'a used up rate limit'],
   ...[
     'a run that could not fetch everything',
+    'such a change before a complete run',
+    'a rejected change that is still offered',
     'a subscription that names nothing',
     'an endpoint that a reverse proxy does not pass on',
   ],
