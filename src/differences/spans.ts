@@ -15,11 +15,23 @@ type RangeEffect = 'widened' | 'narrowed' | 'rewritten' | 'changed'
  * A boundary between versions, in the order of an ecosystem: right before a version, or right behind it. Null stands for
  * the beginning (as `from`) and the end of all versions (as `to`).
  */
-type Boundary = { readonly key: unknown; readonly behind: boolean } | null
+type Boundary = {
+  readonly key: unknown
+  readonly behind: boolean
+  /** Whether a fix is the boundary. */
+  readonly fixed: boolean
+} | null
 
+/** `fix`: the first fix that ends one of the spans that were joined to this one; absent: none does. */
 interface Span {
   readonly from: Boundary
   readonly to: Boundary
+  readonly fix?: Place
+}
+
+/** Versions that are not affected any more; `fixed`: they begin at a fix. */
+interface LostSpan {
+  readonly fixed: boolean
 }
 
 /** Returns the order of a range's versions; null for commits, and where the ecosystem's is unknown. */
@@ -53,6 +65,69 @@ export function compareRanges(
   return wider ? 'widened' : narrower ? 'narrowed' : 'changed'
 }
 
+/**
+ * Returns the versions that ranges of one order affected and do not any more, without those behind a fix that was there
+ * before, and without those behind a first fix of what had no end. Null when the ranges before cannot be ordered, `unordered`
+ * when only those after cannot be.
+ */
+export function lostSpans(
+  before: readonly AffectedRange[],
+  after: readonly AffectedRange[],
+  order: VersionOrder,
+): LostSpan[] | 'unordered' | null {
+  const old = isTooMany(before) ? null : spansOf(before, order)
+  if (old === null) return null
+  const now = isTooMany(after) ? null : spansOf(after, order)
+  if (now === null) return 'unordered'
+  const lost = subtract(old, now, order)
+  return lost.flatMap(({ from, within: { to, fix } }) => {
+    const fixed = from?.fixed === true
+    const isFirst = fixed && to === null
+    const isBehind = fix !== undefined && from !== null && compareBoundaries(fix, from, order) <= 0
+    return isFirst || isBehind ? [] : [{ fixed }]
+  })
+}
+
+function isTooMany(ranges: readonly AffectedRange[]): boolean {
+  const events = ranges.flatMap((range) => range.events)
+  if (events.length > MAX_EVENTS) return true
+  const versions = events.flatMap((event) => Object.values(event))
+  return versions.reduce((sum, { length }) => sum + length, 0) > MAX_CHARACTERS
+}
+
+/** The parts of spans in order that are in none of the others, each with the span of which it is a part. */
+function subtract(
+  old: readonly Span[],
+  now: readonly Span[],
+  order: VersionOrder,
+): { from: Boundary; within: Span }[] {
+  const lost: { from: Boundary; within: Span }[] = []
+  let first = 0
+  for (const within of old) {
+    for (; first < now.length; first++) {
+      const end = now[first]?.to
+      if (end === null || (end !== undefined && compareToStart(end, within.from, order) > 0)) break
+    }
+    let from: Boundary | undefined = within.from
+    for (const other of rest(now, first)) {
+      if (within.to !== null && compareToStart(within.to, other.from, order) <= 0) break
+      if (compareStarts(from, other.from, order) < 0) lost.push({ from, within })
+      from = endsBefore(other.to, within.to, order) ? other.to : undefined
+      if (from === undefined) break
+    }
+    if (from !== undefined) lost.push({ from, within })
+  }
+  return lost
+}
+
+function* rest<Value>(values: readonly Value[], from: number): Generator<Value> {
+  for (let at = from; at < values.length; at++) yield values[at] as Value
+}
+
+function endsBefore(one: Boundary, other: Boundary, order: VersionOrder): boolean {
+  return one !== null && (other === null || compareBoundaries(one, other, order) < 0)
+}
+
 /** The versions that any of the ranges affects, as spans in order that do not touch; null when one cannot be ordered. */
 function spansOf(ranges: readonly AffectedRange[], order: VersionOrder): Span[] | null {
   const all: Span[] = []
@@ -66,10 +141,22 @@ function spansOf(ranges: readonly AffectedRange[], order: VersionOrder): Span[] 
   for (const span of all) {
     const last = joined.at(-1)
     if (last === undefined || (last.to !== null && compareToStart(last.to, span.from, order) < 0))
-      joined.push(span)
-    else joined[joined.length - 1] = { from: last.from, to: later(last.to, span.to, order) }
+      joined.push(withFix(span, [span], order))
+    else {
+      const both = { from: last.from, to: later(last.to, span.to, order) }
+      joined[joined.length - 1] = withFix(both, [last, span], order)
+    }
   }
   return joined
+}
+
+/** Adds the first of the fixes that end some spans. */
+function withFix(span: Span, parts: readonly Span[], order: VersionOrder): Span {
+  const fixes = parts.flatMap(({ to, fix }) => fix ?? (to?.fixed === true ? to : []))
+  const [first, ...more] = fixes
+  if (first === undefined) return { from: span.from, to: span.to }
+  const fix = more.reduce((a, b) => (compareBoundaries(a, b, order) <= 0 ? a : b), first)
+  return { from: span.from, to: span.to, fix }
 }
 
 interface Turn {
@@ -110,7 +197,9 @@ function spansOfRange({ events }: AffectedRange, order: VersionOrder): Span[] | 
 function placeOf(kind: string, version: string, order: VersionOrder): Boundary | undefined {
   if (kind === 'limit' && version === '*') return null
   const key = order.read(version)
-  return key === null ? undefined : { key, behind: kind === 'last_affected' }
+  return key === null
+    ? undefined
+    : { key, behind: kind === 'last_affected', fixed: kind === 'fixed' }
 }
 
 function cut({ from, to }: Span, limit: Boundary, order: VersionOrder): Span {

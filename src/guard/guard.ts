@@ -4,7 +4,7 @@ import { plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { refuseComparison } from '../differences/bounds.ts'
 import { recordSentences } from '../differences/words.ts'
-import { fieldsOf, jsonTextOf } from '../json/objects.ts'
+import { eachObject, fieldsOf, jsonTextOf } from '../json/objects.ts'
 import { contentOf } from '../store/database/gzip.ts'
 import { DOUBTS, type Doubt, type ParsedRecord, type RecordDoubt, doubtsAbout } from './kinds.ts'
 
@@ -12,6 +12,9 @@ type Limits = Config['guard']
 
 /** Largest record that is compared, bytes. */
 const MAX_COMPARED = 2 ** 20
+/** Events of ranges that one run compares, beside some for each stored record: its comparisons have the write lock. */
+const EVENTS = 200_000
+const EVENTS_OF_RECORD = 200
 /** Records of each kind that are named. */
 const LISTED = 20
 /** Sentences about one record that are named. */
@@ -81,6 +84,7 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
     if (into.lines.length < LISTED) into.lines.push(`${id}: ${wordsOf(because)}`)
     if (limits[kind] === 'enforce') into.contents.push(`${id} ${content}`)
   }
+  let left = EVENTS + stored * EVENTS_OF_RECORD
   const isFuture = (stamp: unknown): boolean => {
     const at = typeof stamp === 'string' ? parseDate(stamp) : null
     return at !== null && at > now + limits.futureDays * DAY_MS
@@ -93,7 +97,16 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
       if (before !== null && !before.sha256.equals(after.sha256)) {
         const [old, next] = [parse(before), parse(after)]
         if (typeof old === 'string') doubts.push({ kind: 'notCompared', because: old })
-        else if (typeof next === 'string') doubts.push({ kind: 'notCompared', because: next })
+        else if (typeof next === 'string')
+          doubts.push(
+            { kind: 'notCompared', because: next },
+            { kind: 'incomparable', because: next },
+          )
+        else if ((left -= countEvents(old.json) + countEvents(next.json)) < 0)
+          doubts.push(
+            { kind: 'notCompared', because: TOO_MUCH },
+            { kind: 'incomparable', because: TOO_MUCH },
+          )
         else {
           doubts.push(...doubtsAbout(old, next))
           const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
@@ -152,6 +165,16 @@ function parse({ body, size }: Version): ParsedRecord | string {
   } catch {
     return DAMAGED
   }
+}
+
+const TOO_MUCH = 'not compared: the changed records of this run have too many events of ranges'
+
+function countEvents(json: unknown): number {
+  let events = 0
+  for (const entry of eachObject(fieldsOf(json)['affected']))
+    for (const { events: list } of eachObject(entry['ranges']))
+      if (Array.isArray(list)) events += list.length
+  return events
 }
 
 const DAMAGED = 'not compared: its stored bytes cannot be read (run "patchmirror verify")'

@@ -7,7 +7,8 @@ import {
   factsOf,
 } from '../differences/facts.ts'
 import { fieldsOf, textOfJson } from '../json/objects.ts'
-import { findEcosystem } from '../query/orders/ecosystems.ts'
+import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
+import { factsByName, lossesIn, packageText } from './losses.ts'
 
 /** Reasons not to believe a change, and what the records of each have in common. A setting of `guard` has each name. */
 export const DOUBTS = {
@@ -19,6 +20,7 @@ export const DOUBTS = {
   withdrawn: 'would be withdrawn',
   futureModified: 'have a date of modification far in the future',
   notCompared: 'could not be compared with the stored ones',
+  incomparable: 'can no longer be compared, as the stored ones could',
 } as const
 
 export type Doubt = keyof typeof DOUBTS
@@ -46,10 +48,12 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   const differences = isMeant ? factDifferences(old, now) : []
   const emptied = emptiedBy(before, after, old, now)
   const moved = movedPackages(differences)
+  const losses = lossesIn(differences, old, now)
   const causes: [Doubt, readonly RecordDifference[]][] = [
-    ['fixLowered', differences.filter(({ kind }) => kind === 'fix_lowered')],
+    ['fixLowered', loweredFixes(differences, losses.get('fixLowered') ?? [])],
     ['ecosystemChanged', ecosystemChange(differences, moved, old, now)],
-    ['rangesLost', emptied === null ? lostRanges(differences, moved, old, now) : []],
+    ['rangesLost', emptied === null ? lostRanges(differences, moved, old, now, losses.get('rangesLost') ?? []) : []],
+    ['incomparable', losses.get('incomparable') ?? []],
     ['severityChanged', differences.filter((one) => one.kind === 'severity_changed' && one.from !== null)],
     ['withdrawn', differences.filter(({ kind }) => kind === 'withdrawn')],
   ] // prettier-ignore
@@ -121,11 +125,23 @@ function ecosystemsOf({ packages }: RecordFacts): Set<string> {
   return new Set(bases.filter((base) => base !== ''))
 }
 
-/** An ecosystem without its release, and with the vendor who patches it: `Debian`, `Root:Debian`. */
+/** An ecosystem without its release where it has releases, and with the vendor who patches it: `Debian`, `Root:Debian`. */
 function baseOf({ ecosystem }: PackageName): string {
   const [first = '', second = ''] = ecosystem.split(':')
   const base = findEcosystem(ecosystem)?.base ?? null
+  if (base !== null && !hasReleases(base)) return ecosystem
   return base === second && base !== '' ? `${first}:${second}` : first
+}
+
+/** Fixes that are lower, and for other packages ranges that end earlier at a fix. */
+function loweredFixes(
+  differences: readonly RecordDifference[],
+  losses: readonly RecordDifference[],
+): RecordDifference[] {
+  const lowered = differences.filter((one) => one.kind === 'fix_lowered')
+  const names = new Set(lowered.map((one) => ('package' in one ? packageText(one.package) : '')))
+  const others = losses.filter((one) => 'package' in one && !names.has(packageText(one.package)))
+  return [...lowered, ...others]
 }
 
 function lostRanges(
@@ -133,18 +149,31 @@ function lostRanges(
   moved: ReadonlySet<PackageName>,
   old: RecordFacts,
   now: RecordFacts,
+  losses: readonly RecordDifference[],
 ): RecordDifference[] {
+  const lost = new Set(losses)
   const before = factsByName(old)
   const after = factsByName(now)
-  const fixed = new Set(differences.flatMap((one) => one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [nameOf(one.package)] : [])) // prettier-ignore
+  const fixed = new Set(differences.flatMap((one) => one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [])) // prettier-ignore
   return differences.filter((one) => {
+    if (lost.has(one)) return true
     if (one.kind === 'package_removed') return !moved.has(one.package)
     if (one.kind === 'versions_removed')
-      return isLeftWithFew(before.get(nameOf(one.package)), after.get(nameOf(one.package)))
-    if (one.kind === 'range_removed') return after.get(nameOf(one.package))?.versions.size === 0
-    if (one.kind === 'range_narrowed') return !fixed.has(nameOf(one.package))
+      return isLeftWithFew(
+        before.get(packageText(one.package)),
+        after.get(packageText(one.package)),
+      )
+    if (one.kind === 'range_removed')
+      return !isListed(before.get(packageText(one.package)), after.get(packageText(one.package)))
+    if (one.kind === 'range_narrowed') return !fixed.has(packageText(one.package))
     return one.kind === 'range_changed' && one.added.length === 0
   })
+}
+
+/** Whether versions that were listed beside the ranges are still there. */
+function isListed(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
+  const count = before?.versions.size ?? 0
+  return count > 0 && (after?.versions.size ?? 0) >= count
 }
 
 /** Fewest versions of which nearly all can be lost. */
@@ -155,13 +184,4 @@ function isLeftWithFew(before: PackageFacts | undefined, after: PackageFacts | u
   const [count, left] = [before?.versions.size ?? 0, after?.versions.size ?? 0]
   if (left === 0) return after?.ranges.length === 0
   return count >= MIN_VERSIONS && left < count * MIN_LEFT
-}
-
-/** Packages as differences name them: by the later version's name. */
-function factsByName({ packages }: RecordFacts): ReadonlyMap<string, PackageFacts> {
-  return new Map([...packages.values()].map((facts) => [nameOf(facts.package), facts]))
-}
-
-function nameOf(named: PackageName | null): string {
-  return named === null ? '' : `${named.ecosystem}\n${named.name}`
 }

@@ -104,6 +104,9 @@ test('the defaults are those that the manual documents', () => {
       notCompared: 'warn',
       notComparedRecords: 0,
       notComparedFraction: 0,
+      incomparable: 'enforce',
+      incomparableRecords: 20,
+      incomparableFraction: 0.01,
     },
     feeds: {
       schedule: '17 * * * *',

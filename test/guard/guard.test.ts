@@ -10,6 +10,9 @@ describe('a feed in which', () => {
     telling(
       HOSTILE,
       'the last number of fixes is one lower',
+      'a gap opens below the fix, which stays',
+      'versions of fixes cannot be read',
+      'a package with a long name is added, and fixes are lowered',
       'fixes become a last affected version 0',
       'the first package alone changes its ecosystem',
       'every vector says no impact',
@@ -36,3 +39,41 @@ describe('a feed in which', () => {
     },
   )
 })
+
+/** Records of one package, with these events and another ecosystem. */
+const recordsOf = (ecosystem: string, events: readonly object[]): Buffer[] =>
+  Array.from({ length: 30 }, (_, i) => {
+    const affected = [
+      { package: { ecosystem, name: 'p' }, ranges: [{ type: 'ECOSYSTEM', events }] },
+    ]
+    return Buffer.from(JSON.stringify({ id: `X-${i}`, modified: '2026-01-01T00:00:00Z', affected }))
+  })
+
+describe('of thirty records', () => {
+  const OPEN = [{ introduced: '0' }]
+  const FIXED = [{ introduced: '0' }, { fixed: '2.0.0' }]
+  const BRANCHES = [{ introduced: '0' }, { fixed: '1.4.3' }, { introduced: '1.5' }, { fixed: '1.5.1' }]
+
+  test.each([
+    ['a suffix where there are no releases', 'PyPI', FIXED, 'PyPI:none', FIXED, 'ecosystemChanged'],
+    ['another release', 'Debian:11', FIXED, 'Debian:12', FIXED, 'rangesLost'],
+    ['a lower fix of a range with a kept beginning', 'PyPI', FIXED, 'PyPI', [{ introduced: '0.0.0' }, { fixed: '1' }], 'fixLowered'],
+    ['a last branch without its range', 'PyPI', BRANCHES, 'PyPI', BRANCHES.slice(0, 2), 'rangesLost'],
+    ['an unreadable fix', 'npm', FIXED, 'npm', [{ introduced: '0' }, { fixed: 'x y' }], 'incomparable'],
+  ] as const)('%s raises a doubt', (_name, was, before, is, after, kind) => {
+    const [old, now] = [recordsOf(was, before), recordsOf(is, after)]
+    const { refusal, warning } = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(guard.${kind}`)
+  })
+
+  test.each([
+    ['a first fix', OPEN, FIXED],
+    ['first fixes of two branches', OPEN, BRANCHES],
+    ['a raised fix', FIXED, [{ introduced: '0' }, { fixed: '2.0.1' }]],
+    ['a fix in the place of the last affected version', [{ introduced: '0' }, { last_affected: '1.9' }], FIXED],
+  ] as const)('%s raises none', (_name, before, after) => {
+    const [old, now] = [recordsOf('PyPI', before), recordsOf('PyPI', after)]
+    const verdict = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    expect(verdict).toMatchObject({ refusal: null, warning: null, lines: [] })
+  })
+}) // prettier-ignore

@@ -36,6 +36,9 @@ const eachFix = (doc: Doc, change: (fixed: string) => string): void => {
     for (const event of events) if (event['fixed'] !== undefined) event['fixed'] = change(event['fixed'])
   })
 } // prettier-ignore
+const eachType = (doc: Doc, change: (type: string) => string): void => {
+  for (const { ranges = [] } of affectedOf(doc)) for (const range of ranges) range.type = change(range.type)
+} // prettier-ignore
 const eachAffected = (doc: Doc, use: (one: Affected) => void): void => {
   for (const one of affectedOf(doc)) use(one)
 }
@@ -74,6 +77,31 @@ export const HOSTILE: readonly Hostile[] = [
   ['fixes become a last affected version 0', 'rangesLost', (doc) => eachRange(doc, (events) => {
     events.splice(0, events.length, { introduced: '0' }, { last_affected: '0' })
   })],
+  ['a gap opens below the fix, which stays', 'fixLowered', (doc) => eachRange(doc, (events) => {
+    const fix = events.findLast(({ fixed }) => fixed !== undefined)?.['fixed']
+    if (fix !== undefined) events.splice(0, events.length, { introduced: '0' }, { fixed: '0.0.1' }, { introduced: lastPatch(fix) }, { fixed: fix })
+  })],
+  ['ranges get two low fixes and another beginning', 'fixLowered', (doc) => eachRange(doc, (events) => {
+    if (events.some(({ fixed }) => fixed !== undefined)) events.splice(0, events.length, { introduced: '0.0.0' }, { fixed: '0.0.1' }, { introduced: '0.0.2' }, { fixed: '0.0.3' })
+  })],
+  ['ranges lie above all before, with a raised fix', 'rangesLost', (doc) => eachRange(doc, (events) => {
+    events.splice(0, events.length, { introduced: '999998' }, { fixed: '999999' })
+  })],
+  ['a limit is far below', 'rangesLost', (doc) => eachRange(doc, (events) => events.push({ limit: '0.0.1' }))],
+  ['ranges make way for one listed version', 'rangesLost', (doc) => eachAffected(doc, (one) => {
+    one.ranges = []
+    one.versions = [...(one.versions ?? []).slice(0, 1), '0.0.0.0'].slice(0, 1)
+  })],
+  ['ranges become commits', 'incomparable', (doc) => eachType(doc, () => 'GIT')],
+  ['ranges become of a type that nobody knows', 'incomparable', (doc) => eachType(doc, (type) => `${type}2`)],
+  ['versions of fixes cannot be read', 'incomparable', (doc) => eachFix(doc, () => 'none yet ; see text')],
+  ['ranges get thousands of events', 'incomparable', (doc) => eachRange(doc, (events) => {
+    for (let i = 0; i < 2001; i++) events.push({ introduced: `0.0.${i}` }, { fixed: `0.0.${i}.1` })
+  })],
+  ['a package with a long name is added, and fixes are lowered', 'incomparable', (doc) => {
+    eachFix(doc, () => '0')
+    doc.affected?.push({ package: { ecosystem: 'npm', name: 'x'.repeat(301) } })
+  }],
   ['packages get other names', 'rangesLost', (doc) => eachAffected(doc, (one) => (one.package.name += '-unused'))],
   ['only an unknown package is left', 'rangesLost', (doc) => {
     doc.affected = affectedOf(doc).slice(0, 1).map((one) => ({ ...one, package: { ...one.package, name: 'x' } }))

@@ -32,5 +32,8 @@ export const GUARD = {
     notCompared: mode(),
     notComparedRecords: records(),
     notComparedFraction: fraction(),
+    incomparable: mode(),
+    incomparableRecords: records(),
+    incomparableFraction: fraction(),
   },
 }

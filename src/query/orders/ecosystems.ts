@@ -75,6 +75,20 @@ const ORDERS = new Map<string, VersionOrder | null>(
  */
 const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
 
+/** Ecosystems whose names may have a release, or another part, behind a colon. */
+const RELEASED = new Set(
+  [
+    ['AlmaLinux', 'Alpaquita', 'Alpine', 'Android', 'Azure Linux', 'BellSoft Hardened Containers'],
+    ['Chainguard', 'CleanStart', 'Debian', 'Docker Hardened Images', 'Echo', 'FreeBSD', 'Linux', 'Mageia', 'Maven'],
+    ['MinimOS', 'Photon OS', 'Red Hat', 'Rocky Linux', 'SUSE', 'Ubuntu', 'Wolfi', 'openEuler', 'openSUSE'],
+  ].flat(),
+) // prettier-ignore
+
+/** Whether the name of an ecosystem may have a release behind it, as `Debian:12` and the URL of a repository of Maven. */
+export function hasReleases(base: string): boolean {
+  return RELEASED.has(base)
+}
+
 /** An ecosystem as records and queries name it, such as `Debian:12`, `Root:Alpine:3.18` or `npm`. */
 export interface Ecosystem {
   readonly name: string

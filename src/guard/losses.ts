@@ -1,0 +1,66 @@
+import type { RecordDifference } from '../differences/difference.ts'
+import type { AffectedRange, PackageFacts, PackageName, RecordFacts } from '../differences/facts.ts'
+import { lostSpans, orderOfRange } from '../differences/spans.ts'
+
+/**
+ * What a package lost of its affected versions: up to a fix that is named now (`fixLowered`), without one (`rangesLost`), or
+ * its ranges cannot be ordered any more as they could be before (`incomparable`).
+ */
+type Loss = 'fixLowered' | 'rangesLost' | 'incomparable'
+
+type RangeOfPackage = RecordDifference & { readonly kind: `range_${string}` }
+
+/**
+ * Returns the changes of ranges by what they lose. A first fix of what had none is no loss, nor is what lies behind a fix
+ * that was there before.
+ */
+export function lossesIn(
+  differences: readonly RecordDifference[],
+  old: RecordFacts,
+  now: RecordFacts,
+): ReadonlyMap<Loss, readonly RangeOfPackage[]> {
+  const before = factsByName(old)
+  const after = factsByName(now)
+  const found = new Map<Loss, RangeOfPackage[]>()
+  for (const one of differences) {
+    if (!isOfRange(one)) continue
+    const name = packageText(one.package)
+    const [was, is] = [before.get(name), after.get(name)]
+    if (was === undefined || is === undefined) continue
+    for (const loss of lossesOf(was, is)) {
+      const ones = found.get(loss) ?? []
+      ones.push(one)
+      found.set(loss, ones)
+    }
+  }
+  return found
+}
+
+function isOfRange(one: RecordDifference): one is RangeOfPackage {
+  return one.kind.startsWith('range_') && one.kind !== 'range_added'
+}
+
+/** Each order is judged for itself: a record may have ranges of versions and of commits. */
+function lossesOf(was: PackageFacts, is: PackageFacts): ReadonlySet<Loss> {
+  const found = new Set<Loss>()
+  const orderOf = (range: AffectedRange) => orderOfRange(range, was.package.ecosystem)
+  const after = Map.groupBy(is.ranges, orderOf)
+  for (const [order, ranges] of Map.groupBy(was.ranges, orderOf)) {
+    if (order === null || is.ranges.length === 0) continue
+    const lost = lostSpans(ranges, after.get(order) ?? [], order)
+    if (lost === null) continue
+    if (lost === 'unordered' || !after.has(order)) found.add('incomparable')
+    else for (const { fixed } of lost) found.add(fixed ? 'fixLowered' : 'rangesLost')
+  }
+  return found
+}
+
+/** Packages by the name under which differences have them. */
+export function factsByName({ packages }: RecordFacts): ReadonlyMap<string, PackageFacts> {
+  return new Map([...packages.values()].map((facts) => [packageText(facts.package), facts]))
+}
+
+/** Returns a text that is equal for equal names. */
+export function packageText(named: PackageName | null): string {
+  return named === null ? '' : `${named.ecosystem}\n${named.name}`
+}
