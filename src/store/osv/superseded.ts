@@ -115,6 +115,10 @@ export function createSupersededReader(db: Db) {
        WHERE s.id = ? AND s.log >= ? ORDER BY s.log LIMIT 1`,
     )
     .pluck()
+  const last = db.prepare<[string], { size: number; sha256: Buffer; body: Buffer }>(
+    `SELECT s.size, s.sha256, b.bytes AS body FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
+     WHERE s.id = ? ORDER BY s.log DESC LIMIT 1`,
+  )
   const usage = db.prepare<[], { versions: number; bodies: number; bytes: number }>(
     `SELECT (SELECT count(*) FROM osv_superseded) AS versions, count(*) AS bodies,
        coalesce(sum(octet_length(bytes)), 0) AS bytes
@@ -126,6 +130,8 @@ export function createSupersededReader(db: Db) {
       const found = row.get(id, log)
       return found === undefined ? null : { ...found, body: bytes.get(id, log) ?? null }
     },
+    /** Returns the last version of a record that is not stored any more; null: none is kept. */
+    readRemoved: (id: string) => last.get(id) ?? null,
     /** Counts the superseded versions, their bodies and the bytes of these. */
     measureSuperseded: () => usage.get() ?? { versions: 0, bodies: 0, bytes: 0 },
   }

@@ -61,7 +61,8 @@ export async function openRecordGuard(
       if (suspectIds.has(record.id)) return // its stored bytes are damaged: this repairs them
       guard.see(
         record,
-        store.osv.readRecord(record.id),
+        // A record that was removed and comes back is compared with what it was.
+        store.osv.readRecord(record.id) ?? store.osv.readRemoved(record.id),
         () => store.osv.readEntry(record.id)?.modified ?? null,
       )
     },

@@ -131,3 +131,19 @@ function approvedOf({ store }: Bench, run: number) {
   if (found === null) throw new Error(`run ${run} has nothing in quarantine`)
   return found
 }
+
+test('records that were removed and come back are compared with what they were', async () => {
+  const made = await bench({ sandbox: { records: 400, large: 0 } })
+  await made.run('osv')
+  const restore = kept(made)
+  const gone = made.sandbox.feed.ids().slice(0, 38)
+  for (const id of gone) made.sandbox.feed.delete(id)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 38 } })
+  restore()
+  attack(made, LOWER, 38)
+  const report = await made.run('osv')
+  expect(report).toMatchObject({ state: 'quarantined', facts: { plannedAdded: 38 } })
+  expect(report.message).toContain('(guard.fixLowered')
+  restore()
+  expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { added: 38 } })
+})
