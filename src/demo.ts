@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { counted } from './core/text.ts'
 import { createAgent } from './daemon/agent.ts'
 import { createProgress } from './cli/progress.ts'
 import { STOPPING } from './cli/context.ts'
@@ -52,7 +53,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   rmSync(folder, { recursive: true, force: true })
   const sandbox = await createSandbox(osvZip === undefined ? { records } : { osvZip })
   print(
-    `the stand-in for the service listens on ${sandbox.url}, with ${sandbox.feed.ids().length} records`,
+    `the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`,
   )
   const display = createProgress(false)
   const { config } = loadConfig({

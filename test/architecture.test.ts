@@ -60,7 +60,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   store: ['core', 'domain', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
-  differences: ['json/objects.ts', 'query'],
+  differences: ['core/text.ts', 'json/objects.ts', 'query'],
   guard: ['core', 'differences', 'json/objects.ts', 'query', 'store/database/gzip.ts'],
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'differences', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],

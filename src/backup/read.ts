@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode, whyUnreadable } from '../core/errors.ts'
 import { PRIVATE_FILE } from '../core/files.ts'
+import { counted } from '../core/text.ts'
 import { DATABASES } from '../store/database/copies.ts'
 import { type ArchiveFile, openArchive } from '../zip/reader.ts'
 import { type BackupFile, type BackupManifest, MANIFEST, PIECE_BYTES, notABackup, parseBackupManifest, pieceName } from './format.ts' // prettier-ignore
@@ -72,7 +73,7 @@ function refuseNewer({ files, program }: BackupManifest, path: string): void {
 function checkMembers({ directory }: ArchiveFile, { files }: BackupManifest, fail: Fail): void {
   const pieces = files.reduce((sum, file) => sum + file.pieces, 0)
   if (directory.count !== pieces + 1)
-    throw fail(`it has ${directory.count} members, and its manifest names ${pieces + 1}`)
+    throw fail(`it has ${counted(directory.count, 'member')}, and its manifest names ${pieces + 1}`)
   let at = 0
   for (const file of files)
     for (let number = 0; number < file.pieces; number++, at++) {

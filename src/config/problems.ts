@@ -1,4 +1,5 @@
 import { MirrorError } from '../core/errors.ts'
+import { counted } from '../core/text.ts'
 import type { NamedSetting } from './settings.ts'
 import { maskUrl } from './kinds/urls.ts'
 
@@ -65,7 +66,7 @@ export function describeFault(given: GivenSettings, fault: string): string {
 
 /** One error that lists every problem, one a line. */
 export function configError(problems: readonly string[]): ConfigError {
-  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
+  const count = counted(problems.length, 'problem')
   const lines = problems.map((problem) => `  - ${problem}`)
   return new ConfigError([`${count} in the configuration:`, ...lines].join('\n'), problems)
 }

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { counted } from './text.ts'
 
 /** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
 export const UNIX_PEER = 'unix'
@@ -213,7 +214,7 @@ function createReport(options: ConnectionOptions) {
     known.count += count
     since.set(why, known)
     if (clock() - known.at < LOG_MS) return
-    const message = `${known.count} connections ${texts[why]} (server.maxConnections is ${options.most})`
+    const message = `${counted(known.count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
     log?.warn({ reason: why, connections: known.count }, message)
     since.set(why, { at: clock(), count: 0 })
   }

@@ -5,6 +5,7 @@ import type * as Pretty from 'pino-pretty'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from './errors.ts'
 import { hasColor } from './terminal.ts'
+import { counted } from './text.ts'
 
 export type { Logger }
 
@@ -109,7 +110,7 @@ export function openLogFile(path: string, { mode, fallback }: LogFileOptions): L
   const append = (line: string): void => {
     if (fd === null && performance.now() - triedAt > RETRY_MS) open()
     if (fd === null) throw new Error('it is not open')
-    const resumed = lost === 0 ? '' : `patchmirror: ${lost} lines could not be written here; they went to standard error\n` // prettier-ignore
+    const resumed = lost === 0 ? '' : `patchmirror: ${counted(lost, 'line')} could not be written here and went to standard error\n` // prettier-ignore
     const bytes = Buffer.from((isCut ? '\n' : '') + resumed + line)
     for (let at = 0; at < bytes.length;) {
       at += writeSync(fd, bytes, at)

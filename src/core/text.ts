@@ -18,3 +18,18 @@ export function csvField(value: string | boolean | null): string {
   const text = String(value ?? '').replace(/^(?=[=+@\t\r-])/, "'")
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
+
+/** Returns a noun, and what follows it, as it is written beside a count; `many` is the noun with an `s` where not given. */
+export function nounOf(count: number, one: string, many = `${one}s`): string {
+  return count === 1 ? one : many
+}
+
+/** Returns a count with its noun: `1 record`, `2 records`; `counted(2, 'list is', 'lists are')`. */
+export function counted(count: number, one: string, many?: string): string {
+  return `${count} ${nounOf(count, one, many)}`
+}
+
+/** Returns a share of one in percent, without the digits that binary fractions add: 0.07 is `7 %`. */
+export function percent(share: number): string {
+  return `${Number((share * 100).toPrecision(12))} %`
+}

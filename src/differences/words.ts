@@ -1,3 +1,4 @@
+import { counted } from '../core/text.ts'
 import type { RecordDifference, RangeDifference } from './difference.ts'
 import type { AffectedRange, PackageName } from './facts.ts'
 
@@ -20,7 +21,7 @@ const SENTENCES = 200
 export function recordSentences(differences: readonly RecordDifference[]): string[] {
   const more = differences.length - SENTENCES
   const words = differences.slice(0, SENTENCES).map(differenceWords)
-  return more > 0 ? [...words, `and ${more} more differences`] : words
+  return more > 0 ? [...words, `and ${counted(more, 'more difference')}`] : words
 }
 
 /** Returns a difference in words, in one line, such as `npm lodash: fix lowered from 4.17.21 to 4.17.20`. */

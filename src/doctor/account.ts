@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import { counted, nounOf } from '../core/text.ts'
 import { openReader } from '../store/database/open.ts'
 import { createReads } from '../store/reads.ts'
 import { statusOf } from '../upstream/http/errors.ts'
@@ -44,7 +45,7 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
     return fine(`run ${run.id} of the catalog understood all subscriptions`)
   const reasons = Array.isArray(others) ? others.join('; ') : ''
   return warning(
-    `run ${run.id} of the catalog understood ${understood} subscriptions; not: ${reasons}`,
+    `run ${run.id} of the catalog understood ${understood} ${nounOf(Number(understood), 'subscription')}; not: ${reasons}`,
     'See "patchmirror subscriptions list": remove what the service no longer has, or name its images in catalog.include.',
   )
 }
@@ -76,7 +77,7 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
   const suspicion = (await world.readStatus(config))?.webhooks?.refresh.misses?.warning ?? null
   if (suspicion !== null) return warning(suspicion, 'Send a test event: "patchmirror webhooks test ID".') // prettier-ignore
   return fine(
-    `the service has ${items.length} webhook subscriptions, those of this mirror included`,
+    `the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`,
   )
 }
 

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
+import { counted } from '../core/text.ts'
 import { databasePath } from '../store/database/open.ts'
 import { isOlder } from './versions.ts'
 import { type DoctorCheck, failure, fine, warning } from './check.ts'
@@ -45,7 +46,7 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
       if (warnings.length > 0)
         return warning(warnings.join('; '), 'Change the settings that are named.')
       const own = [...(origins?.values() ?? [])].filter((origin) => origin !== 'default').length
-      return fine(`${own} settings differ from the defaults`)
+      return fine(`${counted(own, 'setting differs', 'settings differ')} from the defaults`)
     },
   }
   const nodeVersion: DoctorCheck = {

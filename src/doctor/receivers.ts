@@ -2,6 +2,7 @@ import { createProxyRule } from '../config/proxies.ts'
 import type { Config } from '../config/schema.ts'
 import { relayUrls } from '../config/kinds/urls.ts'
 import { endpointsOf } from '../config/kinds/webhooks.ts'
+import { counted } from '../core/text.ts'
 import { agentName } from '../upstream/client.ts'
 import { networkError } from '../upstream/http/response.ts'
 import { servingDaemon } from '../store/database/lock.ts'
@@ -82,7 +83,7 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
     const late = known.find(({ state }) => state === 'failing')
     if (late !== undefined)
       return warning(
-        `${url.origin} fails, ${late.pending} events are waiting: ${late.reason ?? ''}`,
+        `${url.origin} fails, ${counted(late.pending, 'event is', 'events are')} waiting: ${late.reason ?? ''}`,
         `Correct the receiver; "patchmirror relay enable ${late.id}" tries it at once.`,
       )
     const proxy = rule(url)

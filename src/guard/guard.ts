@@ -1,12 +1,19 @@
 import type { Config } from '../config/schema.ts'
 import { sha256Of } from '../core/digest.ts'
-import { plainText } from '../core/text.ts'
+import { counted, percent, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { refuseComparison } from '../differences/bounds.ts'
 import { recordSentences } from '../differences/words.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../json/objects.ts'
 import { contentOf } from '../store/database/gzip.ts'
-import { DOUBTS, type Doubt, type ParsedRecord, type RecordDoubt, doubtsAbout } from './kinds.ts'
+import {
+  DOUBTS,
+  type Doubt,
+  type ParsedRecord,
+  type RecordDoubt,
+  doubtText,
+  doubtsAbout,
+} from './kinds.ts'
 
 type Limits = Config['guard']
 
@@ -150,8 +157,8 @@ function isOver(limits: Limits, stored: number, kind: Doubt, count: number): boo
 
 function reasonOf(limits: Limits, stored: number, kind: Doubt, count: number): string {
   const [records, fraction] = [limits[`${kind}Records`], limits[`${kind}Fraction`]]
-  const least = records > 0 || fraction > 0 ? `, more than ${records} and more than ${fraction * 100} %` : '' // prettier-ignore
-  return `${count} of ${stored} records ${DOUBTS[kind]} (guard.${kind}${least})`
+  const least = records > 0 || fraction > 0 ? `, more than ${records} and more than ${percent(fraction)}` : '' // prettier-ignore
+  return `${count} of ${counted(stored, 'record')} ${doubtText(kind, count)} (guard.${kind}${least})`
 }
 
 /** Returns a version as parsed, or why it is not compared. */
@@ -183,5 +190,5 @@ function wordsOf(because: RecordDoubt['because']): string {
   if (typeof because === 'string') return because
   const more = because.length - SENTENCES
   const words = recordSentences(because.slice(0, SENTENCES))
-  return [...words, ...(more > 0 ? [`and ${more} more differences`] : [])].join('; ')
+  return [...words, ...(more > 0 ? [`and ${counted(more, 'more difference')}`] : [])].join('; ')
 }

@@ -19,11 +19,17 @@ export const DOUBTS = {
   emptied: 'were emptied in place',
   withdrawn: 'would be withdrawn',
   futureModified: 'have a date of modification far in the future',
-  notCompared: 'could not be compared with the stored ones',
-  incomparable: 'can no longer be compared, as the stored ones could',
+  notCompared: 'could not be compared with what is stored',
+  incomparable: 'can no longer be compared, as was possible before',
 } as const
 
 export type Doubt = keyof typeof DOUBTS
+
+/** Returns what is said of so many records: of one it `has a lower fixed version than before`. */
+export function doubtText(kind: Doubt, records: number): string {
+  const text = DOUBTS[kind]
+  return records === 1 ? text.replace(/^have /, 'has ').replace(/^were /, 'was ') : text
+}
 
 /** A doubt about one record, with the differences that cause it, or the reason in words. */
 export interface RecordDoubt {

@@ -1,4 +1,5 @@
 import { sha256Hex } from '../core/digest.ts'
+import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
 import type {
   MatchFinding,
@@ -92,7 +93,7 @@ function suppressionOf({ status, justification, note, product, document }: VexRe
 
 function notificationsOf(notJudged: readonly NotJudged[]): object[] {
   return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
-    const text = `${ones.length} components were not judged, or not completely: ${reason}`
+    const text = `${counted(ones.length, 'component was', 'components were')} not judged, or not completely: ${reason}`
     return { level: 'warning', message: { text } }
   })
 }

@@ -1,3 +1,4 @@
+import { counted } from '../core/text.ts'
 import { isObject } from '../json/objects.ts'
 import { namedBy } from '../domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.ts'
@@ -69,7 +70,7 @@ function nameOf(target: EventTarget): string {
 
 function changesOf(fixes: number | null): string {
   if (fixes === null) return 'a new remediated image is available'
-  return fixes === 1 ? '1 new fix' : `${fixes} new fixes`
+  return counted(fixes, 'new fix', 'new fixes')
 }
 
 /** Returns the number of fixes in an event: a number, or a list, in a field with such a name. Null if there is none. */

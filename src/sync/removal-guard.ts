@@ -1,3 +1,4 @@
+import { percent } from '../core/text.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 
@@ -19,12 +20,15 @@ export function refuseRemoval(
   limits: GuardLimits,
   noun: string,
 ): string | null {
-  if (stored > 0 && removed === stored) return `it would remove all ${stored} ${noun}`
+  if (stored > 0 && removed === stored)
+    return stored === 1
+      ? `it would remove the only one of the ${noun}`
+      : `it would remove all ${stored} ${noun}`
   if (removed <= limits.count || removed <= stored * limits.fraction) return null
-  const percent = ((100 * removed) / stored).toFixed(1)
+  const share = ((100 * removed) / stored).toFixed(1)
   return (
-    `it would remove ${removed} of ${stored} ${noun} (${percent} %), more than ${limits.count} and more than ` +
-    `${Number((limits.fraction * 100).toPrecision(12))} %`
+    `it would remove ${removed} of ${stored} ${noun} (${share} %), more than ${limits.count} and more than ` +
+    percent(limits.fraction)
   )
 }
 

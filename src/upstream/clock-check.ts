@@ -1,3 +1,4 @@
+import { counted } from '../core/text.ts'
 import { parseDate } from '../core/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
@@ -58,7 +59,7 @@ export function clockDifference(
 export function describeClock(ahead: number): string {
   const minutes = Math.round(Math.abs(ahead) / 60_000)
   return (
-    `the clock of this machine is ${minutes} minutes ${ahead > 0 ? 'behind' : 'ahead of'} upstream's ` +
+    `the clock of this machine is ${counted(minutes, 'minute')} ${ahead > 0 ? 'behind' : 'ahead of'} upstream's ` +
     '(its Date header): ages, schedules and webhook signatures depend on it'
   )
 }

@@ -1,4 +1,5 @@
 import { MirrorError } from '../core/errors.ts'
+import { counted } from '../core/text.ts'
 import { walkList } from './lists/walk.ts'
 import type { Session } from './http/session.ts'
 import { jsonTextOf } from '../json/objects.ts'
@@ -28,7 +29,7 @@ export async function fetchList(
   const reads = { stored: () => null, refuse: () => null, idOf }
   const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
   if (cut === null) return items
-  const message = `${path}: only ${items.length} items of the list could be read: ${cut}`
+  const message = `${path}: only ${counted(items.length, 'item')} of the list could be read: ${cut}`
   throw new MirrorError('upstream_shape', message)
 }
 

@@ -276,7 +276,7 @@ describe('the command line', () => {
     )
     const second = await patchmirror('sync')
     expect(second.out).toMatch(
-      /osv: complete \(run 4, 1 requests, 0 bytes\): upstream has nothing new/,
+      /osv: complete \(run 4, 1 request, 0 bytes\): upstream has nothing new/,
     )
     // The log is younger than the seven days that are asked about by default.
     const changes = await patchmirror('changes')
@@ -495,7 +495,7 @@ describe('the command line', () => {
     overwritePageOf('osv_body')
     const repaired = await patchmirror('verify', '--repair')
     expect(repaired.out).toContain('the damaged database is kept as ')
-    expect(repaired.out).toContain('kept: 1 local keys')
+    expect(repaired.out).toContain('kept: 1 local key')
     expect(repaired.code).toBe(0)
     expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
     overwritePageOf('local_key')

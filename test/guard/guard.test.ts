@@ -66,6 +66,15 @@ describe('of thirty records', () => {
     expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(guard.${kind}`)
   })
 
+  test('a doubt about one record, and a fraction that is no binary one, are said as people write them', () => {
+    const [old = [], now = []] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events).slice(0, 1))
+    const pairs = old.map((one, i) => [one, now[i] ?? one] as const)
+    const few = { fixLoweredRecords: 0, fixLoweredFraction: 0.07 }
+    expect(judged(pairs, 9, few).refusal).toBe(
+      '1 of 9 records has a lower fixed version than before (guard.fixLowered, more than 0 and more than 7 %)',
+    )
+  })
+
   test.each([
     ['a first fix', OPEN, FIXED],
     ['first fixes of two branches', OPEN, BRANCHES],

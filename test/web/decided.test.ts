@@ -18,11 +18,11 @@ beforeAll(async () => {
       store.publishOsv({ 'CVE-2026-1': '{"id":"CVE-2026-1"}' })
       const refuse = (decision: Decision, at: number): void => {
         const id = store.addRun('osv', at, { state: 'quarantined' })
-        const message = `it would remove all 1 records; approve or reject run ${id}`
+        const message = `it would remove the only one of the records; approve or reject run ${id}`
         store.damage(
           `UPDATE run SET message = '${message}' WHERE id = ${id};
            INSERT INTO quarantine (run_id, source, path, reason, sha256, body, as_of, decision, decided_at) VALUES
-           (${id}, 'osv', '/external/osv/all.json', 'it would remove all 1 records', x'0${runs.size}', x'00', 0, '${decision}', ${at + 5000})`,
+           (${id}, 'osv', '/external/osv/all.json', 'it would remove the only one of the records', x'0${runs.size}', x'00', 0, '${decision}', ${at + 5000})`,
         )
         runs.set(decision, id)
       }

@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import type { Problem } from '../http/problems.ts'
 
 /** What a request brings to show that it may read: nothing, a key, or something that cannot be one. */
@@ -77,6 +78,6 @@ export function tooManyFailures(limit: number, wait: number): Problem {
     'X-RateLimit-Limit': String(limit),
     'X-RateLimit-Remaining': '0',
   }
-  const message = `too many wrong keys from this address: wait ${wait} seconds, or send a right one`
+  const message = `too many wrong keys from this address: wait ${counted(wait, 'second')}, or send a right one`
   return { status: 429, error: 'too_many_requests', message, headers }
 }

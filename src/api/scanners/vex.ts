@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -124,7 +125,7 @@ function read(
 function manifestOf(baseUrl: string, { documents, packages }: VexGeneration): object {
   return {
     name: 'patchmirror',
-    description: `OpenVEX documents mirrored by Patchmirror: ${documents} documents on ${packages} packages`,
+    description: `OpenVEX documents mirrored by Patchmirror: ${counted(documents, 'document')} on ${counted(packages, 'package')}`,
     versions: [
       {
         spec_version: '0.1',

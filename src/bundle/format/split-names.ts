@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { counted, nounOf } from '../../core/text.ts'
 import { bundleRefusal } from './refusal.ts'
 
 /** Returns the name of the n-th part, from 1: FILE.001. */
@@ -80,7 +81,7 @@ function checkedRow(base: string): string[] {
   if (missing.length > 0)
     throw bundleRefusal(
       { kind: 'incomplete' },
-      `${missing.join(', ')} of ${last} parts ${missing.length === 1 ? 'is' : 'are'} missing in ${folder}: copy what is missing beside the others`,
+      `${missing.join(', ')} of ${counted(last, 'part')} ${nounOf(missing.length, 'is', 'are')} missing in ${folder}: copy what is missing beside the others`,
     )
   const foreign = listed === null ? undefined : row.find((path) => !listed.has(basename(path)))
   if (foreign !== undefined)

@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { toIso, DAY_MS } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
@@ -145,7 +146,8 @@ function named(error: unknown, paths: readonly string[], fault: string | null): 
   if (!(error instanceof MirrorError) || !['archive', 'bundle'].includes(error.code)) return error
   const { code, message } = error
   const [first = ''] = paths
-  const which = paths.length === 1 ? first : `${first} and the other ${paths.length - 1} parts`
+  const which =
+    paths.length === 1 ? first : `${first} and the other ${counted(paths.length - 1, 'part')}`
   const text = `the bundle ${which} is refused: ${message}${fault === null ? '' : `. ${fault}`}`
   const why = refusalOf(error)
   return why === null ? new MirrorError(code, text, { cause: error }) : bundleRefusal(why, text)

@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { operatorName } from '../../domain/run-facts.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { RowKind } from '../../store/replication/rows.ts'
@@ -73,7 +74,7 @@ export async function startRuns(
 function describe(changed: Counted | undefined): string {
   if (changed === undefined) return 'nothing changed'
   const { put, removed } = totalOf(changed)
-  return `${put} rows put, ${removed} removed`
+  return `${counted(put, 'row')} put, ${removed} removed`
 }
 
 function factsOf(changed: Counted | undefined): RunFacts {

@@ -7,6 +7,7 @@ import { shownBytes } from '../../core/disk-space.ts'
 import { parseBytes } from '../../config/kinds/bytes.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, whyUnreadable } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { readSummary } from '../../store/replication/summary.ts'
 import { VERSION } from '../../core/version.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
@@ -111,8 +112,8 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
   const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)
   return [
-    `bundle ${sequence} (${kind}${since}): ${put} rows put, ${removed} removed, ${shownBytes(bytes)}, verified`,
-    `  ${first}${more.length > 0 ? ` and ${more.length} more ${more.length === 1 ? 'file' : 'files'}: carry all of them` : ''}`,
+    `bundle ${sequence} (${kind}${since}): ${counted(put, 'row')} put, ${removed} removed, ${shownBytes(bytes)}, verified`,
+    `  ${first}${more.length > 0 ? ` and ${counted(more.length, 'more file')}: carry all of them` : ''}`,
     `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
     ...partial.map(
       (source) =>

@@ -8,6 +8,7 @@ import { importInThread } from '../../bundle/tasks.ts'
 import type { Config } from '../../config/schema.ts'
 import { type ErrorCode, MirrorError } from '../../core/errors.ts'
 import { goOffline } from '../../core/offline.ts'
+import { counted } from '../../core/text.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { createBundleProgress } from '../progress.ts'
@@ -183,5 +184,5 @@ function describeSource({ source, before, after, asOf, records, changed }: Sourc
     ([kind, { put, removed }]) => `${kind} ${put} put, ${removed} removed`,
   )
   const counts = rows.length === 0 ? '' : `: ${rows.join('; ')}`
-  return `  ${source}: ${from} → ${after.slice(0, 12)}, ${records} records, as of ${asOf}${counts}`
+  return `  ${source}: ${from} → ${after.slice(0, 12)}, ${counted(records, 'record')}, as of ${asOf}${counts}`
 }

@@ -7,6 +7,7 @@ import {
   placesSince,
 } from '../../api/followers/since.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted, nounOf } from '../../core/text.ts'
 import { readSince, toIso } from '../../core/time.ts'
 import type { InputSbom } from '../../match/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
@@ -138,7 +139,7 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
       ...(lines.length === 0 ? ['nothing changed'] : lines),
       ...(more ? ['', `more exist than these ${changes.length}: --limit shows up to 1000`] : []),
       ...(notJudged > 0
-        ? ['', `${notJudged} changed records are not listed: their earlier version is not stored, so it is not known whether they concern it`] // prettier-ignore
+        ? ['', `${counted(notJudged, 'changed record is not listed: its', 'changed records are not listed: their')} earlier version is not stored, so it is not known whether ${nounOf(notJudged, 'it concerns', 'they concern')} what was asked`] // prettier-ignore
         : []),
     ],
   }
@@ -146,5 +147,5 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
 
 function packagesLine({ of, packages, unknown }: NonNullable<AskedPackages['from']>): string {
   const others = unknown === 0 ? '' : `; purls of no ecosystem that OSV records name: ${unknown}`
-  return `of the ${packages} packages in the SBOM of ${of}, whatever their versions${others}`
+  return `of the ${counted(packages, 'package')} in the SBOM of ${of}, whatever their versions${others}`
 }

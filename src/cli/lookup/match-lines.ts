@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import type {
   MatchFinding,
   MatchPatches,
@@ -69,12 +70,12 @@ function headline({ sbom, counts }: MatchResult): string {
     levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`], // prettier-ignore
   )
   const name = sbom.name === '' ? 'unnamed' : cut(visible(sbom.name), 200)
-  const what = `${visible(sbom.format)}, ${name}: ${packages} packages`
+  const what = `${visible(sbom.format)}, ${name}: ${counted(packages, 'package')}`
   const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`
   const rest =
     notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
   if (findings === 0) return `${what}, no findings${rest}`
-  return `${what}, ${findings} findings in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
+  return `${what}, ${counted(findings, 'finding')} in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
 }
 
 function rowOf({ severity, component, fixed, id, aliases }: MatchFinding): string[] {
@@ -120,7 +121,7 @@ function snapshotLine({ id, asOf, publishedAt, ageSeconds, ...more }: MatchSnaps
 
 function vexLine({ notApplied, snapshot, asOf, stale, documents, unread }: MatchVex): string {
   if (notApplied !== null) return `vex: not applied: ${notApplied}`
-  const what = `${documents} documents${unread === 0 ? '' : `, ${unread} of them not readable here`}`
+  const what = `${counted(documents, 'document')}${unread === 0 ? '' : `, ${unread} of them not readable here`}`
   const parts = [
     `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}`,
     `as of ${timeOf(Date.parse(asOf ?? ''))}`,

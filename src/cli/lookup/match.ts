@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted, nounOf } from '../../core/text.ts'
 import { createMatcher } from '../../match/matcher.ts'
 import { isFixable } from '../../match/patches.ts'
 import type { MatchFinding, MatchResult } from '../../match/result.ts'
@@ -69,7 +70,7 @@ function failureOf(name: string | undefined): (finding: MatchFinding) => boolean
 function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void {
   const { unknown } = counts.levels
   if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return
-  warn(`the records of ${unknown} findings state no severity: --fail-on ${failOn} does not count them`) // prettier-ignore
+  warn(`the records of ${counted(unknown, 'finding')} state no severity: --fail-on ${failOn} does not count ${nounOf(unknown, 'it', 'them')}`) // prettier-ignore
 }
 
 /** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */

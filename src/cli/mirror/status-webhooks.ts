@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { RefreshReport, WebhooksReport } from '../../domain/status.ts'
 import type { Config } from '../../config/schema.ts'
@@ -74,7 +75,7 @@ function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: Webhoo
           .map((state) => `${counts[state]} ${state}`)
           .join(', ')
   const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
-  return `webhooks: ${secrets} ${secrets === 1 ? 'secret' : 'secrets'}, ${rows}, ${times}`
+  return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
 }
 
 /** What events came to, and a warning where they seem to come no more. */
@@ -89,7 +90,7 @@ function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshRe
     ...(misses === null
       ? []
       : [
-          `in a week: ${misses.arrivals} new tags compared with events (15 minutes after each), ` +
+          `in a week: ${counted(misses.arrivals, 'new tag')} compared with events (15 minutes after each), ` +
             `${misses.unannounced} not announced; ${misses.unconfirmed} announced and never listed`,
         ]),
     ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),

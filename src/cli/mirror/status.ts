@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { closing, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
@@ -237,7 +238,7 @@ export function describeViews({ kind, state, madeAt, making, failing, odd }: Vie
     ...(madeAt === null ? [] : [`made on ${timeOf(Date.parse(madeAt))}`]),
     ...(making ? ['being built'] : []),
     ...(failing ? ['the last try failed: see the log'] : []),
-    ...(odd ? [`${odd} ${odd === 1 ? 'record' : 'records'} with an invalid package`] : []),
+    ...(odd ? [`${counted(odd, 'record')} with an invalid package`] : []),
   ]
   return `views of ${kind}: ${parts.join(', ')}`
 }

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { RunOutcome } from '../../store/runs/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
@@ -83,7 +84,7 @@ async function runAll(
 export function describe(report: RunReport): string {
   const { id, source, state, message, code, facts } = report
   const number = id === 0 ? 'dry run' : `run ${id}`
-  const cost = `${Number(facts['requests'] ?? 0)} requests, ${Number(facts['bytes'] ?? 0)} bytes`
+  const cost = `${counted(Number(facts['requests'] ?? 0), 'request')}, ${counted(Number(facts['bytes'] ?? 0), 'byte')}`
   const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
   if (state === 'partial' && id > 0) return `${line}\n  see why: patchmirror runs ${id}`
   if (state !== 'quarantined' || id === 0) return line

@@ -1,5 +1,6 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { counted } from '../../core/text.ts'
 import { closing, withReads } from '../store-access.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { databasePath, derivedDir, openReader } from '../../store/database/open.ts'
@@ -109,10 +110,10 @@ function describeReport(report: VerifyReport): string {
   const { catalog } = report
   const { entries, answers, documents } = catalog.checked
   if (isSoundVerdict(report)) {
-    const feeds = `${report.records} records, the index, the feeds and the archive`
+    const feeds = `${counted(report.records, 'record')}, the index, the feeds and the archive`
     return answers + entries === 0
       ? `${feeds} are sound`
-      : `${feeds}, ${entries} listed items, ${answers} answers and ${documents} documents of the catalog are sound`
+      : `${feeds}, ${counted(entries, 'listed item')}, ${counted(answers, 'answer')} and ${counted(documents, 'document')} of the catalog are sound`
   }
   const lines = [
     ...report.structure.map((line) => `database: ${line}`),
@@ -190,7 +191,7 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
     print(
       keys === null
         ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
-        : `kept: ${keys.keys.length} local keys, and the secret that signs links`,
+        : `kept: ${counted(keys.keys.length, 'local key')}, and the secret that signs links`,
     )
     return runsExitCode(reports)
   } finally {

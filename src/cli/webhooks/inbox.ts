@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import {
   type InboxRow,
   type InboxState,
@@ -136,7 +137,7 @@ export function replayCommand(
     print(
       count === 0
         ? 'nothing to replay'
-        : `${count} ${count === 1 ? 'delivery is' : 'deliveries are'} pending again: ${when}`,
+        : `${counted(count, 'delivery is', 'deliveries are')} pending again: ${when}`,
     )
   }
   return 0

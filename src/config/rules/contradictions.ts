@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { HOUR_MS } from '../../core/time.ts'
 import type { Checked } from '../problems.ts'
 import { findFleetContradictions } from './fleet.ts'
@@ -51,7 +52,7 @@ function ages(checked: Checked, periodOf: CronPeriod): string[] {
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
     return [
-      `${place(checked, age)}: ${hours} hours are shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
+      `${place(checked, age)}: ${counted(hours, 'hour is', 'hours are')} shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
         `${place(checked, plan)}, so the source is stale before the next one. Raise it, or run more often.`,
     ]
   })

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { TOLERATED_MS, clockDifference, describeClock } from '../../upstream/clock-check.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
@@ -208,6 +209,6 @@ function rate({ quota, refusal, upstream }: ServiceProbe): Finding {
   const action = 'Find out what else uses this account, space out the schedules, or ask the operator of the service for a higher limit.' // prettier-ignore
   if (refusal !== null) return failure(refusal, action)
   if (quota.limit === null) return fine('the responses name no limit')
-  const found = `${quota.remaining} of ${quota.limit} requests are left in this window`
+  const found = `${quota.remaining} of ${counted(quota.limit, 'request')} left in this window`
   return quota.remaining >= quota.limit * LOW ? fine(found) : warning(found, action)
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { messageOf } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { type ObjectInfo, type ObjectStore, FleetError, readObject } from './object-store.ts'
 import { type Race, countWinners, raced } from './probe-race.ts'
 
@@ -140,7 +141,7 @@ function bodiesOf(width: number): Buffer[] {
 /** `''` is a round that one write won. */
 function summary(results: readonly string[], width: number): Seen {
   const wrong = results.find((result) => result !== '')
-  const rounds = `${results.length} rounds of ${width} at once`
+  const rounds = `${counted(results.length, 'round')} of ${width} at once`
   return wrong === undefined
     ? seen(true, `1 of ${width} won, in ${rounds}`)
     : seen(false, `${wrong}, in ${rounds}`)
@@ -182,7 +183,10 @@ async function listAfterWrite({ store, key }: Place, prefix: string): Promise<Se
   const keys: string[] = []
   for await (const info of store.list(`${prefix}list-`)) keys.push(info.key)
   const isRight = keys.join() === key('list-b')
-  return seen(isRight, isRight ? 'at once' : `${keys.length} objects instead of the one written`)
+  return seen(
+    isRight,
+    isRight ? 'at once' : `${counted(keys.length, 'object')} instead of the one written`,
+  )
 }
 
 async function ranges({ store, key }: Place): Promise<Seen> {

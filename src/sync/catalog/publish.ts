@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import type { SourceName } from '../../domain/sources.ts'
@@ -171,7 +172,7 @@ function dryRunResult(
   lists: number,
 ): SyncResult {
   const { due = 0, removed } = context.facts
-  const summary = `dry run: ${lists} lists changed, ${String(due)} answers to fetch, ${String(removed)} to remove; nothing was stored`
+  const summary = `dry run: ${counted(lists, 'list')} changed, ${counted(Number(due), 'answer')} to fetch, ${String(removed)} to remove; nothing was stored`
   return { ...resultOf(context, crawl, asOf, 0), message: summary }
 }
 
@@ -185,11 +186,11 @@ function resultOf(
   const summary =
     moved === 0
       ? 'nothing changed'
-      : `${Number(facts['lists'] ?? 0)} lists changed, ${fetched} answers fetched, ${String(facts['removed'])} removed`
+      : `${counted(Number(facts['lists'] ?? 0), 'list')} changed, ${counted(fetched, 'answer')} fetched, ${String(facts['removed'])} removed`
   if (isWhole(crawl)) return { outcome: 'complete', asOf, message: summary }
   const leftAlone = carriedOver.missing.size + carriedOver.unrequested
   if (leftAlone > 0) facts['leftAlone'] = leftAlone
-  const rest = leftAlone === 0 ? '' : `; ${leftAlone} missing ones were left to the next sync`
+  const rest = leftAlone === 0 ? '' : `; ${counted(leftAlone, 'missing one is', 'missing ones are')} left to the next sync` // prettier-ignore
   if (missing.size > 0) {
     facts['lacking'] = missing.size
     facts['lackingIds'] = reasonsOf(missing, 20)
@@ -231,8 +232,7 @@ function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] 
 
 /** Names the lists that are not known to be complete, the first three with the reason. */
 function incompleteNote(incomplete: Crawl['incomplete']): string {
-  const lists = incomplete.size === 1 ? '1 list is' : `${incomplete.size} lists are`
-  return `${lists} not known to be complete: ${reasonsOf(incomplete, 3).join('; ')}`
+  return `${counted(incomplete.size, 'list is', 'lists are')} not known to be complete: ${reasonsOf(incomplete, 3).join('; ')}`
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type ErrorCode, MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
@@ -66,13 +67,18 @@ export async function syncFeeds(
   const dropped = stored.filter((path) => !paths.includes(path))
   const work = fetched.prepared.length + dropped.length
   if (dryRun)
-    return { outcome: 'complete', asOf: null, message: `dry run: ${work} documents differ` }
+    return {
+      outcome: 'complete',
+      asOf: null,
+      message: `dry run: ${counted(work, 'document differs', 'documents differ')}`,
+    }
   const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
   if (work > 0 || isRepaired) await commit(context, fetched, dropped)
   await settleQuarantines(context, fetched.confirmed)
-  const message = [work > 0 ? `${work} documents changed` : 'nothing changed', ...refusals].join(
-    '; ',
-  )
+  const message = [
+    work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed',
+    ...refusals,
+  ].join('; ')
   if (fetched.quarantined.size > 0) return { outcome: 'quarantined', asOf: null, message }
   if (fetched.failed.size > 0) return { outcome: 'partial', asOf: null, message }
   return { outcome: 'complete', asOf: approved === null ? fetched.asOf : null, message }

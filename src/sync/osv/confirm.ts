@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { rebuildLostArchive } from '../../archive/build.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { OSV_ARCHIVE, OSV_INDEX } from '../../domain/feed-paths.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -111,7 +112,7 @@ export function faultOfStored(stored: StoredRecords): string | null {
   if (index?.present !== true) return 'the index is missing'
   if (archive === null) return 'the archive is missing'
   if (records !== snapshot.records)
-    return `${records} records are stored, but ${snapshot.records} were published`
+    return `${counted(records, 'record is', 'records are')} stored, but ${counted(snapshot.records, 'was', 'were')} published`
   if (stored.osv.countBodies() !== records) return 'contents of records are missing'
   const id = createHash('sha256').update(index.sha256).update(archive.sha256, 'hex').digest('hex')
   return id === snapshot.id ? null : 'index and archive differ from the published ones'

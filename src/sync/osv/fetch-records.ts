@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { counted } from '../../core/text.ts'
 import { parseDate } from '../../core/time.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
@@ -71,7 +72,7 @@ export async function fetchSingles(
   }
   await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
   if (fatal instanceof MirrorError) {
-    const message = `stopped after ${result.missing.size - notFound} records could not be fetched, the last one: ${fatal.message}`
+    const message = `stopped after ${counted(result.missing.size - notFound, 'record')} could not be fetched, the last one: ${fatal.message}`
     throw new MirrorError(fatal.code, message, { cause: fatal })
   }
   if (fatal !== null) throw fatal

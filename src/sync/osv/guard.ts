@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { sha256Of } from '../../core/digest.ts'
+import { counted } from '../../core/text.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import type { RecordGuard, RecordVerdict } from '../../guard/guard.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
@@ -110,7 +111,7 @@ export function judgeLeft(
   const reason = refuseRemoval(stored, left.length, limits, 'records')
   if (reason === null) return verdict
   const ids = left.map((one) => one.join(' ')).sort()
-  const refusal = `${left.length} records left the scope (osv.include, osv.exclude): ${reason}`
+  const refusal = `${counted(left.length, 'record')} left the scope (osv.include, osv.exclude): ${reason}`
   return {
     refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
     warning: verdict?.warning ?? null,
@@ -131,7 +132,7 @@ function removalReason(
 ): string | null {
   if ((scope?.listed ?? ids).size === 0) return 'the index lists no record at all'
   if (unnamed > 0 && removed.length > 0) {
-    return `${unnamed} entries have no id, so the ${removed.length} records that seem removed may be among them`
+    return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }
   const limits = { fraction: osv.guardFraction, count: osv.guardRecords }
   return refuseRemoval(stored, removed.length, limits, 'records')

@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { toIso } from '../../core/time.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
@@ -73,7 +74,10 @@ export function runOutcome(
     reasons.push(`${missing.size} could not be fetched`)
   }
   const { unusable, skipped } = index
-  if (unusable > 0) reasons.push(`${unusable} index entries skipped (${skipped[0] ?? ''})`)
+  if (unusable > 0)
+    reasons.push(
+      `${counted(unusable, 'index entry', 'index entries')} skipped (${skipped[0] ?? ''})`,
+    )
   return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
 }
 
@@ -84,7 +88,7 @@ function scopedBy({ facts }: SyncContext, index: OsvIndex): string {
   facts['outOfScope'] = count
   const dropped = facts['removedByScope']
   const also = typeof dropped === 'number' ? `, ${dropped} of them removed by the scope` : ''
-  return `; ${count} listed records are out of scope (osv.include, osv.exclude)${also}`
+  return `; ${counted(count, 'listed record is', 'listed records are')} out of scope (osv.include, osv.exclude)${also}`
 }
 
 /** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */

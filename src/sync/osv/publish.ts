@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { counted } from '../../core/text.ts'
 import { DAY_MS, parseDate } from '../../core/time.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -191,7 +192,7 @@ function replaceArchive(
 function unproven(listed: number, stored: number, members: number): MirrorError {
   return new MirrorError(
     'proof',
-    `the index lists ${listed} records, ${stored} are stored and the archive has ${members}; nothing was published: ` +
+    `the index lists ${counted(listed, 'record')}, ${counted(stored, 'is', 'are')} stored and the archive has ${members}; nothing was published: ` +
       'run "patchmirror verify --repair"',
   )
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { sha256Of } from '../../core/digest.ts'
+import { counted } from '../../core/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
@@ -136,10 +137,18 @@ function compareIndex(
   const stamped = [...stored].filter(
     ([id, stamp]) => index.ids.get(id) !== undefined && index.ids.stamp(id) !== stamp,
   )
-  if (lost.length > 0) report.disagreements.push(`${lost.length} listed records are not stored`)
-  if (extra.length > 0) report.disagreements.push(`${extra.length} stored records are not listed`)
+  if (lost.length > 0)
+    report.disagreements.push(
+      `${counted(lost.length, 'listed record is', 'listed records are')} not stored`,
+    )
+  if (extra.length > 0)
+    report.disagreements.push(
+      `${counted(extra.length, 'stored record is', 'stored records are')} not listed`,
+    )
   if (stamped.length > 0)
-    report.disagreements.push(`${stamped.length} stored records have another date than listed`)
+    report.disagreements.push(
+      `${counted(stamped.length, 'stored record has', 'stored records have')} another date than listed`,
+    )
   report.damagedRecords.push(...lost)
 }
 

@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import type { Onward } from '../../json/envelope.ts'
 import type { JsonPath } from '../../json/slices.ts'
 import type { Next } from './cursor.ts'
@@ -182,6 +183,6 @@ function reasonOf({ shape, items, total }: ReadPage): string {
     'no way to request it was found: no cursor, URL or Link header names it, and the last id does not work'
   if (shape.more === true) return `it indicates that there is more, but ${way}`
   if (total !== null)
-    return `upstream counts ${total} items and its last page names no next one; ${way}`
-  return `its last page is full (${items.length} items) and does not indicate whether there is more; ${way}`
+    return `upstream counts ${counted(total, 'item')} and its last page names no next one; ${way}`
+  return `its last page is full (${counted(items.length, 'item')}) and does not indicate whether there is more; ${way}`
 }

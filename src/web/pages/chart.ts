@@ -1,3 +1,4 @@
+import { nounOf } from '../../core/text.ts'
 import { DAY_MS } from '../../core/time.ts'
 import type { ChartBlock } from '../blocks.ts'
 import { grouped } from '../cells.ts'
@@ -34,7 +35,7 @@ export function changesChart({ reads, now }: PageCall): ChartBlock {
     text:
       total === 0
         ? `no counted changes in ${DAYS} days`
-        : `${grouped(total)} changes in ${DAYS} days, ${busiest}`,
+        : `${grouped(total)} ${nounOf(total, 'change')} in ${DAYS} days, ${busiest}`,
     ...{ bars, width: WIDTH, height: HEIGHT, barWidth: BAR },
     ...{ from: dateOf(first), to: dateOf(today) },
   }

@@ -1,5 +1,6 @@
 import { judgeReadiness } from '../../api/status/readiness.ts'
 import type { SourceStatus, Status } from '../../api/status/report.ts'
+import { counted } from '../../core/text.ts'
 import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
 import { FLEET_PAUSED } from '../../domain/status.ts'
 import { findDoubtful, findRejected, heldBack } from '../../store/runs/rejected.ts'
@@ -121,7 +122,7 @@ function relayProblems({ relay }: Status): Finding[] {
     .filter(({ state }) => state !== 'ok')
     .map(({ id, target, state, reason, pending }) => {
       const title = `Relay target ${target ?? id}: ${state}`
-      const text = `${reason ?? 'deliveries fail'}; ${pending} events wait`
+      const text = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
       return problem('warn', title, text, [`patchmirror relay enable ${id}`])
     })
 }
@@ -144,7 +145,7 @@ function webhookProblems({ webhooks }: Status): Finding[] {
       : [
           problem(
             'warn',
-            `Webhooks: ${dead} deliveries were given up`,
+            `Webhooks: ${counted(dead, 'delivery was', 'deliveries were')} given up`,
             'Their refreshes failed too often; scheduled syncs find the same changes.',
             ['patchmirror webhooks inbox'],
           ),

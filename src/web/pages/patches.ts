@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
@@ -33,7 +34,7 @@ export const PATCHES: Page = {
     const table: Block = {
       kind: 'table',
       title: 'Patches',
-      ...(total !== null && { note: `${total} fit this filter.` }),
+      ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
       columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
       rows: items.map((item) => rowOf(call, item)),
       empty: 'No patch fits this filter.',

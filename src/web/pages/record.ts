@@ -1,6 +1,7 @@
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { datesInWords } from '../../api/lookup/dates.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Block } from '../blocks.ts'
@@ -176,7 +177,7 @@ function historyBlock({ reads, now, ui, config }: PageCall, id: string): Block {
   return {
     kind: 'table',
     title: 'History on this mirror',
-    note: `As far as the log of changes reaches back: ${config.data.changeDays} days (data.changeDays), or less.`,
+    note: `As far as the log of changes reaches back: ${counted(config.data.changeDays, 'day')} (data.changeDays), or less.`,
     columns: ['Change', 'When', 'Snapshot'],
     rows: changes.map(({ change, publishedAt, snapshot }) => [
       plain(change === 'added' ? 'first seen' : change),

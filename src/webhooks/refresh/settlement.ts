@@ -1,3 +1,4 @@
+import { counted } from '../../core/text.ts'
 import { HOUR_MS } from '../../core/time.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
 import { type EventTarget, isSpecific, namesOf } from '../../domain/image-reference.ts'
@@ -33,7 +34,12 @@ export function afterFailure(row: Waiting, why: string, now: number, random: num
       reason,
     }
   }
-  return { id: row.id, state: 'dead', attempts, reason: `given up after ${attempts} tries: ${why}` }
+  return {
+    id: row.id,
+    state: 'dead',
+    attempts,
+    reason: `given up after ${counted(attempts, 'try', 'tries')}: ${why}`,
+  }
 }
 
 /** Milliseconds until the next try; `random` in [0, 1) spreads it by a quarter to each side. */

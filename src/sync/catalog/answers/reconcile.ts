@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../../core/errors.ts'
+import { counted } from '../../../core/text.ts'
 import { fillPath, matchPath } from '../../../domain/path-templates.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../../../domain/resources.ts'
 import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/answers.ts'
@@ -52,7 +53,7 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
   const summary =
     tasks.length === 0
       ? 'nothing was due: every answer was confirmed within catalog.reconcileHours'
-      : `${confirmed} answers confirmed, ${found.changed.length} changed`
+      : `${counted(confirmed, 'answer')} confirmed, ${found.changed.length} changed`
   if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: summary }
   facts['lacking'] = found.failed.length
   facts['lackingIds'] = found.failed.slice(0, 20)

@@ -1,3 +1,4 @@
+import { counted, nounOf } from '../../../core/text.ts'
 import type { Frame } from '../../../json/envelope.ts'
 import { valueAt } from '../../../json/slices.ts'
 import type { WalkEnd } from '../../../upstream/lists/walk.ts'
@@ -29,7 +30,9 @@ export function markCompleteness(frame: Frame, walk: Walk, end: WalkEnd): Frame 
 function skippedOf({ skipped }: Walk): string | null {
   const [first] = skipped
   const count = skipped.reduce((sum, one) => sum + one.count, 0)
-  return first === undefined ? null : `${count} of its items were skipped, the first: ${first.why}`
+  return first === undefined
+    ? null
+    : `${count} of its items ${nounOf(count, 'was', 'were')} skipped, the first: ${first.why}`
 }
 
 /** Returns how upstream's count differs from the items on its pages; null when it does not, or upstream sends none. */
@@ -38,7 +41,7 @@ export function totalMismatch(walk: Walk, end: WalkEnd): string | null {
   const found = walk.skipped.reduce((sum, { count }) => sum + count, walk.itemCount)
   return total === null || total === found
     ? null
-    : `upstream counts ${total} items, but its pages contain ${found}`
+    : `upstream counts ${counted(total, 'item')}, but its pages contain ${found}`
 }
 
 /** Returns whether the pages have more items than upstream counts; then none is missing. */

@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../../core/digest.ts'
+import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
@@ -98,11 +99,11 @@ function filteredEntry(
   }
   const unknown = detailer.notJudged()
   const more = [
-    ...(unknown > 0 ? [`${unknown} changed records could not be compared`] : []),
+    ...(unknown > 0 ? [`${counted(unknown, 'changed record')} could not be compared`] : []),
     ...(at < names.length ? ['more records changed than are compared here: see the page of this snapshot'] : []),
   ] // prettier-ignore
   if (lines.length + more.length === 0) return []
-  const title = `${subject}: ${lines.length === 0 ? more[0] : `${lines.length} differences`}`
+  const title = `${subject}: ${lines.length === 0 ? more[0] : counted(lines.length, 'difference')}`
   return [{ ...plain, id, title, text: [...lines.slice(0, NAMES), ...more].join('\n') }]
 }
 

@@ -1,6 +1,7 @@
 import { createDetailer } from '../../../api/followers/details.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { MirrorError } from '../../../core/errors.ts'
+import { counted } from '../../../core/text.ts'
 import type { ChangedName, LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, link, plain, time } from '../../cells.ts'
@@ -55,7 +56,7 @@ function logView(call: PageCall): PageView {
     rows: [
       ['to follow', [link('Atom', ui('changes.atom', { source })), link('JSON Feed', ui('changes.json', { source }))]], // prettier-ignore
       ...sources.flatMap((one) => beginning(call, one)),
-      ['entries are kept for', plain(`${call.config.data.changeDays} days (data.changeDays), or less where very much changed`)], // prettier-ignore
+      ['entries are kept for', plain(`${counted(call.config.data.changeDays, 'day')} (data.changeDays), or less where very much changed`)], // prettier-ignore
     ],
   }
   const table: Block = {

@@ -2,6 +2,7 @@ import { type FoundChanges, findChanges } from '../../../api/followers/changes.t
 import { readFilter } from '../../../api/followers/filter.ts'
 import { type SincePlace, isSnapshotName, placesSince } from '../../../api/followers/since.ts'
 import { MirrorError } from '../../../core/errors.ts'
+import { counted, nounOf } from '../../../core/text.ts'
 import { SINCE_FORMS, readSince } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
@@ -69,7 +70,7 @@ function tableOf(
 ): Block {
   const hasWords = found.source === 'osv'
   const { notJudged = 0 } = found
-  const unknown = notJudged === 0 ? '' : ` Of ${notJudged} changed records it is not known whether they concern it: their earlier version is not stored.` // prettier-ignore
+  const unknown = notJudged === 0 ? '' : ` Of ${counted(notJudged, 'changed record')} it is not known whether ${nounOf(notJudged, 'it concerns this: its', 'they concern this: their')} earlier version is not stored.` // prettier-ignore
   return {
     kind: 'table',
     title: 'Names that differ, each once',

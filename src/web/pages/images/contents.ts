@@ -1,3 +1,4 @@
+import { nounOf } from '../../../core/text.ts'
 import type { Unreadable } from '../../documents/read.ts'
 import { type Material, type Provenance, readProvenance } from '../../documents/provenance.ts'
 import { type Component, type Sbom, readSbom } from '../../documents/sbom.ts'
@@ -108,7 +109,7 @@ function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): 
     {
       kind: 'table',
       title: 'VEX statements',
-      note: `${[format, author, updatedAt].filter(Boolean).join(' · ')} · ${grouped(total)} statements.${read}`,
+      note: `${[format, author, updatedAt].filter(Boolean).join(' · ')} · ${grouped(total)} ${nounOf(total, 'statement')}.${read}`,
       columns: ['Vulnerability', 'Status', 'Justification', 'Products', 'Note'],
       rows: statements.slice(at, at + PAGE).map((one) => statementRow(call, one)),
       empty: 'The document has no statement.',

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../../core/errors.ts'
+import { counted } from '../../../core/text.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { Fields } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
@@ -26,7 +27,7 @@ export const IMAGE_LIST: Page = {
     const table: Block = {
       kind: 'table',
       title: 'Images of the catalog',
-      ...(total !== null && { note: `${total} images.` }),
+      ...(total !== null && { note: `${counted(total, 'image')}.` }),
       columns: ['Image', 'Changed', 'Id'],
       rows: items.map((item) => imageRow(call, item)),
       empty: 'The catalog has no image.',
@@ -71,7 +72,7 @@ export const TAG_LIST: Page = {
     const table: Block = {
       kind: 'table',
       title: repo === null ? 'Tags of all images' : clip(`Tags of ${repo}`),
-      ...(total !== null && { note: `${total} tags.` }),
+      ...(total !== null && { note: `${counted(total, 'tag')}.` }),
       columns: ['Tag', 'Digest', 'Changed', 'Id'],
       rows: items.map((item) => tagRow(call, item)),
       empty: 'There is no tag.',

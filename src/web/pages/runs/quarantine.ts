@@ -1,3 +1,4 @@
+import { nounOf } from '../../../core/text.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { Quarantine } from '../../../store/runs/quarantine.ts'
@@ -150,7 +151,7 @@ function catalogTable({ ui, query }: PageCall, run: number, { body }: Quarantine
   return {
     kind: 'table',
     title: 'Would be removed',
-    note: `${grouped(rows.length)} lines. The items of a list are counted; the first of them are among the facts of the run.`,
+    note: `${grouped(rows.length)} ${nounOf(rows.length, 'line')}. The items of a list are counted; the first of them are among the facts of the run.`,
     columns: ['What', 'Which'],
     rows: rows.slice(at, at + PAGE).map(([what, which]) => [plain(what), which]),
     empty: 'The refused change names nothing.',

@@ -1,3 +1,4 @@
+import { counted } from '../../../core/text.ts'
 import type { EventTarget } from '../../../domain/image-reference.ts'
 import { maySync } from '../../../domain/sources.ts'
 import type { WebhooksReport } from '../../../domain/status.ts'
@@ -76,7 +77,7 @@ function factsOf(
     ['last received', time(webhooks.lastReceivedAt, now)],
     ['last refused', time(webhooks.lastRefusedAt, now)],
     ['refreshes since the start', plain(`${refresh.refreshes}, ${refresh.failedRefreshes} failed`)],
-    ...(misses === null ? [] : ([['within a week', plain(`${misses.arrivals} new tags, ${misses.unannounced} of them without an event; ${misses.unconfirmed} events without a tag`)]] satisfies [string, Cell][])), // prettier-ignore
+    ...(misses === null ? [] : ([['within a week', plain(`${counted(misses.arrivals, 'new tag')}, ${misses.unannounced} of them without an event; ${counted(misses.unconfirmed, 'event')} without a tag`)]] satisfies [string, Cell][])), // prettier-ignore
     ...(typeof misses?.warning !== 'string' ? [] : ([['warning', state(misses.warning, 'bad')]] satisfies [string, Cell][])), // prettier-ignore
   ]
 }
