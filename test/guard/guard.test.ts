@@ -57,6 +57,8 @@ describe('of thirty records', () => {
   test.each([
     ['a suffix where there are no releases', 'PyPI', FIXED, 'PyPI:none', FIXED, 'ecosystemChanged'],
     ['another release', 'Debian:11', FIXED, 'Debian:12', FIXED, 'rangesLost'],
+    ['another repository', 'Packagist', FIXED, 'Packagist:https://packages.example/8', FIXED, 'rangesLost'],
+    ['a suffix of a distribution without releases', 'Wolfi', FIXED, 'Wolfi:1', FIXED, 'ecosystemChanged'],
     ['a lower fix of a range with a kept beginning', 'PyPI', FIXED, 'PyPI', [{ introduced: '0.0.0' }, { fixed: '1' }], 'fixLowered'],
     ['a last branch without its range', 'PyPI', BRANCHES, 'PyPI', BRANCHES.slice(0, 2), 'rangesLost'],
     ['an unreadable fix', 'npm', FIXED, 'npm', [{ introduced: '0' }, { fixed: 'x y' }], 'incomparable'],

@@ -75,12 +75,15 @@ const ORDERS = new Map<string, VersionOrder | null>(
  */
 const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
 
-/** Ecosystems whose names may have a release, or another part, behind a colon. */
+/**
+ * Ecosystems whose names may have a release, or another part, behind a colon: those of which the OSV schema says it (1.7.5,
+ * `affected[].package`), and three whose records have it: Android, Azure Linux, Docker Hardened Images.
+ */
 const RELEASED = new Set(
   [
-    ['AlmaLinux', 'Alpaquita', 'Alpine', 'Android', 'Azure Linux', 'BellSoft Hardened Containers'],
-    ['Chainguard', 'CleanStart', 'Debian', 'Docker Hardened Images', 'Echo', 'FreeBSD', 'Linux', 'Mageia', 'Maven'],
-    ['MinimOS', 'Photon OS', 'Red Hat', 'Rocky Linux', 'SUSE', 'Ubuntu', 'Wolfi', 'openEuler', 'openSUSE'],
+    ['AlmaLinux', 'Alpaquita', 'Alpine', 'Android', 'Azure Linux', 'BellSoft Hardened Containers', 'Debian'],
+    ['Docker Hardened Images', 'FreeBSD', 'Mageia', 'Maven', 'Packagist', 'Photon OS', 'Red Hat', 'Rocky Linux'],
+    ['SUSE', 'Ubuntu', 'VSCode', 'openEuler', 'openSUSE'],
   ].flat(),
 ) // prettier-ignore
 
