@@ -7,8 +7,8 @@ import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
 import { closeAll, serve } from '../api/served.ts'
 import { run } from '../support/command.ts'
 import { openFilledStore } from '../support/filled-store.ts'
-import { runTool } from '../support/tools.ts'
-import { type Built, buildGo } from './toolbox.ts'
+import { buildScanner, scanFiles } from './scanner.ts'
+import type { Built } from './toolbox.ts'
 
 /*
  * The query API and osv-scanner judge the same real records: what one finds, the other finds. Left out is what osv-scanner
@@ -52,8 +52,7 @@ describe.skipIf(!existsSync(REAL))('the query API', () => {
     const env = { PATCHMIRROR_DATA_DIR: dir }
     const { code, err } = await run(['export-db', 'osv-scanner', join(dir, 'db')], env, dir)
     expect([code, err]).toEqual([0, ''])
-    const name = 'github.com/google/osv-scanner/v2/cmd/osv-scanner'
-    scanner = await buildGo({ package: name, version: VERSION })
+    scanner = await buildScanner(VERSION)
   })
 
   afterAll(async () => {
@@ -104,27 +103,12 @@ describe.skipIf(!existsSync(REAL))('the query API', () => {
     })
     const bom = { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, components }
     writeFileSync(join(dir, 'bom.cdx.json'), JSON.stringify(bom))
-    const args = ['scan', 'source', '--offline', '--local-db-path', join(dir, 'db')]
-    const { out } = await runTool(path, [
-      ...args,
-      '--format',
-      'json',
-      '-L',
-      join(dir, 'bom.cdx.json'),
-    ])
-    const { results } = JSON.parse(out) as {
-      results: {
-        packages: {
-          package: { name: string; version: string; ecosystem: string }
-          vulnerabilities: { id: string }[]
-        }[]
-      }[]
-    }
+    const { packages } = await scanFiles(path, join(dir, 'db'), [join(dir, 'bom.cdx.json')])
     const found = new Map<string, string>()
-    for (const { package: named, vulnerabilities } of results.flatMap(({ packages }) => packages)) {
-      const type = TYPES[named.ecosystem] ?? ''
-      const purl = `pkg:${type}/${named.name.replace('@', '%40')}@${encodeURIComponent(named.version)}`
-      found.set(purl, idsOf(vulnerabilities))
+    for (const { name: named, version, ecosystem, ids } of packages) {
+      const type = TYPES[ecosystem] ?? ''
+      const purl = `pkg:${type}/${named.replace('@', '%40')}@${encodeURIComponent(version)}`
+      found.set(purl, ids.join(' '))
     }
     return found
   }

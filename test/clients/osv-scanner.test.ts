@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { closeAll } from '../api/served.ts'
 import { run } from '../support/command.ts'
-import { runTool } from '../support/tools.ts'
 import { UNREADABLE, serveFixes } from './mirror.ts'
-import { type Built, buildGo } from './toolbox.ts'
+import { buildScanner, scanFiles } from './scanner.ts'
+import type { Built } from './toolbox.ts'
 
 /*
  * osv-scanner in both generations of its local database, offline: what it finds, it finds in the mirror's derived views.
@@ -49,10 +49,7 @@ afterAll(async () => {
 describe.each(GENERATIONS)('osv-scanner $version', ({ version }) => {
   let scanner: Built
   beforeAll(async () => {
-    scanner = await buildGo({
-      package: 'github.com/google/osv-scanner/v2/cmd/osv-scanner',
-      version,
-    })
+    scanner = await buildScanner(version)
   })
 
   test('finds the vulnerable versions on the derived views, offline', async (context) => {
@@ -72,23 +69,12 @@ describe.each(GENERATIONS)('osv-scanner $version', ({ version }) => {
   })
 })
 
-interface Report {
-  results: { packages: { package: { name: string }; vulnerabilities?: { id: string }[] }[] }[]
-}
-
 /** `package id` of each finding. */
 async function scan(path: string, kind: string): Promise<string[]> {
-  const files = Object.keys(VULNERABLE).flatMap((name) => ['-L', join(dir, kind, name)])
-  const args = ['scan', 'source', '--offline', '--local-db-path', database, '--format', 'json']
-  const { out, err } = await runTool(path, [...args, ...files], { timeoutMs: 120_000 })
+  const files = Object.keys(VULNERABLE).map((name) => join(dir, kind, name))
+  const { packages, err } = await scanFiles(path, database, files)
   expect(err).not.toMatch(/could not load db|Error/)
-  const { results } = JSON.parse(out) as Report
-  return results
-    .flatMap(({ packages }) => packages)
-    .flatMap(({ package: { name }, vulnerabilities = [] }) =>
-      vulnerabilities.map(({ id }) => `${name} ${id}`),
-    )
-    .sort()
+  return packages.flatMap(({ name, ids }) => ids.map((id) => `${name} ${id}`)).sort()
 }
 
 function lay(path: string, content: string | Buffer): void {
