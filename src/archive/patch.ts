@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { systemCode } from '../core/errors.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import type { StoredPart } from '../store/osv/archive-parts.ts'
-import { entriesEnd, eachName } from '../zip/writer.ts'
-import { type BuiltArchive, type Draft, type Meanwhile, createDraft, unlisted } from './build.ts'
+import { eachName, shiftEntries } from '../zip/entries.ts'
+import { type BuiltArchive, type Draft, type Meanwhile, createDraft, unlisted } from './draft.ts'
 import { readTail } from './check.ts'
+import { type WrittenIds, copyPart, createWrittenIds } from './unchanged.ts'
 
 /** Largest archive that is patched, bytes: one near 4 GiB may need Zip64 offsets, which patching does not support. */
 const MAX_BYTES = 0x7fffffff
@@ -18,6 +19,8 @@ const ENDING = '.json'
 export interface Expected {
   get: (id: string) => boolean
   find: ((bytes: Buffer, from: number, to: number) => boolean) | null
+  /** Every id that was written since the archive was published, perhaps among others; null: they are not known. */
+  written: readonly string[] | null
 }
 
 /**
@@ -84,23 +87,52 @@ function patch(
   { source, tail }: Published,
   expected: Expected,
 ): void {
+  const written = expected.written === null ? null : createWrittenIds(expected.written)
   let entry = 0
   let from = 0
-  for (const [i, { dirty, first, parts, count, bytes }] of runs.entries()) {
-    const end = entriesEnd(tail, entry, count)
-    if (dirty) draft.write(first, runs[i + 1]?.first ?? null)
+  for (const [i, run] of runs.entries()) {
+    const { dirty, parts, count, bytes } = run
+    const entries = tail.subarray(entry)
+    if (dirty) entry += writeRun(draft, run, { source, entries, from, written }, runs[i + 1])
     else {
-      const entries = tail.subarray(entry, end)
-      if (expected.find !== null) checkNames(entries, expected.find)
-      draft.adopt(parts, { count, bytes, from, entries }, source)
+      if (expected.find !== null) checkNames(entries, count, expected.find)
+      entry += draft.adopt(parts, { count, bytes, from, entries }, source)
     }
-    entry = end
     from += bytes
   }
 }
 
-function checkNames(entries: Buffer, find: NonNullable<Expected['find']>): void {
-  eachName(entries, (start, end) => {
+/** Where the dirty parts of a run are in the published archive, and its directory from their entries on. */
+interface RunPlace {
+  readonly source: number
+  readonly entries: Buffer
+  readonly from: number
+  readonly written: WrittenIds | null
+}
+
+/** Writes a run of dirty parts; returns the bytes of their entries in the published archive. */
+function writeRun(
+  draft: Draft,
+  { first, parts }: PartRun,
+  { source, entries, from, written }: RunPlace,
+  next: PartRun | undefined,
+): number {
+  let [entry, at] = [0, from]
+  draft.begin(first)
+  for (const [i, part] of parts.entries()) {
+    const range = { part, before: parts[i + 1]?.first ?? next?.first ?? null }
+    const place = { source, entries: entries.subarray(entry), from: at }
+    const isCopied = written !== null && copyPart(draft, range, place, written)
+    if (!isCopied) draft.addStored(part.first, range.before)
+    entry += shiftEntries(place.entries, part.members, 0)
+    at += part.bytes
+  }
+  draft.end()
+  return entry
+}
+
+function checkNames(entries: Buffer, count: number, find: NonNullable<Expected['find']>): void {
+  eachName(entries, count, (start, end) => {
     const idEnd = end - ENDING.length
     if (!find(entries, start, idEnd)) throw unlisted(entries.toString('utf8', start, idEnd))
   })

@@ -1,12 +1,6 @@
 import { Buffer } from 'node:buffer'
-import {
-  CENTRAL,
-  OFFSET_AT,
-  endRecords,
-  headerFields,
-  writeCentralHeader,
-  writeLocalHeader,
-} from './headers.ts'
+import { shiftEntries } from './entries.ts'
+import { endRecords, headerFields, writeCentralHeader, writeLocalHeader } from './headers.ts'
 
 /** One member to write: its content's CRC-32 and size in bytes, and its raw deflate stream. */
 export interface ZipMember {
@@ -24,9 +18,9 @@ interface ZipWriter {
   show(): void
   /**
    * Adds members of another archive written by this writer, without their bytes: everything before them is passed to the
-   * sink, and the caller appends their bytes itself. For archives under 4 GiB.
+   * sink, and the caller appends their bytes itself. Returns the bytes of their entries. For archives under 4 GiB.
    */
-  adopt(members: Adopted): void
+  adopt(members: Adopted): number
   /** Writes the central directory and returns the archive's size in bytes and its member count. */
   finish(): { size: number; members: number }
 }
@@ -38,7 +32,7 @@ export interface Adopted {
   bytes: number
   /** Their position in the other archive. */
   from: number
-  /** Their entries in its central directory; the offsets in them are changed. */
+  /** Its central directory, from their entries on; the offsets in these are changed. */
   entries: Buffer
 }
 
@@ -99,12 +93,13 @@ export function createZipWriter(
     return stream
   }
 
-  const adopt = ({ count, bytes, from, entries }: Adopted): void => {
+  const adopt = ({ count, bytes, from, entries }: Adopted): number => {
     body.flush()
-    shiftOffsets(entries, body.size() - from)
-    directory.bytes(entries)
+    const used = shiftEntries(entries, count, body.size() - from)
+    directory.bytes(entries.subarray(0, used))
     body.skip(bytes)
     members += count
+    return used
   }
 
   const finish = (): { size: number; members: number } => {
@@ -122,30 +117,6 @@ export function createZipWriter(
   }
 
   return { add, show: () => body.show(), adopt, finish }
-}
-
-/** Calls `use` with the bounds of each member's name, in UTF-8, within `entries` of a central directory. */
-export function eachName(entries: Buffer, use: (from: number, to: number) => void): void {
-  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
-    use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
-  }
-}
-
-function shiftOffsets(entries: Buffer, by: number): void {
-  if (by === 0) return
-  for (let at = 0; at < entries.length; at = entriesEnd(entries, at, 1)) {
-    entries.writeUInt32LE(entries.readUInt32LE(at + OFFSET_AT) + by, at + OFFSET_AT)
-  }
-}
-
-/** Returns the end of `count` entries of this writer's central directory from `at`. Throws `RangeError` past its end. */
-export function entriesEnd(directory: Buffer, at: number, count: number): number {
-  let end = at
-  for (let i = 0; i < count; i++) {
-    end += CENTRAL + directory.readUInt16LE(end + 28) + directory.readUInt16LE(end + 30)
-  }
-  if (end > directory.length) throw new RangeError('a central directory ends within an entry')
-  return end
 }
 
 const CHUNK = 1 << 20

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { type BuiltArchive, buildArchive } from '../../archive/build.ts'
+import { buildArchive } from '../../archive/build.ts'
+import { type BuiltArchive } from '../../archive/draft.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { patchArchive } from '../../archive/patch.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -14,7 +15,7 @@ import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 
 type Carried = NonNullable<SourceValue['archive']>
 
-const EVERY = { get: () => true, find: null }
+const EVERY = { get: () => true, find: null, written: null }
 
 /** How the records of the open transaction differ from the published archive. */
 type Archived = 'same' | 'changed' | BuiltArchive

@@ -69,9 +69,9 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       sql.clearSuspect.run()
       for (const id of ids) sql.addSuspect.run(id)
     },
-    replaceArchive: (info: ArchiveInfo): void => {
-      sql.archive.run(info)
-    },
+    /** Every id that the open transaction wrote, perhaps with other names; null: they are too many. */
+    listWritten: (): readonly string[] | null => tracker.names(),
+    replaceArchive: (info: ArchiveInfo): void => void sql.archive.run(info),
   }
 }
 

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
-import { type Draft, createDraft, sweepArchives } from '../../archive/build.ts'
+import { sweepArchives } from '../../archive/build.ts'
+import { type Draft, createDraft } from '../../archive/draft.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import type { RecordVerdict } from '../../guard/guard.ts'
@@ -37,6 +38,7 @@ export async function commitChanges(
   const guard = await openRecordGuard(context, plan.stored)
   try {
     const published = await write(async () => {
+      const wasDirty = store.osv.hasDirtyParts()
       const draft = isFirst ? draftOf(context, listed) : null
       try {
         const { missing, left } = await writeChanges(context, listed, plan, fetched, draft, guard)
@@ -44,7 +46,7 @@ export async function commitChanges(
         if (verdict !== null) recordDoubts(context, verdict)
         if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
-        const records = await publishOsv(context, kept, missing, draft)
+        const records = await publishOsv(context, kept, missing, { draft, wasDirty })
         return {
           commit: true,
           missing,

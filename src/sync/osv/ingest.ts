@@ -1,4 +1,4 @@
-import type { Draft } from '../../archive/build.ts'
+import type { Draft } from '../../archive/draft.ts'
 import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
 import type { ZipEntry } from '../../zip/directory.ts'
 import type { SyncContext } from '../context.ts'

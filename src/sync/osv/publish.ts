@@ -12,7 +12,8 @@ import { deflate } from '../../zip/member.ts'
 import { countMembers } from '../../zip/reader.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
-import { type BuiltArchive, type Draft, buildArchive } from '../../archive/build.ts'
+import { buildArchive } from '../../archive/build.ts'
+import { type BuiltArchive, type Draft } from '../../archive/draft.ts'
 import { closesQuarantine } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
@@ -21,6 +22,14 @@ import { type Expected, patchArchive } from '../../archive/patch.ts'
 
 /** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
 const PATCH_FROM = 2_000
+
+/** The archive as the transaction found it. */
+interface ArchiveBefore {
+  /** The archive that is written along with the records of an empty store. */
+  readonly draft: Draft | null
+  /** The published archive differed from the store when the transaction began. */
+  readonly wasDirty: boolean
+}
 
 /**
  * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
@@ -31,7 +40,7 @@ export async function publishOsv(
   context: SyncContext,
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
-  draft: Draft | null,
+  { draft, wasDirty }: ArchiveBefore,
 ): Promise<number> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
@@ -51,8 +60,14 @@ export async function publishOsv(
       throw unproven(listedIds, stored, built.members)
     replaceSnapshot(context, listed, { whole, served, built, upstream })
   }
+  const written = wasDirty ? null : store.osv.listWritten()
   const patched = isPatchable
-    ? await patchArchive(store.osv, dir, expectedMembers(listed.index, isListed), publish)
+    ? await patchArchive(
+        store.osv,
+        dir,
+        { ...expectedMembers(listed.index, isListed), written },
+        publish,
+      )
     : null
   const { file, members } =
     patched ??
@@ -70,7 +85,7 @@ export async function publishOsv(
 function expectedMembers(
   { ids, difference }: ListedIndex['index'],
   isListed: (id: string) => boolean,
-): Expected {
+): Omit<Expected, 'written'> {
   if (difference === null)
     return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
   const removed = new Set(difference.removed)

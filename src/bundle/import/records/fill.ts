@@ -1,4 +1,4 @@
-import { type BuiltArchive, createDraft } from '../../../archive/build.ts'
+import { type BuiltArchive, createDraft } from '../../../archive/draft.ts'
 import type { OnProgress } from '../../../domain/progress.ts'
 import { derivedDir } from '../../../store/database/open.ts'
 import type { Writes } from '../../../store/writer.ts'

@@ -10,13 +10,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
+import { crc32, deflateRawSync, gunzipSync } from 'node:zlib'
 import { createHash, hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { packContent } from '../../../../src/store/database/gzip.ts'
 import { type Writes, openWrites } from '../../../../src/store/writer.ts'
-import { type BuiltArchive, buildArchive } from '../../../../src/archive/build.ts'
+import { buildArchive } from '../../../../src/archive/build.ts'
+import { type BuiltArchive } from '../../../../src/archive/draft.ts'
 import { type Expected, patchArchive } from '../../../../src/archive/patch.ts'
 import { startsPart } from '../../../../src/archive/parts.ts'
 import { crc32c } from '../../../../src/zip/crc32c.ts'
@@ -28,7 +29,7 @@ import { archiveOf, bench, expectAgreement, expectSound, tamper, verify } from '
 
 const ids = Array.from({ length: 700 }, (_, i) => `${['ROOT', 'ü', 'A/B'][i % 3]}-${i}`)
 const all = (): boolean => true
-const any: Expected = { get: all, find: all }
+const any: Expected = { get: all, find: all, written: null }
 
 function temporary(): string {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-patch-'))
@@ -76,7 +77,11 @@ describe('a patched archive', () => {
               for (const { id, to } of step)
                 if (to === null) store.osv.removeRecord(id, 1, 1)
                 else put(store, id, to)
-              await expectRebuilt(store, join(dir, 'derived'))
+              await expectRebuilt(
+                store,
+                join(dir, 'derived'),
+                step.map(({ id }) => id),
+              )
             }
           } finally {
             store.close()
@@ -96,9 +101,9 @@ describe('a patched archive', () => {
     expect(ends.length).toBeGreaterThan(5)
     for (const id of [...ends.slice(0, 3), ...ids.slice(0, 500).sort().slice(0, 2)]) {
       store.osv.removeRecord(id, 1, 1)
-      await expectRebuilt(store, join(dir, 'derived'))
+      await expectRebuilt(store, join(dir, 'derived'), [id])
       put(store, id, 'it is back')
-      await expectRebuilt(store, join(dir, 'derived'))
+      await expectRebuilt(store, join(dir, 'derived'), [id, 'external/osv/all.json'])
     }
   })
 
@@ -141,28 +146,68 @@ describe('a patched archive', () => {
     expect(readdirSync(derived).sort()).toEqual([...before, patched?.file].sort())
   })
 
+  test('takes what was not written from the published file, and a part that is damaged there from the store', async () => {
+    const dir = temporary()
+    const store = await filled(dir, ids)
+    onTestFinished(() => store.close())
+    const derived = join(dir, 'derived')
+    const path = join(derived, store.osv.readArchive()?.file ?? '')
+    put(store, ids[3] ?? '', 'x')
+    const read: string[] = []
+    const eachContent = (from = '', before: string | null = null) => {
+      read.push(from)
+      return store.osv.eachContent(from, before)
+    }
+    const patch = () =>
+      patchArchive({ ...store.osv, eachContent }, derived, { ...any, written: [ids[3] ?? ''] })
+    const patched = await patch()
+    expect(read).toEqual([ids[3]])
+    expect(await buildArchive(store.osv, derived, all)).toMatchObject({ file: patched?.file })
+    const parts = store.osv.listParts()
+    const dirty = parts.findIndex((part) => part.dirty)
+    spoil(
+      path,
+      parts.slice(0, dirty).reduce((sum, { bytes }) => sum + bytes, 50),
+    )
+    expect(await patch()).toEqual(patched)
+    expect(read).toEqual([ids[3], parts[dirty]?.first])
+  })
+
   test('is refused when it would contain an unlisted record', async () => {
     const dir = temporary()
     const store = await filled(dir, ids)
     onTestFinished(() => store.close())
     put(store, ids[3] ?? '', 'x')
-    for (const stranger of [ids[3], ids[600]])
-      await expect(
-        patchArchive(store.osv, join(dir, 'derived'), but(stranger)),
-      ).rejects.toMatchObject({
-        code: 'proof',
-      })
+    const neighbour = partOf(store, ids[3] ?? '')
+    for (const written of [null, [ids[3] ?? '']])
+      for (const stranger of [ids[3], ids[600], neighbour])
+        await expect(
+          patchArchive(store.osv, join(dir, 'derived'), { ...but(stranger), written }),
+        ).rejects.toMatchObject({ code: 'proof' })
   })
 })
 
-function but(stranger: string | undefined): Expected {
-  const get = (id: string): boolean => id !== stranger
-  return { get, find: (bytes, from, to) => get(bytes.toString('utf8', from, to)) }
+/** Another id of the part of an id. */
+function partOf(store: Writes, id: string): string | undefined {
+  const before = (one: string, other: string) => Buffer.from(one).compare(Buffer.from(other)) <= 0
+  const { first = '' } = store.osv.listParts().findLast((part) => before(part.first, id)) ?? {}
+  return store.osv.listIdsFrom('', 700).find((one) => one !== id && before(first, one))
 }
 
-/** Patches, rebuilds, compares everything, publishes. */
-async function expectRebuilt(store: Writes, derived: string): Promise<void> {
-  const patched = await patchArchive(store.osv, derived, any)
+function but(stranger: string | undefined): Expected {
+  const get = (id: string): boolean => id !== stranger
+  return { get, find: (bytes, from, to) => get(bytes.toString('utf8', from, to)), written: null }
+}
+
+/** Patches with and without the ids that were written, rebuilds, compares everything, publishes. */
+async function expectRebuilt(
+  store: Writes,
+  derived: string,
+  written: readonly string[],
+): Promise<void> {
+  const plain = await patchArchive(store.osv, derived, any)
+  const patched = await patchArchive(store.osv, derived, { ...any, written })
+  expect(patched).toEqual(plain)
   const bytes = patched === null ? null : readFileSync(join(derived, patched.file))
   const built = await buildArchive(store.osv, derived, all)
   if (patched !== null && bytes !== null) {
@@ -226,6 +271,33 @@ longTest(
     expect(differences(made)).toEqual([])
   },
 )
+
+longTest('writes a part from the store that another program changed before the run', async () => {
+  const { made } = await large()
+  const { store } = made
+  const part = store.osv.listParts()[2]
+  const [id, , size, body] = [...store.osv.eachContent(part?.first, null)].at(0) ?? raise()
+  const other = packContent(gunzipSync(body), (content) => deflateRawSync(content, { level: 1 }))
+  expect(other.equals(body)).toBe(false)
+  tamper(made.dir, 'UPDATE osv_part SET dirty = 1 WHERE first = ?', part?.first)
+  tamper(
+    made.dir,
+    'UPDATE osv_body SET bytes = ? WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
+    other,
+    id,
+  )
+  tamper(made.dir, 'UPDATE osv_record SET body_crc32 = ? WHERE id = ?', crc32(other), id)
+  made.sandbox.feed.change(2)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  await expectSound(made.dir)
+  const built = await buildArchive(store.osv, join(made.dir, 'derived'), all)
+  expect(built.file).toBe(store.osv.readArchive()?.file)
+  expect(store.osv.readRecord(id)?.size).toBe(size)
+})
+
+function raise(): never {
+  throw new Error('there is no record')
+}
 
 const DAMAGES: [string, (path: string) => void][] = [
   ['its directory is damaged', (path: string) => spoil(path, readFileSync(path).length - 90)],

@@ -1,0 +1,62 @@
+import { CENTRAL, LOCAL, OFFSET_AT } from './headers.ts'
+
+/** A member of an archive of this program, as its central directory describes it. */
+interface EntryMember {
+  readonly name: string
+  readonly crc32: number
+  readonly size: number
+  /** Bytes of its stream, and where that begins in the archive. */
+  readonly packed: number
+  readonly stream: number
+}
+
+/** Calls `use` with the bounds of each member's name, in UTF-8, of `count` entries of a central directory. */
+export function eachName(
+  entries: Buffer,
+  count: number,
+  use: (from: number, to: number) => void,
+): void {
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
+    at = entryEnd(entries, at)
+  }
+}
+
+/** Returns the members of `count` entries; null when one has Zip64 fields. */
+export function listMembers(entries: Buffer, count: number): EntryMember[] | null {
+  const members: EntryMember[] = []
+  for (let at = 0; members.length < count; at = entryEnd(entries, at)) {
+    const named = entries.readUInt16LE(at + 28)
+    if (entries.readUInt16LE(at + 30) > 0) return null
+    members.push({
+      name: entries.toString('utf8', at + CENTRAL, at + CENTRAL + named),
+      crc32: entries.readUInt32LE(at + 16),
+      packed: entries.readUInt32LE(at + 20),
+      size: entries.readUInt32LE(at + 24),
+      stream: entries.readUInt32LE(at + OFFSET_AT) + LOCAL + named,
+    })
+  }
+  return members
+}
+
+/**
+ * Adds to the offsets of `count` entries and returns their bytes. Throws `RangeError` when a central directory ends within
+ * them.
+ */
+export function shiftEntries(entries: Buffer, count: number, by: number): number {
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    if (by !== 0) entries.writeUInt32LE(entries.readUInt32LE(at + OFFSET_AT) + by, at + OFFSET_AT)
+    at = entryEnd(entries, at)
+  }
+  if (at > entries.length) throw new RangeError('a central directory ends within an entry')
+  return at
+}
+
+/** Single bytes: this is called for each member of an archive. */
+function entryEnd(entries: Buffer, at: number): number {
+  const named = (entries[at + 28] ?? 0) | ((entries[at + 29] ?? 0) << 8)
+  const more = (entries[at + 30] ?? 0) | ((entries[at + 31] ?? 0) << 8)
+  return at + CENTRAL + named + more
+}
