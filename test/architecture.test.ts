@@ -28,6 +28,7 @@ type Part =
   | 'sbom'
   | 'doctor'
   | 'domain'
+  | 'findings'
   | 'fleet'
   | 'guard'
   | 'json'
@@ -65,6 +66,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'differences', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
   match: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
+  findings: ['api', 'core', 'domain', 'json', 'match', 'query', 'store', 'threads'],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
@@ -88,6 +90,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'config',
     'core',
     'domain',
+    'findings',
     'fleet',
     'match',
     'relay',

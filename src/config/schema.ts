@@ -228,6 +228,7 @@ export const SCHEMA = {
     query: flag(true),
     vex: flag(true),
   },
+  match: { tags: flag(true) },
   ...EXCHANGE,
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { migrateFolder } from '../store/database/copies.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
@@ -14,7 +13,6 @@ import {
   announceAddress,
   announceInstance,
 } from '../store/database/lock.ts'
-import { databasePath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
@@ -35,8 +33,8 @@ import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logRun } from './run-log.ts'
 import { scheduledJobs } from './schedule.ts'
+import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
@@ -89,15 +87,14 @@ export function createAgent(given: AgentOptions): Agent {
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
-    const { views, shown } = startFollowing(options, on, { reads, relay, thread })
+    const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, () => on.schedule, views), instance },
+      ...{ ...serverOptions(options, reads, () => on.schedule, routes), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, ...shown },
       ...(fleet && { fleet: fleet.status }),
     })
-    await thread.started
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
@@ -140,6 +137,7 @@ interface Running {
   webhooks?: Webhooks
   inbox?: InboxThread
   views?: RunningViews
+  findings?: RunningFindings
   bundles?: RunningBundles
   edge?: RunningEdge
   metrics?: Counters
@@ -153,7 +151,7 @@ async function stop(on: Running): Promise<void> {
   await on.schedule?.stop()
   await on.fleet?.close()
   await on.thread?.stop()
-  await Promise.all([on.views?.close(), on.bundles?.close()])
+  await Promise.all([on.views?.close(), on.findings?.close(), on.bundles?.close()])
   await on.server?.close()
   on.edge?.close()
   await on.relay?.close()
@@ -163,16 +161,11 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-/**
- * Starts the threads that write, beside each other. The sync thread takes the longest: only a folder without a database, which
- * it creates, waits for it here.
- */
+/** Starts beside each other the threads that write: each loads its modules for as long as the other. */
 async function startWriters(options: AgentOptions, on: Running) {
-  const isNew = !existsSync(databasePath(options.config.data.dir))
-  const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-  const inbox = (on.inbox = await startInbox(options)) // never rejects
-  if (isNew) await thread.started
-  return { thread, inbox }
+  const starting = startInbox(options).then((inbox) => (on.inbox = inbox)) // never rejects
+  on.thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
+  return { thread: on.thread, inbox: await starting }
 }
 
 function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
@@ -234,14 +227,24 @@ function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
   schedule: () => Schedule | undefined,
-  views: RunningViews,
+  following: NonNullable<ServerOptions['routes']>,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)
-  const routes = (tools: RouteTools) => [...catalog(tools), ...views.routes(tools)]
+  const routes = (tools: RouteTools) => [...catalog(tools), ...following(tools)]
   const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }
   const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
   return { ...parts, ...rooms, startedAt: now() }
+}
+
+function logRun(log: Logger, report: RunReport): void {
+  const { id, source, kind, state, message, code, facts } = report
+  const fields = { run: id, source, kind, state, code, facts }
+  const text = `${source} ${kind}: ${state}: ${message ?? ''}`
+  const warns = facts['filtersUnusable'] !== undefined || facts['doubts'] !== undefined
+  if (state === 'complete' && !warns) log.info(fields, text)
+  else if (state === 'failed') log.error(fields, text)
+  else log.warn(fields, text)
 }

@@ -1,3 +1,4 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
 import type { MirrorServer } from '../api/server.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
@@ -6,6 +7,7 @@ import type { SyncThread } from '../sync/thread.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type RunningEdge, startEdge } from './edge.ts'
 import type { RunningRelay } from './relay.ts'
+import { type RunningFindings, startFindings } from './findings.ts'
 import { type RunningViews, startViews } from './views.ts'
 
 interface FollowingOptions {
@@ -20,11 +22,12 @@ interface FollowingOptions {
 interface Following {
   readonly server?: MirrorServer
   views?: RunningViews
+  findings?: RunningFindings
   bundles?: RunningBundles
   edge?: RunningEdge
 }
 
-/** Starts what follows the served data: views, bundles, caches. Returns what the server shows of them. */
+/** Starts what follows the served data: views, the findings of tags, bundles, caches. Returns what the server shows of them. */
 export function startFollowing(
   options: FollowingOptions,
   on: Following,
@@ -32,16 +35,19 @@ export function startFollowing(
 ) {
   const onMade = (): void => {
     on.server?.snapshotChanged()
+    on.findings?.look()
     on.edge?.onViews()
     thread.checkpoint() // a build reads one snapshot for long, and the log could not be copied beyond it
   }
   const views = (on.views = startViews({ ...options, ...relay.shown, reads, onMade }))
-  const bundles = (on.bundles = startBundles({ ...options, ...views.shown }))
+  const findings = (on.findings = startFindings({ ...options, reads, ...views.shown }))
+  const bundles = (on.bundles = startBundles({ ...options, ...findings.shown }))
   const edge = (on.edge = startEdge({ ...options, reads, ...bundles.shown }))
   const onServed = (upTo: number): void => {
     edge.shown.onServed(upTo)
     thread.checkpoint() // the reader has moved on, also after an import or a run of another process
   }
-  const shown = { ...relay.shown, ...views.shown, ...bundles.shown, ...edge.shown, onServed }
-  return { views, shown }
+  const shown = { ...relay.shown, ...views.shown, ...findings.shown, ...bundles.shown, ...edge.shown, onServed } // prettier-ignore
+  const routes = (tools: RouteTools) => [...views.routes(tools), ...findings.routes(tools)]
+  return { routes, shown }
 }

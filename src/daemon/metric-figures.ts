@@ -3,6 +3,7 @@ import type {
   EdgeTargetStatus,
   FleetStatus,
   RefreshReport,
+  TagFindingsStatus,
   ViewsStatus,
 } from '../domain/status.ts'
 
@@ -60,6 +61,7 @@ export interface Figures {
   readonly relay: readonly RelayFigures[]
   readonly bundle?: BundleFigures
   readonly views?: readonly ViewsStatus[]
+  readonly findings?: TagFindingsStatus
   readonly boxes?: BoxesStatus
   readonly fleet?: FleetStatus
   readonly edge?: readonly EdgeTargetStatus[]

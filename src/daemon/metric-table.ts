@@ -116,6 +116,13 @@ export const METRICS: readonly Metric[] = [
   ['patchmirror_views_failing', '1: it could not be made the last time.', 'gauge', ['kind'],
     perView(({ failing }) => failing)],
 
+  ['patchmirror_tags_judged', 'Mirrored tags, by whether their SBOM could be read and judged.', 'gauge', ['judged'],
+    ({ findings: of }) => (of === undefined ? [] : [[of.judged, 'yes'], [of.tags - of.judged, 'no']])],
+  ['patchmirror_tags_current', '1: the tags are judged by what is served.', 'gauge', [],
+    ({ findings: of }) => (of === undefined ? [] : [[flag(of.state === 'current')]])],
+  ['patchmirror_tags_failing', '1: the tags could not be judged the last time.', 'gauge', [],
+    ({ findings: of }) => (of === undefined ? [] : [[flag(of.failing)]])],
+
   ['patchmirror_outbox_sequence', 'Number of the bundle that was put into the outbox last.', 'gauge', [],
     ({ boxes }) => [[boxes?.outbox?.last?.sequence ?? null]]],
   ['patchmirror_outbox_failing', '1: the outbox could not be filled the last time.', 'gauge', [],

@@ -18,6 +18,22 @@ export interface ViewsStatus {
   readonly odd: number | null
 }
 
+/** How far the SBOMs of the mirrored tags are judged. */
+export interface TagFindingsStatus {
+  /** `current`: by what is served; `behind`: by an earlier state; `none`: not yet. */
+  readonly state: 'current' | 'behind' | 'none'
+  readonly tags: number
+  /** Of them, those whose SBOM could be read. */
+  readonly judged: number
+  /** The snapshots that they are judged by; null where they are not. */
+  readonly osv: string | null
+  readonly catalog: string | null
+  readonly judgedAt: string | null
+  readonly judging: boolean
+  /** The last try failed; the log has the reason. */
+  readonly failing: boolean
+}
+
 /** State of the outbox. */
 interface OutboxStatus {
   /** The last bundle written since the start; null: none yet. */

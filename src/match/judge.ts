@@ -139,10 +139,15 @@ function groupComponents(
 }
 
 type Why = Pick<NotJudged, 'code' | 'reason'>
+
+/** A query for a version of a package of a known ecosystem. */
 type KnownQuery = Query & { readonly ecosystem: NonNullable<Query['ecosystem']> }
 
 /** Returns the query for a component, or why there is none. */
-function askAbout({ purl, version }: MatchedComponent): KnownQuery | Why {
+export function askAbout({
+  purl,
+  version,
+}: Pick<MatchedComponent, 'purl' | 'version'>): KnownQuery | Why {
   if (purl === null) return { code: 'no_purl', reason: 'it has no package URL (purl)' }
   try {
     const named = readPurl(purl)
@@ -177,7 +182,7 @@ function whyPartly({ ecosystem, version }: KnownQuery, source: JudgeSource): Why
 type PackageFinding = Omit<MatchFinding, 'component' | 'patches'>
 
 /** Creates the function that finds the vulnerabilities of a package's version; those of the same are found once. */
-function createFinder(source: QuerySource, check: () => void) {
+export function createFinder(source: QuerySource, check: () => void) {
   const ofPackage = createPackageSource(source)
   const bounds = { records: Infinity, bytes: Infinity, isLate: () => false }
   const pause = (): Promise<void> => {

@@ -1,4 +1,3 @@
-import { answers } from './answers/answers.ts'
 import { bundles } from './bundles/bundles.ts'
 import { patches } from './catalog/patches.ts'
 import { catalog } from './catalog/sync.ts'
@@ -22,7 +21,6 @@ export const GROUPS: readonly Group[] = [
   bundles,
   views,
   pages,
-  answers,
   idle,
   fleet,
   scale,

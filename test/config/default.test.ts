@@ -205,6 +205,7 @@ test('the defaults are those that the manual documents', () => {
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
     views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
+    match: { tags: true },
     bundle: {
       signingKeys: [],
       trustedKeys: [],

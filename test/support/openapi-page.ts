@@ -6,6 +6,7 @@ import type { PrivateRoute } from '../../src/api/access/route-table.ts'
 import { createPaths } from '../../src/api/http/paths.ts'
 import { createVexRoutes } from '../../src/api/scanners/vex.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { createFindingsRoutes } from '../../src/findings/route.ts'
 import { endpointsOf } from '../../src/config/kinds/webhooks.ts'
 import { resolve } from './openapi.ts'
 
@@ -16,7 +17,8 @@ export function privateRoutes(config: Config): PrivateRoute[] {
   const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools // all that is used before a call
   const maker = { wanted: () => undefined, damaged: () => undefined }
   const vex = createVexRoutes({ config, expectsCatalog: true, maker })
-  return [...createCatalogRoutes(config)(tools), ...vex(tools)]
+  const findings = createFindingsRoutes(config)
+  return [...createCatalogRoutes(config)(tools), ...vex(tools), ...findings(tools)]
 }
 
 /** The document of a mirror with these settings, without the pages for people. */

@@ -9,7 +9,7 @@ import { WIDE, announced, targetOf } from './refreshes.ts'
 
 async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {
   const ended: RunReport[] = []
-  const thread = startSyncThread({
+  const thread = await startSyncThread({
     config: made.config,
     version: 'test',
     onEnded: (report) => void ended.push(report),
@@ -17,7 +17,6 @@ async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: Run
     onProgress: () => undefined,
     onCheckpoint: () => undefined,
   })
-  await thread.started
   return { thread, ended }
 }
 

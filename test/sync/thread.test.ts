@@ -18,7 +18,7 @@ async function withThread(
   const ended: RunReport[] = []
   const failed: string[] = []
   const progress: Progress[] = []
-  const thread = startSyncThread({
+  const thread = await startSyncThread({
     config: made.config,
     version: 'test',
     mayRun,
@@ -27,7 +27,6 @@ async function withThread(
     onProgress: (step) => void progress.push(step),
     onCheckpoint: () => undefined,
   })
-  await thread.started
   return { thread, ended, failed, progress }
 }
 

@@ -5,13 +5,13 @@ import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import type { Reads } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
-import { messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
 import type {
   BoxesStatus,
   EdgeTargetStatus,
   FleetStatus,
+  TagFindingsStatus,
   ViewsStatus,
   WebhooksReport,
 } from '../../domain/status.ts'
@@ -96,6 +96,8 @@ export interface Status {
   webhooks?: WebhooksReport
   /** What scanners read, where a daemon makes it. */
   views?: readonly ViewsStatus[]
+  /** How far the SBOMs of the mirrored tags are judged, where a daemon does it. */
+  findings?: TagFindingsStatus
   /** Outbox and inbox, where a daemon has any. */
   boxes?: BoxesStatus
   /** Its part in a fleet, where it has one. */
@@ -183,7 +185,7 @@ function sourceStatus(
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),
     ...partialListsOf(name, reads),
-    lastRun: latest === null ? null : summaryOf(latest, reads),
+    lastRun: latest === null ? null : summaryOf(latest),
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
 }
@@ -201,10 +203,7 @@ function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceStat
   return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
 }
 
-function summaryOf(
-  { id, kind, state, startedAt, endedAt, code, message, facts }: Run,
-  reads: Reads,
-): RunSummary {
+function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
   const started = toIso(startedAt)
   return {
     id,
@@ -213,7 +212,7 @@ function summaryOf(
     startedAt: started,
     endedAt: toIsoOrNull(endedAt),
     code,
-    message: messageNow(reads, message),
+    message,
     facts,
   }
 }

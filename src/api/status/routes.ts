@@ -19,6 +19,7 @@ import type {
   BoxesStatus,
   EdgeTargetStatus,
   FleetStatus,
+  TagFindingsStatus,
   WebhooksReport,
 } from '../../domain/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
@@ -35,6 +36,7 @@ interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly config: Config
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
+  readonly findings?: () => TagFindingsStatus
   readonly boxes?: () => BoxesStatus
   readonly fleet?: () => FleetStatus
   readonly edge?: () => readonly EdgeTargetStatus[]
@@ -108,6 +110,7 @@ export interface MetricsPage {
     relay: Status['relay']
     bundle: Status['bundle']
     views: NonNullable<Status['views']>
+    findings?: TagFindingsStatus
     boxes?: BoxesStatus
     fleet?: FleetStatus
     edge?: readonly EdgeTargetStatus[]
@@ -177,12 +180,13 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
 
 async function withNow(
   status: Status,
-  { webhooks, viewsMaker, boxes, fleet, edge }: ReportOptions,
+  { webhooks, viewsMaker, findings, boxes, fleet, edge }: ReportOptions,
 ): Promise<Status> {
   return {
     ...status,
     ...(webhooks && { webhooks: await webhooks() }),
     ...(viewsMaker && { views: viewsMaker.report() }),
+    ...(findings && { findings: findings() }),
     ...(boxes && { boxes: boxes() }),
     ...(fleet && { fleet: fleet() }),
     ...(edge && { edge: edge() }),
@@ -199,6 +203,7 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
       relay,
       bundle,
       views = [],
+      findings,
       boxes,
       fleet,
       edge,
@@ -211,7 +216,12 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
     const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
-    const parts = { ...(boxes && { boxes }), ...(fleet && { fleet }), ...(edge && { edge }) }
+    const parts = {
+      ...(findings && { findings }),
+      ...(boxes && { boxes }),
+      ...(fleet && { fleet }),
+      ...(edge && { edge }),
+    }
     const text = await metrics.render({ ...shown, ...parts })
     return reply
       .header('Cache-Control', 'no-store')

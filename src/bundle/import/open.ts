@@ -18,16 +18,13 @@ import { findParts } from '../format/split-names.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './envelope.ts'
 import { type Contents, createContents } from './members.ts'
 import { openParts, readAhead } from './split-reader.ts'
-import { verifyInHalves } from './verify/halves.ts'
 
 /** An open bundle. Its structure is valid; its members are verified by `verify`, and again as they are read. */
-export interface Bundle extends Omit<Contents, 'verify'> {
+export interface Bundle extends Contents {
   readonly manifest: Manifest
   /** The id of the trusted signing key; null: unsigned, which was allowed. */
   readonly key: string | null
   readonly bytes: number
-  /** Reads every member to its end against the manifest. `progress` gets the bytes so far. Throws `bundle`. */
-  verify(progress?: (done: number, total: number) => void): Promise<void>
   /** Describes some of its members for another thread. */
   excerpt(isWanted: (name: string) => boolean): BundleExcerpt
   close(): Promise<void>
@@ -79,7 +76,7 @@ async function open(
       openBundleSource(source, trust),
     )
     const contents = createContents(source, manifest, layout)
-    const { read, stream, streamContent } = contents
+    const { verify, read, stream } = contents
     const excerpt: Bundle['excerpt'] = (isWanted) => {
       const members = manifest.members.filter(({ name }) => isWanted(name))
       const placed = layout.placed.filter(({ fields }) => isWanted(fields.name))
@@ -87,13 +84,9 @@ async function open(
     }
     return {
       ...{ manifest, key, claims, excerpt, bytes: parts.size, source: contents.source },
-      async verify(progress = () => undefined) {
-        const report = (done: number): void => progress(done, parts.size)
-        await namingParts(() => verifyInHalves({ manifest, contents, excerpt }, report))
-        report(parts.size)
-      },
+      verify: (progress) => namingParts(() => verify(progress)),
       read: (name) => namingParts(() => read(name)),
-      ...{ stream, streamContent },
+      stream,
       close: () => parts.close(),
     }
   } catch (error) {

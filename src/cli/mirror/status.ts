@@ -21,7 +21,7 @@ import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
-import type { ViewsStatus } from '../../domain/status.ts'
+import type { TagFindingsStatus, ViewsStatus } from '../../domain/status.ts'
 
 /** Options of `patchmirror status`. */
 interface StatusCommandOptions extends GlobalOptions {
@@ -78,6 +78,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of describeBoxes(status)) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
+  if (status.findings !== undefined) print(describeFindings(status.findings))
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who =
     from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
@@ -241,4 +242,9 @@ export function describeViews({ kind, state, madeAt, making, failing, odd }: Vie
     ...(odd ? [`${counted(odd, 'record')} with an invalid package`] : []),
   ]
   return `views of ${kind}: ${parts.join(', ')}`
+}
+
+function describeFindings({ state, tags, judged, judging, failing }: TagFindingsStatus): string {
+  const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
+  return `findings of tags: ${state}, ${judged} of ${tags} tags have an SBOM that is judged${more}`
 }

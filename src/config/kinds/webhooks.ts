@@ -14,7 +14,7 @@ const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+$|^(\/-)(\/[\w~-][\w.~-]*)+$/
 /** What the mirror serves itself; a webhook endpoint may take the place of none of it. */
 const TAKEN = /^\/(external|v\d+|packages)(\/|$)/
 const OWN =
-  /^\/-\/(health|ready|leader|status|metrics|changes|events|records|ui|sbom|match|docs|openapi\.json)(\/|$)/
+  /^\/-\/(health|ready|leader|status|metrics|changes|events|records|tags|ui|sbom|match|docs|openapi\.json)(\/|$)/
 
 function pathFault(path: string): string | null {
   if (!PLAIN_PATH.test(path))

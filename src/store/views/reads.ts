@@ -93,8 +93,8 @@ export function openViews(folder: string) {
 }
 
 function createInfoReader(db: Db) {
-  const generation = db.prepare<[], GenerationInfo>(
-    'SELECT snapshot, as_of AS asOf, changed, records, odd FROM generation',
+  const generation = db.prepare<[], GenerationInfo & { readonly form: string }>(
+    'SELECT snapshot, as_of AS asOf, changed, records, odd, form FROM generation',
   )
   const views = db.prepare<[], { name: string; records: number; prefixes: string }>(
     'SELECT name, records, prefixes FROM view ORDER BY name',

@@ -1,32 +1,15 @@
 import { RESOURCES } from '../../../domain/resources.ts'
-import { plainRepository } from '../../../domain/image-reference.ts'
 import { readText } from '../../../json/field-names.ts'
-import { type Fields, fieldsOf, isObject } from '../../../json/objects.ts'
+import { type Fields, isObject } from '../../../json/objects.ts'
 import { type Cell, clip, plain, time } from '../../cells.ts'
 
-/** Fields that have the repository of an image, and the name of a tag, in any spelling. */
-const REPOSITORY = ['repository', 'repo', 'image_repo', 'image_repository', 'repo_name', 'repository_name'] // prettier-ignore
-const IMAGE_NAME = [...REPOSITORY, 'name', 'image_name']
-const TAG_NAME = ['name', 'tag', 'tag_name', 'image_tag']
+/** Fields that have the date of a change, in any spelling. */
 const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']
 
 /** Returns an item's own id; '' where it has none. */
 export function listedId(item: Fields, resource: 'images' | 'tags'): string {
   const ids = RESOURCES.find(({ name }) => name === resource)?.ids ?? []
   return readText(item, ids) ?? ''
-}
-
-/** Returns the repository of an image, as its tags are listed under; null where it names none. */
-export function repositoryOfImage(item: Fields): string | null {
-  return readText(item, IMAGE_NAME)
-}
-
-/** Returns what people call a tag: `library/python:3.12`, without its image where it names none. */
-export function nameOfTag(item: Fields): string {
-  const name = readText(item, TAG_NAME) ?? ''
-  const image = Object.entries(item).find(([key]) => /^image$/i.test(key))?.[1]
-  const repository = readText(item, REPOSITORY) ?? readText(fieldsOf(image), IMAGE_NAME)
-  return repository === null ? name : `${plainRepository(repository)}:${name}`
 }
 
 /** Returns the digest of an image that a tag names; null where it names none. */

@@ -7,7 +7,8 @@ import { type Cell, clip, code, link, plain, size } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, parameter } from '../../page.ts'
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
-import { fieldRows, nameOfTag } from './items.ts'
+import { nameOfTag } from '../../../api/lookup/tag-names.ts'
+import { fieldRows } from './items.ts'
 
 const ITEM = '/v1/tags/{id}'
 

@@ -1,0 +1,77 @@
+import type { FindingChangeCounts, FindingChange, FindingCounts } from '../store/findings/reads.ts'
+import type { TagFinding } from '../store/findings/writes.ts'
+
+/** Changes that are named in the log of a tag, at most; all are counted. */
+export const MOST_DETAILS = 10
+
+/** How two sets of findings differ. */
+interface FindingsDifference extends FindingChangeCounts {
+  /** How much higher the counts are now. */
+  readonly counts: FindingCounts
+  /** Some of the changes. */
+  readonly details: readonly FindingChange[]
+}
+
+/**
+ * Compares findings by record and package, whatever its version: a new version that is affected by the same record has no new
+ * finding. `gone` and `found` are what one set has more often than the other.
+ */
+export function compareFindingSets(
+  before: readonly TagFinding[],
+  after: readonly TagFinding[],
+): FindingsDifference {
+  const [old, now] = [Map.groupBy(before, keyOf), Map.groupBy(after, keyOf)]
+  const counts = { found: 0, gone: 0, fixes: 0, fixesGone: 0 }
+  const details: FindingChange[] = []
+  for (const key of new Set([...old.keys(), ...now.keys()])) {
+    const [was, is] = [old.get(key) ?? [], now.get(key) ?? []]
+    const more = is.length - was.length
+    const fixes = fixableIn(is) - fixableIn(was)
+    counts.found += Math.max(0, more)
+    counts.gone += Math.max(0, -more)
+    counts.fixes += Math.max(0, fixes)
+    counts.fixesGone += Math.max(0, -fixes)
+    if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, is[0] ?? was[0]))
+  }
+  const [first, second] = [countFindings(before), countFindings(after)]
+  return { ...counts, counts: differenceOf(first, second), details }
+}
+
+function keyOf({ ecosystem, name, record }: TagFinding): string {
+  return JSON.stringify([ecosystem, name, record])
+}
+
+function fixableIn(findings: readonly TagFinding[]): number {
+  return findings.filter(({ fixable }) => fixable === 1).length
+}
+
+function detailOf(more: number, fixes: number, one: TagFinding | undefined): FindingChange[] {
+  const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
+  if (one === undefined || (more === 0 && fixes === 0)) return []
+  return [[change, one.record, one.name, one.version, one.fixable === 1 ? 1 : 0]]
+}
+
+/** Returns the numbers of findings. */
+export function countFindings(findings: readonly TagFinding[]): FindingCounts {
+  const count = (is: (one: TagFinding) => boolean): number => findings.filter(is).length
+  return {
+    findings: findings.length,
+    fixable: fixableIn(findings),
+    critical: count(({ level }) => level === 0),
+    high: count(({ level }) => level === 1),
+  }
+}
+
+function differenceOf(before: FindingCounts, after: FindingCounts): FindingCounts {
+  return {
+    findings: after.findings - before.findings,
+    fixable: after.fixable - before.fixable,
+    critical: after.critical - before.critical,
+    high: after.high - before.high,
+  }
+}
+
+/** Whether any of the numbers is not 0. */
+export function isChange({ found, gone, fixes, fixesGone }: FindingChangeCounts): boolean {
+  return found + gone + fixes + fixesGone > 0
+}

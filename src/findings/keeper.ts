@@ -1,0 +1,148 @@
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { toIsoOrNull } from '../core/time.ts'
+import type { TagFindingsStatus } from '../domain/status.ts'
+import { withFindings } from '../store/findings/database.ts'
+import { createFindingsReads } from '../store/findings/reads.ts'
+import type { ServedPin } from '../store/pin.ts'
+import type { Reads } from '../store/reads.ts'
+import { readCurrentViews } from '../store/views/generations.ts'
+import { type RunningTask, startTask } from '../threads/task.ts'
+import { workerFile } from '../threads/worker-file.ts'
+import type { FindingsReport, FindingsTask } from './task.ts'
+
+interface KeeperOptions {
+  readonly config: Pick<Config, 'match' | 'views' | 'data'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  /** What is served now. */
+  readonly reads: Pick<Reads, 'snapshots'>
+  /** Where newer snapshots are kept back: what is served. */
+  readonly servedPin?: ServedPin | undefined
+  /** The findings were judged again. */
+  readonly onJudged?: () => void
+  /** Snapshots that follow each other closely are judged together: waits so long, milliseconds. */
+  readonly settleMs?: number
+  /** Pause before a failed judgement is tried again, milliseconds. */
+  readonly retryMs?: number
+}
+
+/** Judges the SBOMs of the mirrored tags whenever something changed that they follow from. */
+interface FindingsKeeper {
+  /** Something may have been published, or other views are in use. */
+  look(): void
+  report(): TagFindingsStatus
+  /** Ends what is under way. */
+  close(): Promise<void>
+}
+
+const SETTLE_MS = 2_000
+const RETRY_MS = 60_000
+/** Pause where what is read was replaced meanwhile. */
+const REPLACED_RETRY_MS = 5_000
+/** Heap for one SBOM at a time. */
+const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }
+
+/**
+ * Keeps the findings of tags at the served snapshots. It starts a thread where there is something to judge, which ends with
+ * that: nothing stays in memory in between.
+ */
+export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
+  const { log, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
+  let known = readKnown(options)
+  let running: RunningTask<FindingsReport | null> | null = null
+  let timer: NodeJS.Timeout | null = null
+  let [failure, closed]: [string | null, boolean] = [null, false]
+  let pause = settleMs
+  const isDone = (): boolean => {
+    const goal = goalOf(options)
+    return goal === null || goal === known.goal
+  }
+  const after = (ms: number): void => {
+    if (closed || running !== null || timer !== null) return
+    timer = setTimeout(begin, ms).unref()
+  }
+  const begin = (): void => {
+    timer = null
+    if (closed || isDone()) return
+    running = startJudging(options)
+    void running.result.then(made, failed).then(() => {
+      running = null
+      if (!closed && !isDone()) after(pause)
+    })
+  }
+  const made = (report: FindingsReport | null): void => {
+    if (closed) return
+    ;[failure, pause] = [null, settleMs]
+    known = readKnown(options)
+    if (report !== null) tell(log, report)
+    options.onJudged?.()
+  }
+  const failed = (error: unknown): void => {
+    if (closed) return
+    const isReplaced = error instanceof MirrorError && ['locked', 'not_ready'].includes(error.code)
+    pause = isReplaced ? REPLACED_RETRY_MS : retryMs
+    if (isReplaced) return
+    const why = messageOf(error)
+    if (why !== failure)
+      log.warn({}, `the SBOMs of the tags cannot be judged: ${why}; it is tried again`)
+    failure = why
+  }
+  return {
+    look() {
+      if (!isDone()) after(settleMs)
+    },
+    report() {
+      const { goal: _, ...status } = known
+      const state = known.judgedAt === null ? 'none' : isDone() ? 'current' : 'behind'
+      return { ...status, state, judging: running !== null, failing: failure !== null }
+    },
+    async close() {
+      closed = true
+      if (timer !== null) clearTimeout(timer)
+      await running?.stop()
+    },
+  }
+}
+
+type Known = Omit<TagFindingsStatus, 'state' | 'judging' | 'failing'> & {
+  /** What it was brought to. */
+  readonly goal: string | null
+}
+
+function readKnown({ config }: KeeperOptions): Known {
+  const found = withFindings(config.data.dir, (db) => {
+    const reads = createFindingsReads(db)
+    const state = reads.readState()
+    if (state === null || state.catalog === null) return null
+    const { osv, catalog, generation, judgedAt } = state
+    const [at, goal] = [toIsoOrNull(judgedAt), `${generation} ${catalog}`]
+    return { ...reads.countTags(), osv, catalog, judgedAt: at, goal }
+  })
+  return found ?? { tags: 0, judged: 0, osv: null, catalog: null, judgedAt: null, goal: null }
+}
+
+/** Names what the findings are to follow; null where there is nothing to judge, or nothing to judge it by. */
+function goalOf({ config, reads }: KeeperOptions): string | null {
+  if (!config.match.tags || !config.views.query) return null
+  const views = readCurrentViews(config.data.dir, 'osv')
+  const catalog = reads.snapshots.readSnapshot('catalog')
+  return views === null || catalog === null ? null : `${views.name} ${catalog.id}`
+}
+
+function startJudging({ config, servedPin }: KeeperOptions): RunningTask<FindingsReport | null> {
+  const data: FindingsTask = {
+    dataDir: config.data.dir,
+    served: servedPin?.stamp() ?? null,
+    keepDays: config.data.changeDays,
+  }
+  return startTask({ file: workerFile('findings.worker', import.meta.url), data, limits: LIMITS })
+}
+
+function tell(log: KeeperOptions['log'], { records, read, gone, tags, reset }: FindingsReport) {
+  if (reset !== null)
+    log.warn({}, `the findings of the tags began again, without announcing any: their database: ${reset}`) // prettier-ignore
+  if (records.components + read + gone === 0) return
+  const fields = { records, read, gone, tags }
+  log.info(fields, `tags: ${read} SBOMs were read, the findings of ${tags} tags differ`)
+}

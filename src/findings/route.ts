@@ -1,0 +1,137 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
+import type { PrivateRoute, RouteCall } from '../api/access/route-table.ts'
+import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../api/contract/findings.ts'
+import { onlyValue } from '../api/http/request-target.ts'
+import { respondUnstored } from '../api/http/response.ts'
+import { refuseStale } from '../api/snapshot/stale.ts'
+import type { Config } from '../config/schema.ts'
+import { MirrorError } from '../core/errors.ts'
+import { SINCE_FORMS, readSince } from '../core/time.ts'
+import { withFindings } from '../store/findings/database.ts'
+import { createFindingsReads } from '../store/findings/reads.ts'
+import { type FindingsRead, changeMessage, stateMessage, tagMessage } from './messages.ts'
+
+const PATH = '/-/tags/findings'
+const LOG_PATH = '/-/tags/changes'
+/** Tags or changes on a page, and the most. */
+const PAGE = 100
+const MAX_PAGE = 1_000
+
+/**
+ * Creates `/-/tags/findings`, what records say about the SBOMs of the mirrored tags, and `/-/tags/changes`, what changed in
+ * that. Both are of the catalog, and take what opens it: a local key.
+ */
+export function createFindingsRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
+  const route = (
+    path: string,
+    contract: PrivateRoute['contract'] & object,
+    answer: (reads: FindingsRead, query: URLSearchParams, now: number) => object,
+  ) => {
+    return ({ served, now }: RouteTools): PrivateRoute => ({
+      ...{ path, contract, source: 'catalog' },
+      answer(call) {
+        const origin = served.knownOrigin('osv')
+        if (origin !== null) refuseStale(origin)
+        send(
+          call,
+          readAnswer(config, (reads) => answer(reads, call.query, now())),
+        )
+        return undefined
+      },
+    })
+  }
+  const routes = [
+    route(PATH, FINDINGS_CONTRACT, listTags),
+    route(LOG_PATH, FINDINGS_LOG_CONTRACT, listChanges),
+  ]
+  return (tools) => routes.map((make) => make(tools))
+}
+
+function send({ request, response }: RouteCall, answer: object): void {
+  const body = Buffer.from(JSON.stringify(answer))
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
+}
+
+/** Answers from the findings. Throws `not_found` where none are made, `not_ready` before the first. */
+function readAnswer(config: Config, answer: (reads: FindingsRead) => object): object {
+  const { match, views } = config
+  if (!match.tags || !views.query) {
+    const setting = match.tags ? 'views.query' : 'match.tags'
+    throw new MirrorError('not_found', `this mirror judges no tags: ${setting} is off in its settings`) // prettier-ignore
+  }
+  const found = withFindings(config.data.dir, (db) => {
+    const reads = createFindingsReads(db)
+    const state = stateMessage(reads)
+    return state === null ? null : { ...state, ...answer(reads) }
+  })
+  if (found !== null) return found
+  throw new MirrorError('not_ready', 'the tags are not judged yet: that begins with the first catalog and records') // prettier-ignore
+}
+
+function listTags(reads: FindingsRead, query: URLSearchParams): object {
+  const limit = readLimit(query)
+  const id = onlyValue(query, 'tag')
+  if (id !== null) {
+    const tag = reads.readTag(id)
+    if (tag === null) throw new MirrorError('not_found', 'this mirror has no tag of this id')
+    return { tags: [tagMessage(tag)], next: null }
+  }
+  const [name, owner] = readCursor(onlyValue(query, 'after'))
+  const found = reads.listTags(name, owner, limit + 1)
+  const tags = found.slice(0, limit)
+  const last = found.length > limit ? tags.at(-1) : undefined
+  const next = last === undefined ? null : writeCursor([last.name, last.owner])
+  return { tags: tags.map(tagMessage), next }
+}
+
+function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): object {
+  const limit = readLimit(query)
+  const after = placeOf(reads, query, now)
+  const found = reads.listLog(after, limit + 1)
+  const changes = found.slice(0, limit)
+  const last = changes.at(-1)?.seq ?? Math.max(after, reads.lastLog())
+  const oldest = reads.firstLog() ?? reads.lastLog() + 1
+  return {
+    complete: after + 1 >= oldest,
+    changes: changes.map(changeMessage),
+    next: found.length > limit ? String(last) : null,
+    position: String(last),
+  }
+}
+
+/** Returns the position behind which changes are shown. Throws `bad_request`. */
+function placeOf(reads: FindingsRead, query: URLSearchParams, now: number): number {
+  const [after, since] = [onlyValue(query, 'after'), onlyValue(query, 'since')]
+  if (after !== null) {
+    if (/^\d{1,15}$/.test(after)) return Number(after)
+    throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
+  }
+  if (since === null) return (reads.firstLog() ?? reads.lastLog() + 1) - 1
+  const at = readSince(since, now)
+  if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
+  return (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
+}
+
+function readLimit(query: URLSearchParams): number {
+  const given = onlyValue(query, 'limit')
+  if (given === null) return PAGE
+  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  if (limit >= 1 && limit <= MAX_PAGE) return limit
+  throw new MirrorError('bad_request', `limit=… must be a whole number from 1 to ${MAX_PAGE}`)
+}
+
+function writeCursor(place: readonly [name: string, owner: string]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url')
+}
+
+function readCursor(text: string | null): readonly [name: string, owner: string] {
+  if (text === null || text === '') return ['', '']
+  try {
+    const place: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    const [name, owner] = Array.isArray(place) ? (place as unknown[]) : []
+    if (typeof name === 'string' && typeof owner === 'string') return [name, owner]
+  } catch {
+    // no cursor of this mirror
+  }
+  throw new MirrorError('bad_request', 'after=… is not the next of a page before')
+}

@@ -1,0 +1,187 @@
+import { nameOfTag } from '../api/lookup/tag-names.ts'
+import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { MirrorError } from '../core/errors.ts'
+import { canonicalPath } from '../domain/path-templates.ts'
+import { RESOURCES } from '../domain/resources.ts'
+import type { Fields } from '../json/objects.ts'
+import { askAbout } from '../match/judge.ts'
+import type { InputSbom } from '../match/sbom.ts'
+import { readMirroredSbom, sbomDigestsOf } from '../match/tag-sbom.ts'
+import type { TagFindings } from '../store/findings/reads.ts'
+import type { FindingComponent, FindingsStore } from '../store/findings/writes.ts'
+import type { Reads } from '../store/reads.ts'
+import type { Views } from '../store/views/reads.ts'
+import { compareFindingSets, countFindings, isChange } from './compare.ts'
+import { createEvaluation } from './evaluate.ts'
+
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+interface TagsInput {
+  readonly store: FindingsStore
+  /** Show the snapshot that all findings are of. */
+  readonly views: Views
+  /** Reads of one snapshot of the store; what is read by a digest may be another. */
+  readonly during: <T>(work: (reads: Reads) => T) => T
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** Tags whose SBOM was read, tags that are gone, and tags whose findings differ. */
+interface TagsReport {
+  readonly catalog: string
+  readonly read: number
+  readonly gone: number
+  readonly tags: number
+}
+
+/** A tag as the catalog lists it; `sbom`: SHA-256 of its SBOMs, separated by spaces. */
+type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
+
+/**
+ * Brings the tags to those of the catalog: reads the SBOMs that are new, one tag at a time, each in a transaction of its own.
+ * Work that ends in between continues with the next tag. Null where there is no catalog.
+ */
+export async function followTags(input: TagsInput): Promise<TagsReport | null> {
+  const { store, during, now } = input
+  const found = during((reads) => {
+    const catalog = reads.snapshots.readSnapshot('catalog')?.id ?? null
+    return catalog === null ? null : { catalog, listed: listTags(reads) }
+  })
+  if (found === null) return null
+  const { catalog, listed } = found
+  if (store.readState()?.catalog === catalog) return { catalog, read: 0, gone: 0, tags: 0 }
+  const known = new Map(store.listOwners().map((one) => [one.owner, one]))
+  const gone = [...known.values()].filter(({ owner }) => !listed.has(owner))
+  for (const { id } of gone) await dropTag(store, id)
+  let [read, tags] = [0, 0]
+  for (const tag of listed.values()) {
+    const before = known.get(tag.owner)
+    if (before?.sbom === tag.sbom) {
+      if (before.name !== tag.name) store.renameTag(before.id, tag.name)
+      continue
+    }
+    read++
+    if (await store.inOne(() => judgeTag(input, tag, catalog))) tags++
+  }
+  store.finishJudging(catalog, now)
+  return { catalog, read, gone: gone.length, tags }
+}
+
+function listTags(reads: Reads): Map<string, ListedTag> {
+  const tags = new Map<string, ListedTag>()
+  const list = reads.catalog.readList(TAGS)
+  if (list === null) return tags
+  for (const { id: owner, body } of reads.catalog.eachEntry(list.id)) {
+    const name = nameOfTag(JSON.parse(body.toString('utf8')) as Fields)
+    const sbom = [...new Set(sbomDigestsOf(reads, owner))].join(' ')
+    tags.set(owner, { owner, name, sbom })
+  }
+  return tags
+}
+
+function dropTag(store: FindingsStore, id: number): Promise<void> {
+  return store.inOne(() => {
+    store.replaceComponents(id, [])
+    store.dropTag(id)
+    return Promise.resolve()
+  })
+}
+
+/**
+ * Reads the SBOM of a tag and replaces its components; returns whether a change was logged. The first judgement of a tag is
+ * where its log begins.
+ */
+async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Promise<boolean> {
+  const { store, now } = input
+  const known = store.readTag(tag.owner)
+  const before = known === null || known.refusal !== null ? null : store.listTagFindings(known.id)
+  const read = readSboms(input, tag)
+  const refused = 'refusal' in read
+  const components = refused ? [] : read.components
+  const about = {
+    ...{ ...tag, sbom: refused ? read.sbom : tag.sbom, refusal: refused ? read.refusal : null },
+    ...{ packages: refused ? 0 : read.packages, notJudged: refused ? 0 : read.notJudged },
+  }
+  const ids = await addComponents(input, components)
+  const id = store.putTag({ ...about, ...countFindings([]) })
+  store.replaceComponents(id, ids)
+  const after = store.listTagFindings(id)
+  const counts = countFindings(after)
+  store.putTag({ ...about, ...counts })
+  if (before === null || refused) return false
+  const { counts: _, ...difference } = compareFindingSets(before, after)
+  if (!isChange(difference)) return false
+  const { owner, name } = tag
+  store.addLog({ ...difference, ...counts, owner, name, at: now, cause: 'sbom', snapshot: catalog })
+  return true
+}
+
+type Component = Omit<FindingComponent, 'id'>
+
+interface ReadPackages {
+  readonly components: readonly Component[]
+  readonly packages: number
+  readonly notJudged: number
+}
+
+/** Why a tag is not judged; `sbom`: empty where its SBOM may be read another time. */
+interface Refusal {
+  readonly refusal: string
+  readonly sbom: string
+}
+
+/** Reads the packages of a tag. Of several SBOMs those that can be read count. */
+function readSboms({ during }: TagsInput, { name, sbom }: ListedTag): ReadPackages | Refusal {
+  if (sbom === '') return { refusal: 'no SBOM of it is stored here', sbom }
+  const sboms: InputSbom[] = []
+  let refusal: Refusal = { refusal: '', sbom }
+  for (const digest of sbom.split(' ')) {
+    try {
+      sboms.push(during((reads) => readMirroredSbom(reads, digest, name)))
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+      const isOfContent = error.cause instanceof MirrorError
+      refusal = { refusal: error.message.slice(0, 1000), sbom: isOfContent ? sbom : '' }
+    }
+  }
+  return sboms.length === 0 ? refusal : packagesOf(sboms)
+}
+
+function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
+  const components = new Map<string, Component>()
+  const unknown = new Set<string>()
+  for (const { components: listed } of sboms)
+    for (const { name, version, purl } of listed) {
+      const query = askAbout({ purl, version })
+      if ('code' in query) {
+        unknown.add(JSON.stringify(purl === null ? [name, version] : [purl, version, '']))
+        continue
+      }
+      const one = { ecosystem: query.ecosystem.name, name: query.name, version: query.version }
+      components.set(JSON.stringify([one.ecosystem, one.name, one.version]), one)
+    }
+  const packages = components.size + unknown.size
+  return { components: [...components.values()], packages, notJudged: unknown.size }
+}
+
+/** Returns the numbers of components; those that no tag had are judged. */
+async function addComponents(
+  { store, views }: TagsInput,
+  components: readonly Component[],
+): Promise<number[]> {
+  const known = components.flatMap((one) => store.findComponent(one) ?? [])
+  const added = components.filter((one) => store.findComponent(one) === null)
+  const evaluate = createEvaluation(querySourceOf(views))
+  const ids: number[] = []
+  for (const [ecosystem, ones] of Map.groupBy(added, (one) => one.ecosystem)) {
+    const names = [...new Set(ones.map(({ name }) => name))]
+    const recorded = views.listRecorded(ecosystem, names)
+    for (const one of ones.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const id = store.addComponent(one)
+      ids.push(id)
+      if (!recorded.has(one.name)) continue
+      for (const finding of await evaluate(one)) store.putFinding(id, finding)
+    }
+  }
+  return [...known, ...ids]
+}

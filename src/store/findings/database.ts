@@ -1,0 +1,155 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { MirrorError, systemCode } from '../../core/errors.ts'
+import { isPresent, makeFolder } from '../../core/files.ts'
+import { migrate, userVersion } from '../database/migrate.ts'
+import { derivedDir, guarded, makeFile } from '../database/open.ts'
+import { Database, type Db } from '../database/sqlite.ts'
+
+/**
+ * The database of the findings of mirrored tags: which packages their SBOMs name, what the records say about each of them,
+ * and what changed. It is made from what is mirrored. One of another layout is made again.
+ */
+const TABLES = `
+  CREATE TABLE state (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    instance TEXT NOT NULL,       -- random; another one begins another log
+    form TEXT NOT NULL,           -- the rules by which findings and views were made
+    osv TEXT NOT NULL,            -- the OSV snapshot that all findings are of, and upstream's date of it
+    osv_as_of INTEGER NOT NULL,
+    generation TEXT NOT NULL,     -- the generation of views that it was read from
+    catalog TEXT,                 -- the snapshot whose tags are all judged; null: not yet
+    judged_at INTEGER             -- when this was complete the last time
+  ) STRICT;
+  CREATE TABLE component (        -- a package in a version, once for all tags
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    ecosystem TEXT NOT NULL,
+    version TEXT NOT NULL,
+    UNIQUE (name, ecosystem, version)
+  ) STRICT;
+  CREATE TABLE tag (
+    id INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL UNIQUE,   -- its id in the service's list
+    name TEXT NOT NULL,
+    sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
+    refusal TEXT,                 -- why it is not judged; null: it is
+    packages INTEGER NOT NULL,
+    not_judged INTEGER NOT NULL,  -- packages of which records cannot say anything
+    findings INTEGER NOT NULL,
+    fixable INTEGER NOT NULL,
+    critical INTEGER NOT NULL,
+    high INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX tag_by_name ON tag (name);
+  CREATE TABLE tag_component (
+    tag INTEGER NOT NULL,
+    component INTEGER NOT NULL,
+    PRIMARY KEY (tag, component)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX tag_of_component ON tag_component (component);
+  CREATE TABLE finding (
+    component INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    fixable INTEGER NOT NULL,     -- 1: the record names a fixed version
+    level INTEGER NOT NULL,       -- severity: 0 critical, 1 high, 2 any other
+    PRIMARY KEY (component, record)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX finding_by_record ON finding (record);
+  CREATE TABLE log (              -- what changed in the findings of a tag
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    cause TEXT NOT NULL,          -- records, sbom
+    snapshot TEXT NOT NULL,       -- that caused it: OSV's for records, the catalog's for an SBOM
+    found INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    fixes INTEGER NOT NULL,
+    fixes_gone INTEGER NOT NULL,
+    findings INTEGER NOT NULL,    -- of the tag after it
+    fixable INTEGER NOT NULL,
+    details TEXT NOT NULL         -- JSON: the first of them
+  ) STRICT;
+  CREATE INDEX log_of_tag ON log (owner, seq);
+  CREATE INDEX log_by_time ON log (at);
+`
+
+/** Counts up with each change of the tables. */
+const VERSION = 1
+
+/** Returns the database file; safe to delete while nothing runs. */
+function findingsPath(dataDir: string): string {
+  return join(derivedDir(dataDir), 'findings.db')
+}
+
+/**
+ * Opens the database for writing; one process at a time. One that is damaged, or of another program's layout, is deleted and
+ * begins again, and `onReset` gets the reason. Throws `storage`.
+ */
+export function openFindings(dataDir: string, onReset: (reason: string) => void): Db {
+  const path = findingsPath(dataDir)
+  return guarded(dataDir, () => {
+    makeFolder(derivedDir(dataDir))
+    try {
+      return open(path)
+    } catch (error) {
+      if (!isUnusable(error)) throw error
+      onReset(error instanceof MirrorError ? 'it is of another version' : 'it is damaged')
+      removeFindings(dataDir)
+      return open(path)
+    }
+  }, path) // prettier-ignore
+}
+
+function open(path: string): Db {
+  makeFile(path)
+  const db = new Database(path, { timeout: 5_000 })
+  try {
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = NORMAL')
+    db.pragma('cache_size = -16384')
+    db.pragma('journal_size_limit = 16777216')
+    db.pragma('temp_store = FILE')
+    const version = userVersion(db)
+    if (version > VERSION || (version > 0 && version < VERSION))
+      throw new MirrorError('schema', 'another version')
+    migrate(db, [TABLES])
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Deletes the database. */
+export function removeFindings(dataDir: string): void {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(findingsPath(dataDir) + suffix, { force: true })
+}
+
+/** Reports whether an error shows that the database cannot be used as it is. */
+export function isUnusable(error: unknown): boolean {
+  const code = systemCode(error) ?? ''
+  if (error instanceof MirrorError) return error.code === 'schema' || error.code === 'corrupt'
+  return code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+}
+
+/** Reads from the database; null while there is none, or it is to be made again. Throws `storage`. */
+export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
+  const path = findingsPath(dataDir)
+  if (!isPresent(path)) return null
+  return guarded(dataDir, () => {
+    let db: Db | null = null
+    try {
+      const opened = (db = new Database(path, { readonly: true, timeout: 5_000 }))
+      opened.pragma('mmap_size = 0')
+      if (userVersion(opened) !== VERSION) return null
+      return opened.transaction(() => use(opened)).deferred()
+    } catch (error) {
+      if (isUnusable(error) || systemCode(error) === 'SQLITE_CANTOPEN') return null
+      throw error
+    } finally {
+      db?.close()
+    }
+  }, path) // prettier-ignore
+}

@@ -1,0 +1,144 @@
+import type { Db } from '../database/sqlite.ts'
+
+/** Numbers of findings; a finding is a record about a package in a version. */
+export interface FindingCounts {
+  readonly findings: number
+  /** Findings whose record names a fixed version. */
+  readonly fixable: number
+  readonly critical: number
+  readonly high: number
+}
+
+/** What is known of a tag. */
+export interface TagFindings extends FindingCounts {
+  readonly id: number
+  /** Its id in the service's list, and what people call it. */
+  readonly owner: string
+  readonly name: string
+  /** SHA-256 of its SBOMs, separated by spaces; empty: none is stored. */
+  readonly sbom: string
+  /** Why it is not judged; null: it is. */
+  readonly refusal: string | null
+  readonly packages: number
+  /** Packages of which records cannot say anything. */
+  readonly notJudged: number
+}
+
+/** Up to where the tags are judged. */
+export interface FindingsState {
+  /** Random; another one begins another log. */
+  readonly instance: string
+  /** Rules by which findings and views were made. */
+  readonly form: string
+  readonly osv: string
+  /** Upstream's date of it, as `judgedAt` Unix milliseconds. */
+  readonly osvAsOf: number
+  readonly generation: string
+  /** The catalog's snapshot whose tags are all judged; null: not yet. */
+  readonly catalog: string | null
+  readonly judgedAt: number | null
+}
+
+/**
+ * What happened to a finding: it is new, gone, has a fix now, or has none any more; its record, package and version, and
+ * whether it has a fix (1), or had one.
+ */
+export type FindingChange = readonly [
+  change: 'new' | 'gone' | 'fix' | 'fix gone',
+  record: string,
+  name: string,
+  version: string,
+  fixable: 0 | 1,
+]
+
+/** How many findings of a tag came, went, got a fix, and lost one. */
+export interface FindingChangeCounts {
+  readonly found: number
+  readonly gone: number
+  readonly fixes: number
+  readonly fixesGone: number
+}
+
+/** A change of a tag's findings. */
+export interface LoggedFindings extends FindingChangeCounts {
+  readonly seq: number
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly owner: string
+  readonly name: string
+  readonly cause: 'records' | 'sbom'
+  /** The snapshot that caused it: OSV's for records, the catalog's for an SBOM. */
+  readonly snapshot: string
+  /** Of the tag after it. */
+  readonly findings: number
+  readonly fixable: number
+  /** The first of them. */
+  readonly details: readonly FindingChange[]
+}
+
+const TAG = `id, owner, name, sbom, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high`
+const LOG = `seq, at, owner, name, cause, snapshot, found, gone, fixes, fixes_gone AS fixesGone, findings, fixable, details`
+
+type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }
+
+/** Creates reads of the findings of tags. */
+export function createFindingsReads(db: Db) {
+  const state = db.prepare<[], FindingsState>(
+    `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, judged_at AS judgedAt FROM state`,
+  )
+  const tag = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE owner = ?`)
+  const tags = db.prepare<[string, string, number], TagFindings>(
+    `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
+  )
+  const counts = db.prepare<[], { tags: number; judged: number }>(
+    'SELECT count(*) AS tags, count(*) - count(refusal) AS judged FROM tag',
+  )
+  return {
+    /** Null before the first judgement. */
+    readState: (): FindingsState | null => state.get() ?? null,
+    readTag: (owner: string): TagFindings | null => tag.get(owner) ?? null,
+    /** Tags in the order of their names, after a name and an id; '' for the first. */
+    listTags: (name: string, owner: string, limit: number): TagFindings[] =>
+      tags.all(name, owner, limit),
+    /** Tags, and those of them whose SBOM was read. */
+    countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },
+    ...createFindingsLog(db),
+  }
+}
+
+function createFindingsLog(db: Db) {
+  const after = db.prepare<[number, number], LogRow>(
+    `SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`,
+  )
+  const ofTag = db.prepare<[string, number], LogRow>(
+    `SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`,
+  )
+  const before = db.prepare<[number, number], LogRow>(
+    `SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
+  )
+  const last = db
+    .prepare<[], number | null>("SELECT seq FROM sqlite_sequence WHERE name = 'log'")
+    .pluck()
+  const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck() // prettier-ignore
+  const first = db.prepare<[], number | null>('SELECT min(seq) FROM log').pluck()
+  return {
+    /** Changes after a position, in order. */
+    listLog: (seq: number, limit: number): LoggedFindings[] => after.all(seq, limit).map(toLogged),
+    /** The changes of a tag, newest first. */
+    listLogOf: (owner: string, limit: number): LoggedFindings[] =>
+      ofTag.all(owner, limit).map(toLogged),
+    /** Changes before a position, newest first. */
+    listLogBefore: (seq: number, limit: number): LoggedFindings[] =>
+      before.all(seq, limit).map(toLogged),
+    /** The position of the newest change, also when it was deleted; 0: there was none. */
+    lastLog: (): number => last.get() ?? 0,
+    /** The position of the oldest change that is kept; null: there is none. */
+    firstLog: (): number | null => first.get() ?? null,
+    /** The position of the first change at or after a time (Unix milliseconds); null: there is none. */
+    findLogSince: (at: number): number | null => since.get(at) ?? null,
+  }
+}
+
+function toLogged(row: LogRow): LoggedFindings {
+  return { ...row, details: JSON.parse(row.details) as FindingChange[] }
+}

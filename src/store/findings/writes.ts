@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto'
+import { DAY_MS } from '../../core/time.ts'
+import type { Db } from '../database/sqlite.ts'
+import {
+  type FindingCounts,
+  type FindingsState,
+  type LoggedFindings,
+  type TagFindings,
+  createFindingsReads,
+} from './reads.ts'
+
+/** A package in a version. */
+export interface FindingComponent {
+  readonly id: number
+  readonly ecosystem: string
+  readonly name: string
+  readonly version: string
+}
+
+/** A finding of a component. */
+export interface StoredFinding {
+  readonly record: string
+  readonly fixable: number
+  /** Severity: 0 critical, 1 high, 2 any other. */
+  readonly level: number
+}
+
+/** A finding of a tag, and its package. */
+export interface TagFinding extends StoredFinding {
+  readonly ecosystem: string
+  readonly name: string
+  readonly version: string
+}
+
+/** Most changes that are kept. */
+const MAX_LOG = 200_000
+
+/** Creates reads and writes of the findings of tags; `inOne` makes several of them one transaction. */
+export function createFindingsStore(db: Db) {
+  return {
+    ...createFindingsReads(db),
+    ...createComponents(db),
+    ...createTags(db),
+    ...createTagComponents(db),
+    ...createStateWrites(db),
+    /** Does the work in one transaction: none of its writes is there when it throws. */
+    async inOne<T>(work: () => Promise<T>): Promise<T> {
+      db.exec('BEGIN IMMEDIATE')
+      try {
+        const made = await work()
+        db.exec('COMMIT')
+        return made
+      } catch (error) {
+        if (db.inTransaction) db.exec('ROLLBACK')
+        throw error
+      }
+    },
+  }
+}
+
+export type FindingsStore = ReturnType<typeof createFindingsStore>
+
+const COMPONENT = 'id, name, ecosystem, version'
+
+function createComponents(db: Db) {
+  const named = db.prepare<[string], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE name = ?`) // prettier-ignore
+  const one = db
+    .prepare<[string, string, string], number>(
+      'SELECT id FROM component WHERE name = ? AND ecosystem = ? AND version = ?',
+    )
+    .pluck()
+  const withRecord = db.prepare<[string], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
+  )
+  const all = db.prepare<[string, string, string, number], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version) > (?, ?, ?)
+     ORDER BY name, ecosystem, version LIMIT ?`,
+  )
+  const add = db.prepare('INSERT INTO component (name, ecosystem, version) VALUES (?, ?, ?)')
+  const findings = db.prepare<[number], StoredFinding>(
+    'SELECT record, fixable, level FROM finding WHERE component = ?',
+  )
+  const put = db.prepare(
+    `INSERT INTO finding (component, record, fixable, level) VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, level = excluded.level`,
+  )
+  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
+  return {
+    listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
+    listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
+    /** Components after one, the versions of a package one after the other; null: from the first. */
+    listComponents: (after: FindingComponent | null, limit: number): FindingComponent[] =>
+      all.all(after?.name ?? '', after?.ecosystem ?? '', after?.version ?? '', limit),
+    findComponent: ({ name, ecosystem, version }: Omit<FindingComponent, 'id'>): number | null =>
+      one.get(name, ecosystem, version) ?? null,
+    addComponent: ({ name, ecosystem, version }: Omit<FindingComponent, 'id'>): number =>
+      Number(add.run(name, ecosystem, version).lastInsertRowid),
+    listFindings: (component: number): StoredFinding[] => findings.all(component),
+    putFinding(component: number, { record, fixable, level }: StoredFinding): void {
+      put.run(component, record, fixable, level)
+    },
+    dropFinding: (component: number, record: string): void => void drop.run(component, record),
+  }
+}
+
+function createTags(db: Db) {
+  const put = db.prepare<Omit<TagFindings, 'id'>>(
+    `INSERT INTO tag (owner, name, sbom, refusal, packages, not_judged, findings, fixable, critical, high)
+     VALUES (@owner, @name, @sbom, @refusal, @packages, @notJudged, @findings, @fixable, @critical, @high)
+     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, refusal = @refusal, packages = @packages,
+       not_judged = @notJudged, findings = @findings, fixable = @fixable, critical = @critical, high = @high`,
+  )
+  const rename = db.prepare('UPDATE tag SET name = ? WHERE id = ?')
+  const count = db.prepare<FindingCounts & { id: number }>(
+    `UPDATE tag SET findings = findings + @findings, fixable = fixable + @fixable,
+       critical = critical + @critical, high = high + @high WHERE id = @id`,
+  )
+  const byId = db.prepare<[number], Pick<TagFindings, 'owner' | 'name' | 'findings' | 'fixable'>>(
+    'SELECT owner, name, findings, fixable FROM tag WHERE id = ?',
+  )
+  const owners = db.prepare<[], Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'>>(
+    'SELECT id, owner, name, sbom FROM tag',
+  )
+  const drop = db.prepare('DELETE FROM tag WHERE id = ?')
+  const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
+  const ofTag = db.prepare<[number], TagFinding>(
+    `SELECT f.record, f.fixable, f.level, c.ecosystem, c.name, c.version
+     FROM tag_component t JOIN finding f ON f.component = t.component JOIN component c ON c.id = t.component
+     WHERE t.tag = ?`,
+  )
+  return {
+    /** Adds a tag, or replaces what is known of it; returns its number. */
+    putTag(tag: Omit<TagFindings, 'id'>): number {
+      put.run(tag)
+      return idOf.get(tag.owner) ?? 0
+    },
+    renameTag: (id: number, name: string): void => void rename.run(name, id),
+    /** Adds to the counts of a tag; returns it as it is now. */
+    countTag(id: number, change: FindingCounts) {
+      count.run({ id, ...change })
+      return byId.get(id) ?? null
+    },
+    listOwners: () => owners.all(),
+    listTagFindings: (tag: number): TagFinding[] => ofTag.all(tag),
+    dropTag: (id: number): void => void drop.run(id),
+  }
+}
+
+function createTagComponents(db: Db) {
+  const tagsOf = db
+    .prepare<[number], number>('SELECT tag FROM tag_component WHERE component = ?')
+    .pluck()
+  const components = db
+    .prepare<[number], number>('SELECT component FROM tag_component WHERE tag = ?')
+    .pluck()
+  const unlink = db.prepare('DELETE FROM tag_component WHERE tag = ?')
+  const link = db.prepare('INSERT INTO tag_component (tag, component) VALUES (?, ?)')
+  const isUsed = db
+    .prepare<[number], number>('SELECT 1 FROM tag_component WHERE component = ? LIMIT 1')
+    .pluck()
+  const dropFindings = db.prepare('DELETE FROM finding WHERE component = ?')
+  const dropComponent = db.prepare('DELETE FROM component WHERE id = ?')
+  return {
+    listTagsOf: (component: number): number[] => tagsOf.all(component),
+    /** Replaces the components of a tag; those that no tag has any more are deleted with their findings. */
+    replaceComponents(tag: number, next: readonly number[]): void {
+      const before = components.all(tag)
+      unlink.run(tag)
+      for (const component of next) link.run(tag, component)
+      for (const component of before) {
+        if (isUsed.get(component) !== undefined) continue
+        dropFindings.run(component)
+        dropComponent.run(component)
+      }
+    },
+  }
+}
+
+function createStateWrites(db: Db) {
+  const put = db.prepare(
+    `INSERT INTO state (only, instance, form, osv, osv_as_of, generation, catalog, judged_at)
+     VALUES (1, @instance, @form, @osv, @osvAsOf, @generation, NULL, NULL)
+     ON CONFLICT (only) DO UPDATE SET form = @form, osv = @osv, osv_as_of = @osvAsOf, generation = @generation`,
+  )
+  const finish = db.prepare('UPDATE state SET catalog = ?, judged_at = ?')
+  const log = db.prepare(
+    `INSERT INTO log (at, owner, name, cause, snapshot, found, gone, fixes, fixes_gone, findings, fixable, details)
+     VALUES (@at, @owner, @name, @cause, @snapshot, @found, @gone, @fixes, @fixesGone, @findings, @fixable, @details)`,
+  )
+  const prune = db.prepare(
+    `DELETE FROM log WHERE seq <= max(
+       (SELECT coalesce(max(seq), 0) FROM log WHERE at < @before),
+       (SELECT coalesce(max(seq), 0) FROM log) - @most)`,
+  )
+  return {
+    /** Stores what all findings are of now. */
+    putRecordState(state: Omit<FindingsState, 'instance' | 'catalog' | 'judgedAt'>): void {
+      put.run({ instance: randomUUID(), ...state })
+    },
+    /** Stores that all tags of a snapshot of the catalog are judged. */
+    finishJudging: (catalog: string, now: number): void => void finish.run(catalog, now),
+    addLog(entry: Omit<LoggedFindings, 'seq'>): void {
+      log.run({ ...entry, details: JSON.stringify(entry.details) })
+    },
+    /** Deletes changes that are older, and those above the most that are kept. */
+    pruneLog: (days: number, now: number): void =>
+      void prune.run({ before: now - days * DAY_MS, most: MAX_LOG }),
+  }
+}

@@ -1,0 +1,81 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { affecting, componentsOf, openFindingsBench, readFindings } from './fixtures.ts'
+
+const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
+
+test('a new record, a fix, and a removed record are logged for the tags that have the package', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  await bench.crawl()
+  await bench.publish({})
+  expect(await bench.judge()).toMatchObject({ read: 4, reset: null, last: 0 })
+  const components = componentsOf(dir)
+  const [one] = components
+  if (one === undefined) throw new Error('no component')
+  const { ecosystem, name } = one
+  const owners = [...new Set(components.filter((c) => c.ecosystem === ecosystem && c.name === name).map(({ owner }) => owner))] // prettier-ignore
+  const count = (owner: string): number =>
+    components.filter((c) => c.owner === owner && c.ecosystem === ecosystem && c.name === name).length // prettier-ignore
+  const counted = (kind: 'found' | 'fixes' | 'gone' | 'fixesGone') =>
+    Object.fromEntries(log(dir).filter((row) => row[kind] > 0).map((row) => [row.owner, row[kind]])) // prettier-ignore
+  const expected = Object.fromEntries(owners.map((owner) => [owner, count(owner)]))
+
+  await bench.publish({ 'T-1': affecting(ecosystem, name, null) })
+  expect(await bench.judge()).toMatchObject({ read: 0, records: { tags: owners.length } })
+  expect(counted('found')).toEqual(expected)
+  expect(counted('fixes')).toEqual({})
+  expect(log(dir)[0]?.details[0]).toMatchObject(['new', 'T-1', name, expect.any(String), 0])
+
+  await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
+  await bench.judge()
+  expect(counted('fixes')).toEqual(expected)
+  expect(log(dir).at(-1)?.details[0]).toMatchObject(['fix', 'T-1', name, expect.any(String), 1])
+  const tag = readFindings(dir, (reads) => reads.readTag(owners[0] ?? ''))
+  expect(tag).toMatchObject({ findings: count(owners[0] ?? ''), high: count(owners[0] ?? '') })
+  expect(bench.known()).toEqual(await bench.fresh())
+  const found = bench.known().rows.filter((row) => !row.endsWith(' -'))
+  const matched = await Promise.all(bench.known().tags.map(({ owner }) => bench.matched(owner)))
+  expect(found.map((row) => row.replace(/ \d$/, ''))).toEqual(matched.flat())
+
+  await bench.publish({ 'T-1': null })
+  await bench.judge()
+  expect([counted('gone'), counted('fixesGone')]).toEqual([expected, expected])
+  expect(bench.known()).toEqual(await bench.fresh())
+})
+
+test('nothing is read or evaluated again where nothing changed, and only the new SBOM where one did', async () => {
+  const bench = await openFindingsBench()
+  await bench.crawl()
+  await bench.publish({ 'T-1': affecting('npm', 'none-has-this', null) })
+  await bench.judge()
+  const idle = { read: 0, gone: 0, records: { components: 0, tags: 0 }, last: 0 }
+  expect(await bench.judge()).toMatchObject(idle)
+  await bench.publish({ 'T-1': affecting('npm', 'nor-this', null) })
+  expect(await bench.judge()).toMatchObject({ ...idle, records: { records: 1, components: 0 } })
+  const { service: edits } = bench.sandbox
+  const [first = '', second = ''] = edits.ids('tags')
+  edits.rotateArtifact('tag', first, 'sbom')
+  edits.remove('tags', second)
+  const added = edits.addTag()
+  await bench.crawl()
+  expect(await bench.judge()).toMatchObject({ read: 2, gone: 1 })
+  const { tags, unused } = bench.known()
+  expect(tags.map(({ owner }) => owner).sort()).toEqual(edits.ids('tags').sort())
+  expect([tags.some(({ owner }) => owner === added), unused]).toEqual([true, 0])
+  expect(bench.known()).toEqual(await bench.fresh())
+})
+
+test('a database that is damaged, or of another version, begins again without announcing anything', async () => {
+  const bench = await openFindingsBench()
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const before = bench.known()
+  const path = join(bench.dir, 'derived', 'findings.db')
+  writeFileSync(path, 'no database'.repeat(1000))
+  expect(() => bench.known()).toThrow('there are no findings')
+  expect(await bench.judge()).toMatchObject({ reset: 'it is damaged', read: 4, last: 0 })
+  expect(bench.known()).toEqual(before)
+})
