@@ -3,10 +3,9 @@ import type { Fields } from '../json/objects.ts'
 import { askVersion } from '../query/affected.ts'
 import { remedyFor } from '../query/fixes.ts'
 import { semverOrder } from '../query/orders/semver.ts'
-import { readPurl } from '../query/purl.ts'
 import { type Query, readQuestion } from '../query/query.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
-import { createPackageSource } from './package-source.ts'
+import { type JudgeSource, createAheadSource, createPackageSource } from './package-source.ts'
 import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
 import { LEVELS, severityOf } from './severity.ts'
 import type { SbomComponent } from './sbom.ts'
@@ -16,14 +15,6 @@ const MAX_FINDINGS = 100_000
 
 /** References of a component that are listed; all are counted. */
 const MAX_REFS = 100
-
-/** Where an SBOM is judged: one snapshot's index and records. */
-export interface JudgeSource extends QuerySource {
-  /** Whether the snapshot has any record of the ecosystem. */
-  readonly hasEcosystem: (name: string) => boolean
-  /** Returns those of many packages of an ecosystem that have any record. */
-  readonly listRecorded: (ecosystem: string, names: readonly string[]) => ReadonlySet<string>
-}
 
 /** What was found about the components of an SBOM. */
 interface Judged {
@@ -46,10 +37,11 @@ export async function judgeComponents(
 ): Promise<Judged> {
   const packages = groupComponents(components, check)
   const { judged, notJudged } = chooseJudged(packages, source, check)
-  const find = createFinder(source, check)
+  const ahead = createAheadSource(source)
+  const find = createFinder(ahead, check)
   for (const one of notJudged) add(one)
   const findings: MatchFinding[] = []
-  for (const { query, component } of selectRecorded(judged, source)) {
+  for (const { query, component } of eachRecorded(judged, ahead, check)) {
     check()
     for (const found of await find(query)) {
       const finding = { ...found, component, patches: [] }
@@ -107,15 +99,23 @@ interface JudgedPackage {
   readonly component: MatchedComponent
 }
 
-/** Returns the packages that any record names, asked for at once: most packages of an SBOM have none. */
-function selectRecorded(judged: readonly JudgedPackage[], source: JudgeSource): JudgedPackage[] {
-  const groups = Map.groupBy(judged, ({ query }) => query.ecosystem.name)
-  return [...groups].flatMap(([ecosystem, ones]) => {
-    const recorded = source.listRecorded(ecosystem, [
-      ...new Set(ones.map(({ query }) => query.name)),
-    ])
-    return ones.filter(({ query }) => recorded.has(query.name))
-  })
+/** Iterates over the packages that any record names, read ahead: most packages of an SBOM have none. */
+function* eachRecorded(
+  judged: readonly JudgedPackage[],
+  source: ReturnType<typeof createAheadSource>,
+  check: () => void,
+): Generator<JudgedPackage, void, undefined> {
+  for (const [ecosystem, ones] of Map.groupBy(judged, ({ query }) => query.ecosystem.name)) {
+    const versions = Map.groupBy(ones, ({ query }) => query.name)
+    const names = [...versions.keys()]
+    for (let at = 0; at < names.length;) {
+      check()
+      const { packages, recorded } = source.readAhead(ecosystem, names, at)
+      for (const name of names.slice(at, at + packages))
+        if (recorded(name)) yield* versions.get(name) ?? []
+      at += packages
+    }
+  }
 }
 
 /** Returns the different packages of an SBOM: by purl and version, those without a purl by name and version. */
@@ -150,11 +150,10 @@ export function askAbout({
 }: Pick<MatchedComponent, 'purl' | 'version'>): KnownQuery | Why {
   if (purl === null) return { code: 'no_purl', reason: 'it has no package URL (purl)' }
   try {
-    const named = readPurl(purl)
-    const own = named?.version === '' ? { version } : {}
-    const query = readQuestion({ package: { purl }, ...own })
-    const { ecosystem } = query
+    const named = readQuestion({ package: { purl } })
+    const { ecosystem } = named
     if (ecosystem === null) return { code: 'unknown_ecosystem', reason: unknownEcosystem(purl) }
+    const query = named.version === '' ? readQuestion({ package: { purl }, version }) : named
     if (query.version !== '') return { ...query, ecosystem }
     return { code: 'no_version', reason: 'neither its package URL nor the SBOM names its version' }
   } catch (error) {

@@ -1,14 +1,13 @@
 import { originNotAfter, readOrigin } from '../api/http/origin.ts'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
-import { querySourceOf } from '../api/scanners/query-routes.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { toIso } from '../core/time.ts'
 import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
-import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
 import { createByteLimit, judgeComponents } from './judge.ts'
+import { judgeSourceOf } from './package-source.ts'
 import { isFixable, joinPatches, patchesNotApplied } from './patches.ts'
 import type { MatchFinding, MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from './sbom.ts'
@@ -74,13 +73,7 @@ async function matchSbom(
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
-  const known = new Set(views.listViews().map((view) => view.name))
-  const source = {
-    ...querySourceOf(views),
-    listRecorded: (ecosystem: string, names: readonly string[]) =>
-      views.listRecorded(ecosystem, names),
-    hasEcosystem: (ecosystem: string) => known.has(folderOf(ecosystem)),
-  }
+  const source = judgeSourceOf(views)
   const add = createByteLimit(maxBytes ?? Infinity)
   const judged = await judgeComponents(components, source, check, add)
   const { vex, suppressed, findings, patches } = shortReads.during(() => {

@@ -8,11 +8,12 @@ import { querySourceOf } from '../../src/api/scanners/query-routes.ts'
 import { MirrorError } from '../../src/core/errors.ts'
 import { createFairQueue } from '../../src/core/fair-queue.ts'
 import { judgeComponents } from '../../src/match/judge.ts'
+import { judgeSourceOf } from '../../src/match/package-source.ts'
 import { readInputSbom } from '../../src/match/read.ts'
 import type { InputSbom } from '../../src/match/sbom.ts'
 import { parseRecord } from '../../src/query/search.ts'
 import { openShortReads } from '../../src/store/reads.ts'
-import { folderOf, generationDir, readCurrentViews } from '../../src/store/views/generations.ts'
+import { generationDir, readCurrentViews } from '../../src/store/views/generations.ts'
 import { type Views, openViews } from '../../src/store/views/reads.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { openFilledStore } from '../support/filled-store.ts'
@@ -79,14 +80,7 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
 
 /** The same, as the findings of the SBOM have it. */
 async function matched(views: Views, sbom: InputSbom): Promise<Map<string, string[]>> {
-  const known = new Set(views.listViews().map(({ name }) => name))
-  const source = {
-    ...querySourceOf(views),
-    listRecorded: (ecosystem: string, names: readonly string[]) =>
-      views.listRecorded(ecosystem, names),
-    hasEcosystem: (name: string) => known.has(folderOf(name)),
-  }
-  const { findings } = await judgeComponents(sbom.components, source, () => undefined)
+  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), () => undefined)
   const found = Map.groupBy(findings, ({ component: { purl, version } }) =>
     JSON.stringify(/@[^/?#]+(?:[?#]|$)/.test(purl ?? '') ? [purl] : [purl, version]),
   )

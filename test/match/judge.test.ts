@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { createFairQueue } from '../../src/core/fair-queue.ts'
 import { evaluate } from '../../src/api/scanners/query-evaluate.ts'
-import { type JudgeSource, createByteLimit, judgeComponents } from '../../src/match/judge.ts'
+import { createByteLimit, judgeComponents } from '../../src/match/judge.ts'
+import type { JudgeSource } from '../../src/match/package-source.ts'
 import type { SbomComponent } from '../../src/match/sbom.ts'
 
 interface Range {
@@ -56,7 +57,7 @@ const SOURCE: JudgeSource = {
       ? null
       : { content: Buffer.from(JSON.stringify(found)), prefixes: [] }
   },
-  listRecorded: (_ecosystem, names) => new Set(names),
+  listPackageRecords: (ecosystem, names) => ({ records: new Map(names.map((name) => [name, SOURCE.listCandidates(ecosystem, name, '', 100).map(({ id }) => ({ id, read: () => SOURCE.readRecord(ecosystem, id) }))])), complete: names.length }), // prettier-ignore
   hasEcosystem: (name) => name !== 'RubyGems',
 }
 

@@ -1,12 +1,19 @@
 import type { Db } from '../database/open.ts'
 
 /** A view's archive. */
-interface Archive {
+export interface Archive {
   readonly view: number
   readonly file: string
   /** The number of the first member of each part, in order, and where the part begins. */
   readonly parts: readonly (readonly [first: number, at: number])[]
 }
+
+/** Where a view's archive has a member. */
+export type MemberPlace = [
+  num: number,
+  ...place: [place: number, length: number, size: number, crc32: number],
+  prefixes: string,
+]
 
 /** Creates the lookup of a view's archive, null without the view. It is read once: an open generation does not change. */
 export function createArchives(db: Db): (name: string) => Archive | null {

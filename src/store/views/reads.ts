@@ -4,8 +4,9 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { viewsPath } from './generations.ts'
-import { createArchives, partOf } from './archives.ts'
+import { type Archive, type MemberPlace, createArchives, partOf } from './archives.ts'
 import { createCandidateReader } from './candidates.ts'
+import { createPackageRecords } from './package-records.ts'
 import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -152,12 +153,10 @@ const MEMBER = `JOIN member m ON m.view = v.id AND m.num = r.num JOIN asset a ON
   JOIN part p ON p.view = m.view AND p.first =
     (SELECT max(first) FROM part WHERE view = m.view AND first <= m.num)`
 
-type MemberRow = [num: number, ...place: [number, number, number, number], prefixes: string]
-
 function createMemberReader(db: Db, files: Files) {
   const archiveOf = createArchives(db)
   const member = db
-    .prepare<[number, string], MemberRow>(
+    .prepare<[number, string], MemberPlace>(
       `SELECT m.num, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
        FROM record r JOIN member m ON m.view = ? AND m.num = r.num WHERE r.id = ?`,
     )
@@ -165,10 +164,7 @@ function createMemberReader(db: Db, files: Files) {
   const inView = (name: string, id: string): Place | undefined => {
     const archive = archiveOf(name)
     const found = archive === null ? undefined : member.get(archive.view, id)
-    if (archive === null || found === undefined) return undefined
-    const [num, place, ...rest] = found
-    const at = partOf(archive, num)
-    return at === undefined ? undefined : [archive.file, at + place, ...rest]
+    return archive === null || found === undefined ? undefined : inArchive(archive, found)
   }
   const upstreams = db
     .prepare<[string], Place>(
@@ -186,11 +182,17 @@ function createMemberReader(db: Db, files: Files) {
     return { content, crc32: crc, deflated, prefixes: toPrefixes(prefixes) }
   }
   return {
+    ...createPackageRecords(db, archiveOf, (archive, place) => read(inArchive(archive, place))),
     /** A record as shown by an ecosystem's view; null if it is not in it. Throws `corrupt` for damaged bytes. */
     readViewRecord: (view: string, id: string): ViewRecord | null => read(inView(view, id)),
     /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */
     readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
   }
+}
+
+function inArchive(archive: Archive, [num, place, ...rest]: MemberPlace): Place | undefined {
+  const at = partOf(archive, num)
+  return at === undefined ? undefined : [archive.file, at + place, ...rest]
 }
 
 function inflate(deflated: Buffer, size: number): Buffer | null {

@@ -123,6 +123,23 @@ test('the views find a record by view and id, and a package by ecosystem and nam
   ])
   expect(views.listCandidates('Root', 'rootio-curl', '', 1)).toHaveLength(1)
   expect(views.listCandidates('Debian', 'curl', '', 10)).toEqual([])
+  const names = ['curl', 'rootio-curl']
+  const { records, complete } = views.listPackageRecords('Debian:12', names, 10)
+  expect([[...records.keys()], complete]).toEqual([['rootio-curl'], 2])
+  expect(records.get('rootio-curl')?.map(({ id, read }) => [id, read()])).toEqual([
+    ['ROOT-A', views.readViewRecord('Debian', 'ROOT-A')],
+  ])
+  const of = (limit: number) => views.listPackageRecords('Root', [...names, 'none'], limit)
+  expect(
+    of(3)
+      .records.get('rootio-curl')
+      ?.map(({ id }) => id),
+  ).toEqual(['ROOT-A', 'ROOT-B'])
+  expect([of(3).complete, of(2).complete, of(2).records.size]).toEqual([3, 1, 0])
+  expect(views.listPackageRecords('No such', names, 10)).toEqual({
+    records: new Map(),
+    complete: 2,
+  })
 })
 
 /** Some histories of a feed: what it holds at each snapshot. */
