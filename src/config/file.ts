@@ -1,15 +1,6 @@
 import { readFileSync } from 'node:fs'
-import {
-  type Pair,
-  type Document,
-  type YAMLError,
-  LineCounter,
-  isAlias,
-  isMap,
-  isNode,
-  isScalar,
-  parseDocument,
-} from 'yaml'
+import { createRequire } from 'node:module'
+import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
@@ -21,12 +12,22 @@ const UNREADABLE: Partial<Record<string, string>> = {
   EACCES: 'it may not be read by this user',
 }
 
+type Document = Yaml.Document
+type Pair = Yaml.Pair
+
+const require = createRequire(import.meta.url)
+
+/** Loads the parser with the first file: often all settings are in the environment. */
+function yaml(): typeof Yaml {
+  return require('yaml') as typeof Yaml
+}
+
 /** The file being read: where messages point to, and what they collect. */
 interface Reading {
   readonly path: string
   readonly origin: string
   readonly document: Document
-  readonly lines: LineCounter
+  readonly lines: Yaml.LineCounter
   readonly given: GivenSettings[]
   readonly problems: string[]
 }
@@ -43,8 +44,8 @@ export function readFileLayer(path: string, origin: string): Layer {
     const why = UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
     return { given: [], problems: [`configuration file ${path}: ${why}`], warnings: [] }
   }
-  const lines = new LineCounter()
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
+  const lines = new (yaml().LineCounter)()
+  const document = yaml().parseDocument(source, { lineCounter: lines, prettyErrors: false })
   const reading: Reading = { path, origin, document, lines, given: [], problems: [] }
   if (document.errors.length > 0)
     reading.problems.push(...document.errors.map((error) => describeYaml(reading, error)))
@@ -58,7 +59,7 @@ function place({ path, lines }: Reading, offset: number | undefined): string {
 }
 
 /** The parser's complaint with its line, less the piece of the file it may quote: that could be a secret. */
-function describeYaml(reading: Reading, { code, message, pos }: YAMLError): string {
+function describeYaml(reading: Reading, { code, message, pos }: Yaml.YAMLError): string {
   const fault =
     code === 'DUPLICATE_KEY' ? 'the same key is there twice' : message.replace(/(?<! ): .*$/s, '')
   return `${place(reading, pos[0])}: not valid YAML: ${fault}`
@@ -67,7 +68,7 @@ function describeYaml(reading: Reading, { code, message, pos }: YAMLError): stri
 function readSections(reading: Reading): void {
   const root = reading.document.contents
   if (isEmpty(root)) return
-  if (!isMap(root)) {
+  if (!yaml().isMap(root)) {
     reading.problems.push(`${place(reading, 0)}: the file is not a mapping of sections`)
     return
   }
@@ -75,7 +76,7 @@ function readSections(reading: Reading): void {
 }
 
 function isEmpty(node: unknown): boolean {
-  return node === null || (isScalar(node) && node.value === null)
+  return node === null || (yaml().isScalar(node) && node.value === null)
 }
 
 function readSection(reading: Reading, pair: Pair): void {
@@ -83,7 +84,7 @@ function readSection(reading: Reading, pair: Pair): void {
   const section = resolveAlias(reading, pair.value)
   if (!SECTIONS.includes(name))
     reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
-  else if (isMap(section)) for (const item of section.items) readValue(reading, name, item)
+  else if (yaml().isMap(section)) for (const item of section.items) readValue(reading, name, item)
   else if (!isEmpty(section))
     reading.problems.push(`${name} (${where}): not a mapping: its settings go below it, indented`)
 }
@@ -99,7 +100,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
     return
   }
   try {
-    const raw: unknown = isNode(pair.value) ? pair.value.toJS(reading.document) : null
+    const raw: unknown = yaml().isNode(pair.value) ? pair.value.toJS(reading.document) : null
     reading.given.push({ setting, raw, origin: reading.origin, where })
   } catch {
     reading.problems.push(`${key} (${where}): its aliases (*) cannot be resolved`)
@@ -116,10 +117,10 @@ function sectionHint(name: string): string {
 }
 
 function nameOf(reading: Reading, { key }: Pair): { name: string; where: string } {
-  const name = isScalar(key) ? String(key.value) : 'a key that is not text'
-  return { name, where: place(reading, isNode(key) ? key.range?.[0] : undefined) }
+  const name = yaml().isScalar(key) ? String(key.value) : 'a key that is not text'
+  return { name, where: place(reading, yaml().isNode(key) ? key.range?.[0] : undefined) }
 }
 
 function resolveAlias({ document }: Reading, value: unknown): unknown {
-  return isAlias(value) ? value.resolve(document) : value
+  return yaml().isAlias(value) ? value.resolve(document) : value
 }
