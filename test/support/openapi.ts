@@ -1,3 +1,4 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { OpenApiDocument } from '../../src/api/contract/openapi.ts'
 
 /** A document as it is served. */
@@ -13,6 +14,33 @@ export interface Answered {
 
 /** Header fields that HTTP itself has. */
 const PLAIN = /^(connection|content-length|content-type|date|keep-alive|transfer-encoding)$/
+
+/** Returns what a body in JSON has that its schema in the contract does not describe, or describes otherwise. */
+export function createBodyCheck(
+  contract: ServedContract,
+): (name: string, body: unknown) => string[] {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
+  ajv.addSchema({ $id: 'contract', components: withoutOthers(contract.components) })
+  return (name, body) => {
+    const check = ajv.getSchema(`contract#/components/schemas/${name}`)
+    if (check === undefined) throw new Error(`no schema ${name}`)
+    if (check(body) === true) return []
+    return (check.errors ?? []).map(({ instancePath, message, params }) => `${name}${instancePath}: ${message} ${JSON.stringify(params)}`) // prettier-ignore
+  }
+}
+
+/** Each described object of the answers of the mirror itself has the described members alone. */
+function withoutOthers(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withoutOthers)
+  if (typeof part !== 'object' || part === null) return part
+  const copy = Object.fromEntries(
+    Object.entries(part).map(([key, one]) => [key, withoutOthers(one)]),
+  )
+  const isClosed = 'properties' in part && 'required' in part
+  return isClosed && !('additionalProperties' in part)
+    ? { ...copy, additionalProperties: false }
+    : copy
+}
 
 /** A part of a document with the members that are looked at. */
 interface Part {

@@ -1,15 +1,10 @@
 import { ecosystemNames } from '../../query/orders/ecosystems.ts'
 import { ref } from './components.ts'
 import type { ComponentRef, JsonSchema } from './openapi.ts'
+import { RECORD_DIFFERENCE, SOURCE_STATUS, object } from './report-schemas.ts'
 
 const TEXT = { type: 'string' }
 const DATE_TIME = { type: 'string', format: 'date-time' }
-const object = (description: string, properties: object, required: readonly string[]) => ({
-  type: 'object',
-  description,
-  required,
-  properties,
-})
 const NUMBER = { type: 'integer' }
 const MAYBE_TEXT = { type: ['string', 'null'] }
 
@@ -150,7 +145,7 @@ export const SCHEMAS = {
             differences: {
               type: ['array', 'null'],
               description: 'By `kind`; null: not known, as `words` say.',
-              items: { type: 'object', required: ['kind'] },
+              items: { $ref: '#/components/schemas/RecordDifference' },
             },
             words: { type: 'array', items: TEXT },
           },
@@ -166,6 +161,7 @@ export const SCHEMAS = {
     },
     ['source', 'from', 'to', 'complete', 'changes', 'next'],
   ),
+  RecordDifference: RECORD_DIFFERENCE,
   RecordDates: object(
     'Since when a record is known: publications of the snapshots of the mirror that saw it first.',
     {
@@ -211,19 +207,22 @@ export const SCHEMAS = {
     },
     ['leader', 'epoch', 'name', 'url'],
   ),
+  SourceStatus: SOURCE_STATUS,
   Status: object(
     'State of sources, storage, relay, bundles, webhooks and views (docs/guides/monitoring.md).',
     {
       version: TEXT,
       instance: MAYBE_TEXT,
       uptimeSeconds: { type: ['integer', 'null'] },
-      sources: {
-        type: 'array',
-        items: { type: 'object', required: ['name', 'state', 'snapshot', 'asOf'] },
-      },
+      sources: { type: 'array', items: { $ref: '#/components/schemas/SourceStatus' } },
+      contentDigest: MAYBE_TEXT,
       storage: { type: 'object' },
       relay: { type: 'array' },
       bundle: { type: ['object', 'null'] },
+      webhooks: { type: 'object' },
+      views: { type: 'array' },
+      boxes: { type: 'object' },
+      edge: { type: 'array' },
       fleet: { type: 'object', description: 'In a fleet alone.' },
     },
     ['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],

@@ -28,7 +28,7 @@ export function makeServedDocument(
   headers: ServedDocument['headers'] = {},
 ): ServedDocument {
   const tag = contentTag(identity)
-  return { tag, type, bodies: { identity, gzip: gzipSync(identity) }, headers }
+  return { tag, type, bodies: { identity, gzip: gzipSync(identity, { level: 9 }) }, headers }
 }
 
 interface DocumentPageOptions {

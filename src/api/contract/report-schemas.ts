@@ -1,0 +1,122 @@
+import type { RecordDifference } from '../../differences/difference.ts'
+import { SOURCES } from '../../domain/sources.ts'
+
+const TEXT = { type: 'string' }
+const MAYBE_TEXT = { type: ['string', 'null'] }
+const MAYBE_DATE = { type: ['string', 'null'], format: 'date-time' }
+const MAYBE_NUMBER = { type: ['integer', 'null'] }
+const COUNT = { type: 'integer', minimum: 0 }
+const TEXTS = { type: 'array', items: TEXT }
+
+/** Creates the schema of an object. `required`: all of them when not given. */
+export const object = (
+  description: string,
+  properties: object,
+  required: readonly string[] = Object.keys(properties),
+) => ({ type: 'object', ...(description !== '' && { description }), required, properties })
+
+/** What a run notes beside its message. */
+const FACTS = {
+  type: 'object',
+  description: 'Of private sources only numbers without a key.', // prettier-ignore
+  properties: {
+    quarantine: COUNT,
+    doubts: { ...COUNT, description: 'Records that should not be believed.' }, // prettier-ignore
+    doubtfulIds: TEXTS,
+    notCompared: COUNT,
+    decision: { enum: ['approved', 'rejected'] },
+    decidedBy: TEXT,
+  },
+  additionalProperties: { type: ['number', 'string', 'boolean', 'array', 'null'], items: TEXT },
+}
+
+const RUN = {
+  ...object('', {
+    id: COUNT,
+    kind: TEXT,
+    state: { enum: ['running', 'complete', 'partial', 'quarantined', 'failed'] },
+    code: MAYBE_TEXT,
+    message: MAYBE_TEXT,
+    facts: FACTS,
+    startedAt: { type: 'string', format: 'date-time' },
+    endedAt: MAYBE_DATE,
+  }),
+  type: ['object', 'null'],
+}
+
+/** A source in the report on the mirror. */
+export const SOURCE_STATUS = object(
+  '',
+  {
+    name: { enum: [...SOURCES] },
+    state: { enum: ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] },
+    snapshot: MAYBE_TEXT,
+    served: MAYBE_TEXT,
+    contentDigest: MAYBE_TEXT,
+    records: COUNT,
+    comparedAt: MAYBE_DATE,
+    scope: {
+      ...object('', {
+        include: TEXTS,
+        exclude: TEXTS,
+      }),
+      type: ['object', 'null'],
+    },
+    asOf: MAYBE_DATE,
+    ageSeconds: MAYBE_NUMBER,
+    lastSuccessAt: MAYBE_DATE,
+    lastChangeAt: MAYBE_DATE,
+    openQuarantines: {
+      ...COUNT,
+      description: 'Refusals that wait.',
+    },
+    partialLists: {
+      type: 'array',
+      items: object('', { path: TEXT, reason: TEXT }),
+    },
+    partialListCount: COUNT,
+    lastRun: RUN,
+    nextRunAt: MAYBE_DATE,
+  },
+  ['name', 'state', 'snapshot', 'asOf', 'openQuarantines', 'lastRun'],
+)
+
+const RANGES = {
+  type: 'array',
+  items: object('', {
+    type: TEXT,
+    repo: MAYBE_TEXT,
+    events: { type: 'array', items: { type: 'object', additionalProperties: TEXT } },
+  }),
+}
+
+/** Kinds of differences: each may have the members that its package, its ranges or its values need. */
+const KINDS = [
+  ...['record_added', 'record_removed', 'withdrawn', 'no_longer_withdrawn', 'withdrawal_changed'],
+  ...['package_added', 'package_removed'],
+  ...['fix_added', 'fix_removed', 'fix_lowered', 'fix_raised', 'fix_changed'],
+  ...['range_added', 'range_removed', 'range_widened', 'range_narrowed', 'range_rewritten', 'range_changed'],
+  ...['versions_added', 'versions_removed', 'severity_changed', 'aliases_added', 'aliases_removed'],
+  ...['other_changed', 'modified_only'],
+] as const satisfies readonly RecordDifference['kind'][] // prettier-ignore
+
+/** What changed in a record between two versions. */
+export const RECORD_DIFFERENCE = object(
+  '',
+  {
+    kind: { enum: KINDS },
+    package: {
+      ...object('', { ecosystem: TEXT, name: TEXT }),
+      type: ['object', 'null'],
+    },
+    from: MAYBE_TEXT,
+    to: MAYBE_TEXT,
+    added: RANGES,
+    removed: RANGES,
+    scale: TEXT,
+    versions: TEXTS,
+    aliases: TEXTS,
+    fields: TEXTS,
+  },
+  ['kind'],
+)
