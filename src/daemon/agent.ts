@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { migrateFolder } from '../store/database/copies.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
@@ -13,6 +14,7 @@ import {
   announceAddress,
   announceInstance,
 } from '../store/database/lock.ts'
+import { databasePath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
@@ -33,6 +35,7 @@ import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
+import { logRun } from './run-log.ts'
 import { scheduledJobs } from './schedule.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -95,6 +98,7 @@ export function createAgent(given: AgentOptions): Agent {
       ...{ metrics, ...shown },
       ...(fleet && { fleet: fleet.status }),
     })
+    await thread.started
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
@@ -161,11 +165,16 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-/** Starts beside each other the threads that write: each loads its modules for as long as the other. */
+/**
+ * Starts the threads that write, beside each other. The sync thread takes the longest: only a folder without a database, which
+ * it creates, waits for it here.
+ */
 async function startWriters(options: AgentOptions, on: Running) {
-  const starting = startInbox(options).then((inbox) => (on.inbox = inbox)) // never rejects
-  on.thread = await startSyncThread(threadDeps(options, on)).finally(() => starting)
-  return { thread: on.thread, inbox: await starting }
+  const isNew = !existsSync(databasePath(options.config.data.dir))
+  const thread = (on.thread = startSyncThread(threadDeps(options, on)))
+  const inbox = (on.inbox = await startInbox(options)) // never rejects
+  if (isNew) await thread.started
+  return { thread, inbox }
 }
 
 function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
@@ -237,14 +246,4 @@ function serverOptions(
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }
   const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
   return { ...parts, ...rooms, startedAt: now() }
-}
-
-function logRun(log: Logger, report: RunReport): void {
-  const { id, source, kind, state, message, code, facts } = report
-  const fields = { run: id, source, kind, state, code, facts }
-  const text = `${source} ${kind}: ${state}: ${message ?? ''}`
-  const warns = facts['filtersUnusable'] !== undefined || facts['doubts'] !== undefined
-  if (state === 'complete' && !warns) log.info(fields, text)
-  else if (state === 'failed') log.error(fields, text)
-  else log.warn(fields, text)
 }

@@ -13,6 +13,8 @@ import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
 /** The sync thread's interface for other threads. */
 export interface SyncThread {
+  /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
+  readonly started: Promise<void>
   /**
    * RunQueue a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
    * more thorough kind.
@@ -55,11 +57,8 @@ export interface SyncThreadDeps {
 
 const STOPPED = 'the program is stopping'
 
-/**
- * Starts the sync thread. Rejects when the thread cannot open the data folder; later crashes are reported, and the
- * thread is restarted.
- */
-export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread> {
+/** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
+export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const { config, version, offline = false } = deps
   let stopping = false
   const requests = createRunQueue(
@@ -88,9 +87,10 @@ export async function startSyncThread(deps: SyncThreadDeps): Promise<SyncThread>
     stopping
       ? Promise.resolve({ failure: STOPPED })
       : new Promise((resolve) => requests.ask(request, resolve))
-  await supervisor.started
-
+  const { started } = supervisor
+  started.catch(() => undefined) // reported to the caller that waits for it
   return {
+    started,
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),

@@ -9,7 +9,7 @@ import { WIDE, announced, targetOf } from './refreshes.ts'
 
 async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {
   const ended: RunReport[] = []
-  const thread = await startSyncThread({
+  const thread = startSyncThread({
     config: made.config,
     version: 'test',
     onEnded: (report) => void ended.push(report),
@@ -17,6 +17,7 @@ async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: Run
     onProgress: () => undefined,
     onCheckpoint: () => undefined,
   })
+  await thread.started
   return { thread, ended }
 }
 

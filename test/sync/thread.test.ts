@@ -18,7 +18,7 @@ async function withThread(
   const ended: RunReport[] = []
   const failed: string[] = []
   const progress: Progress[] = []
-  const thread = await startSyncThread({
+  const thread = startSyncThread({
     config: made.config,
     version: 'test',
     mayRun,
@@ -27,6 +27,7 @@ async function withThread(
     onProgress: (step) => void progress.push(step),
     onCheckpoint: () => undefined,
   })
+  await thread.started
   return { thread, ended, failed, progress }
 }
 
