@@ -9,8 +9,14 @@ import { eachChunk, refuseOtherHeader } from './envelope.ts'
 
 /** The data members of an open bundle. */
 export interface Contents {
-  /** Reads every member to its end against the manifest. `progress` gets the bytes so far. Throws `bundle`. */
-  readonly verify: (progress?: (done: number, total: number) => void) => Promise<void>
+  /**
+   * Reads every member, or those for which `isWanted` returns true, to its end against the manifest. `progress` gets the
+   * bytes so far, without headers. Throws `bundle`.
+   */
+  readonly verify: (
+    progress: (done: number) => void,
+    isWanted?: (name: string) => boolean,
+  ) => Promise<void>
   /**
    * Returns a complete member, inflated and verified. For packs of rows; throws `bundle` over the limit or if it is
    * missing.
@@ -21,6 +27,8 @@ export interface Contents {
    * manifest.
    */
   readonly stream: (name: string) => AsyncIterable<Buffer>
+  /** Does the same by size and CRC-32 alone, for a caller that compares a digest of the content. */
+  readonly streamContent: (name: string) => AsyncIterable<Buffer>
   /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
   readonly source: (name: string) => ByteSource
 }
@@ -52,20 +60,23 @@ export function createContents(
     throw new MirrorError('bundle', `${name} is compressed, not stored uncompressed`)
   }
   return {
-    async verify(progress = () => undefined) {
+    async verify(progress, isWanted = () => true) {
+      let done = 0
       for (const { name } of manifest.members) {
+        if (!isWanted(name)) continue
         const { member, place } = find(name)
         await refuseOtherHeader(source, place)
-        let done = place.dataAt
-        if (member.method === 'deflate') await readWhole(source, { member, place })
-        else
+        if (member.method === 'deflate') {
+          await readWhole(source, { member, place })
+          done += place.end - place.dataAt
+        } else
           for await (const chunk of verifiedChunks(source, { member, place }))
-            progress((done += chunk.length), source.size)
+            progress((done += chunk.length))
       }
-      progress(source.size, source.size)
     },
     read: async (name) => readWhole(source, find(name)),
     stream: (name) => verifiedChunks(source, findStored(name)),
+    streamContent: (name) => verifiedChunks(source, findStored(name), false),
     source(name) {
       const { member, place } = findStored(name)
       return within(source, member, place.dataAt)
@@ -88,15 +99,16 @@ async function readWhole(
 async function* verifiedChunks(
   source: ByteSource,
   { member, place: { dataAt, end } }: Found<StoredMember>,
+  hashes = true,
 ): AsyncGenerator<Buffer> {
-  const hash = createHash('sha256')
+  const hash = hashes ? createHash('sha256') : null
   let crc = 0
   for await (const chunk of eachChunk(source, dataAt, end)) {
-    hash.update(chunk)
+    hash?.update(chunk)
     crc = crc32(chunk, crc)
     yield chunk
   }
-  refuseOther(member, end - dataAt, crc, hash.digest('hex'))
+  refuseOther(member, end - dataAt, crc, hash?.digest('hex') ?? member.sha256)
 }
 
 /** Returns a range of a source as a source of its own. */

@@ -18,13 +18,16 @@ import { findParts } from '../format/split-names.ts'
 import { type Claims, readClaims, refuseOtherLayout } from './envelope.ts'
 import { type Contents, createContents } from './members.ts'
 import { openParts, readAhead } from './split-reader.ts'
+import { verifyInHalves } from './verify/halves.ts'
 
 /** An open bundle. Its structure is valid; its members are verified by `verify`, and again as they are read. */
-export interface Bundle extends Contents {
+export interface Bundle extends Omit<Contents, 'verify'> {
   readonly manifest: Manifest
   /** The id of the trusted signing key; null: unsigned, which was allowed. */
   readonly key: string | null
   readonly bytes: number
+  /** Reads every member to its end against the manifest. `progress` gets the bytes so far. Throws `bundle`. */
+  verify(progress?: (done: number, total: number) => void): Promise<void>
   /** Describes some of its members for another thread. */
   excerpt(isWanted: (name: string) => boolean): BundleExcerpt
   close(): Promise<void>
@@ -76,7 +79,7 @@ async function open(
       openBundleSource(source, trust),
     )
     const contents = createContents(source, manifest, layout)
-    const { verify, read, stream } = contents
+    const { read, stream, streamContent } = contents
     const excerpt: Bundle['excerpt'] = (isWanted) => {
       const members = manifest.members.filter(({ name }) => isWanted(name))
       const placed = layout.placed.filter(({ fields }) => isWanted(fields.name))
@@ -84,9 +87,13 @@ async function open(
     }
     return {
       ...{ manifest, key, claims, excerpt, bytes: parts.size, source: contents.source },
-      verify: (progress) => namingParts(() => verify(progress)),
+      async verify(progress = () => undefined) {
+        const report = (done: number): void => progress(done, parts.size)
+        await namingParts(() => verifyInHalves({ manifest, contents, excerpt }, report))
+        report(parts.size)
+      },
       read: (name) => namingParts(() => read(name)),
-      stream,
+      ...{ stream, streamContent },
       close: () => parts.close(),
     }
   } catch (error) {

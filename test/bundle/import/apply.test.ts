@@ -187,14 +187,14 @@ describe('an import', () => {
     const once = async (stopAt: number): Promise<void> => {
       const bundle = await openBundle(files, trust([signer()], { now: Date.now }))
       const { config, store } = there
-      const stream: typeof bundle.stream = (name) => {
+      const streamContent: typeof bundle.streamContent = (name) => {
         if (read.length === stopAt) throw new Error('the power is gone')
         read.push(name)
-        return bundle.stream(name)
+        return bundle.streamContent(name)
       }
       const common = { config, store, file: 'x', trigger: 'command', now: Date.now } as const
       try {
-        await applyBundle({ ...common, bundle: { ...bundle, stream } })
+        await applyBundle({ ...common, bundle: { ...bundle, streamContent } })
       } finally {
         await bundle.close()
       }

@@ -82,7 +82,7 @@ type DocumentWrite =
 
 /** Splits a document's stored bytes into its chunks; yields the writes that store it, in order. */
 async function* documentWrites(
-  { stream }: Bundle,
+  { streamContent }: Bundle,
   { value, chunks }: IncomingDocument,
 ): AsyncGenerator<DocumentWrite> {
   const { key, blob } = value
@@ -90,7 +90,7 @@ async function* documentWrites(
   const proof = createContentProof(value, chunks.length)
   let number = 0
   yield { kind: 'clear', key }
-  for await (const piece of stream(`blobs/${blob}.gz`))
+  for await (const piece of streamContent(`blobs/${blob}.gz`))
     for (const bytes of cutter.cut(piece)) {
       const { inflated } = await proof.add(bytes)
       yield { kind: 'chunk', key, number: number++, bytes, inflated }
