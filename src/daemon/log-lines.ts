@@ -1,6 +1,7 @@
 import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
+import type { RunReport } from '../sync/runner.ts'
 
 /** Logs that the store fails or a rollback stops all syncs, and the end of it. */
 export function logChanges(
@@ -25,4 +26,15 @@ function logFailure(
   if (failing !== null)
     log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
   else log.info({}, 'fleet: the object store can be used again')
+}
+
+/** Logs a run that has ended: a failed one as an error, one with doubts or gaps as a warning. */
+export function logRun(log: Logger, report: RunReport): void {
+  const { id, source, kind, state, message, code, facts } = report
+  const fields = { run: id, source, kind, state, code, facts }
+  const text = `${source} ${kind}: ${state}: ${message ?? ''}`
+  const warns = facts['filtersUnusable'] !== undefined || facts['doubts'] !== undefined
+  if (state === 'complete' && !warns) log.info(fields, text)
+  else if (state === 'failed') log.error(fields, text)
+  else log.warn(fields, text)
 }
