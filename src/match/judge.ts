@@ -44,7 +44,7 @@ export async function judgeComponents(
   for (const { query, component } of eachRecorded(judged, ahead, check)) {
     check()
     for (const found of await find(query)) {
-      const finding = { ...found, component, patches: [] }
+      const finding = { ...found, component, patches: [], patchCount: 0 }
       add(finding)
       findings.push(finding)
     }
@@ -178,7 +178,7 @@ function whyPartly({ ecosystem, version }: KnownQuery, source: JudgeSource): Why
   return { code: 'version_not_ordered', reason: `${version.slice(0, 100)} is not a version as ${name} orders them: ${rest}` } // prettier-ignore
 }
 
-type PackageFinding = Omit<MatchFinding, 'component' | 'patches'>
+type PackageFinding = Omit<MatchFinding, 'component' | 'patches' | 'patchCount'>
 
 /** Creates the function that finds the vulnerabilities of a package's version; those of the same are found once. */
 export function createFinder(source: QuerySource, check: () => void) {

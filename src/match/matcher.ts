@@ -26,6 +26,8 @@ interface MatchRequest {
   readonly check: () => void
   /** Whether what belongs to the catalog may be used, which takes a key: VEX and the list of patches. */
   readonly catalog: boolean
+  /** False: VEX is not applied, so that what it rules out is among the findings. */
+  readonly vex?: boolean
   /** Most bytes of findings as JSON; no limit when not given. */
   readonly maxBytes?: number
 }
@@ -69,7 +71,7 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check, maxBytes, catalog: withCatalog }: MatchRequest,
+  { now, served, check, maxBytes, catalog: withCatalog, vex: withVex = true }: MatchRequest,
 ): Promise<MatchResult> {
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
   const { components, format, name, enveloped } = sbom
@@ -78,10 +80,8 @@ async function matchSbom(
   const judged = await judgeComponents(components, source, check, add)
   const { vex, suppressed, findings, patches } = shortReads.during(() => {
     const ruled = ruleOut({ config, shortReads }, judged.findings, {
-      now,
-      sbom,
-      check,
-      withCatalog,
+      ...{ now, sbom, check },
+      whyNot: withCatalog ? (withVex ? null : NOT_WANTED) : NO_KEY,
     })
     return {
       ...ruled,
@@ -98,7 +98,7 @@ async function matchSbom(
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged } // prettier-ignore
 }
 
-/** Takes out what the mirrored VEX rules out, where it may be used. */
+/** Takes out what the mirrored VEX rules out; `whyNot`: why it is not used, null: it is. */
 function ruleOut(
   { config, shortReads }: Pick<MatcherParts, 'config' | 'shortReads'>,
   findings: readonly MatchFinding[],
@@ -106,14 +106,14 @@ function ruleOut(
     now,
     sbom,
     check,
-    withCatalog,
-  }: { now: number; sbom: InputSbom; check: () => void; withCatalog: boolean },
+    whyNot,
+  }: { now: number; sbom: InputSbom; check: () => void; whyNot: string | null },
 ) {
-  const state = withCatalog ? vexStateOf(config, shortReads, now) : vexNotApplied(NO_KEY)
+  const state = whyNot === null ? vexStateOf(config, shortReads, now) : vexNotApplied(whyNot)
   if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
   const input = { reads: shortReads.vex, subjects: sbom.subjects, now, check }
-  const { documents, unread, ...found } = applyVex(findings, input)
-  return { vex: { ...state, documents, unread }, ...found }
+  const { documents, unread, csaf, ...found } = applyVex(findings, input)
+  return { vex: { ...state, documents, unread, csaf }, ...found }
 }
 
 /** Joins findings with the mirrored list of patches, where it may be used. */
@@ -130,11 +130,12 @@ function patchesFor(
     : patchesNotApplied(findings, PATCHES_NO_KEY)
 }
 
+const NOT_WANTED = '--no-vex was given'
 const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key of this mirror'
 const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror' // prettier-ignore
 
 function vexNotApplied(reason: string): MatchVex {
-  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0 }
+  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0 } // prettier-ignore
 }
 
 /** Describes the mirrored VEX, or why there is none to apply. */
@@ -146,7 +147,7 @@ function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVe
   const { asOf, snapshot, stale } = origin
   if (stale?.refused === true)
     return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`) // prettier-ignore
-  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0 }
+  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0 } // prettier-ignore
 }
 
 /** Describes the snapshot of the views. Throws `stale`. */

@@ -38,20 +38,43 @@ export function joinPatches(
   if (list.entries > 0 && !catalog.hasFacet(list.id, CVE_FACET))
     return patchesNotApplied(findings, 'the list of patches names no CVEs')
   const placesOf = createPlaces(check)
-  const found = new Map(findings.flatMap(placesOf).map((place) => [place, [] as MatchPatch[]]))
+  const found = new Map(findings.flatMap(placesOf).map((place) => [place, createPatchList()]))
   for (const { patch, ecosystem, name } of ticketsAbout(findings, {
     catalog,
     list: list.id,
     check,
   })) {
     const same = found.get(placeOf(patch.cve, ecosystem, name))
-    if (same !== undefined && same.length < MAX_PATCHES) same.push(patch)
+    same?.add(patch)
   }
   const joined = findings.map((finding) => {
-    const patches = placesOf(finding).flatMap((place) => found.get(place) ?? [])
-    return { ...finding, patches: patches.slice(0, MAX_PATCHES) }
+    const lists = placesOf(finding).flatMap((place) => found.get(place) ?? [])
+    const patches = doneFirst(lists.flatMap((list) => list.kept()))
+    const patchCount = lists.reduce((sum, list) => sum + list.count(), 0)
+    return { ...finding, patches, patchCount }
   })
   return { findings: joined, patches: { notApplied: null, entries: list.entries } }
+}
+
+/** Creates the list of the patches about one CVE and package: it counts all, and keeps some, before others those that are done. */
+function createPatchList() {
+  let [kept, count] = [[] as MatchPatch[], 0]
+  return {
+    add(patch: MatchPatch): void {
+      count++
+      if (kept.length < MAX_PATCHES || isDone(patch)) kept = doneFirst([...kept, patch])
+    },
+    kept: () => kept,
+    count: () => count,
+  }
+}
+
+/** Returns as many patches as are kept of a finding, in their order; where there are more, the last that are not done go first. */
+function doneFirst(patches: readonly MatchPatch[]): MatchPatch[] {
+  if (patches.length <= MAX_PATCHES) return [...patches]
+  const others = MAX_PATCHES - Math.min(MAX_PATCHES, patches.filter(isDone).length)
+  let taken = 0
+  return patches.filter((one) => isDone(one) || taken++ < others).slice(0, MAX_PATCHES)
 }
 
 interface Reading {
@@ -134,7 +157,11 @@ export function isFixable({ fixed, patches }: Pick<MatchFinding, 'fixed' | 'patc
 
 /** Returns the patches that the service calls done. */
 export function donePatches({ patches }: Pick<MatchFinding, 'patches'>): MatchPatch[] {
-  return patches.filter(({ status }) => status.toLowerCase() === DONE)
+  return patches.filter(isDone)
+}
+
+function isDone({ status }: MatchPatch): boolean {
+  return status.toLowerCase() === DONE
 }
 
 function queryOf(list: number, values: readonly string[]) {

@@ -27,8 +27,10 @@ export interface MatchFinding {
   readonly ecosystems: readonly string[]
   /** Fixed versions above the component's; empty: the record names none. */
   readonly fixed: readonly string[]
-  /** What the service's list of patches says about it. */
+  /** What the service's list of patches says about it: the first 100 entries, before others those that are done. */
   readonly patches: readonly MatchPatch[]
+  /** How many entries of the list are about it. */
+  readonly patchCount: number
 }
 
 /** An entry of the service's list of patches about the CVE and the package of a finding. */
@@ -84,6 +86,8 @@ export interface MatchVex {
   readonly documents: number
   /** Documents that were not read: damaged, too large, or of a format that is not read. */
   readonly unread: number
+  /** Those of them that are CSAF, which is not read. */
+  readonly csaf: number
 }
 
 /** A component that was not judged, or not completely, and why. */

@@ -57,7 +57,8 @@ let ruledOut = { vulnerability: '', product: '', document: '' }
 function vexRecord(): string {
   const reads = openShortReads(dir)
   const said = (reads?.vex.listVexDocuments() ?? []).flatMap((one) => {
-    const statements = readStatements(reads?.vex.readVexContent(one) ?? Buffer.alloc(0)) ?? []
+    const statements = readStatements(reads?.vex.readVexContent(one) ?? Buffer.alloc(0))
+    if (!Array.isArray(statements)) return []
     return statements
       .filter(({ status }) => status === 'not_affected')
       .map(({ vulnerabilities: [vulnerability = ''], products: [product] }) => ({
@@ -250,7 +251,13 @@ describe('match', () => {
       suppressed: [
         { id: 'VEX-1', vex: { status: 'not_affected', product, document, vulnerability } },
       ],
-      vex: { notApplied: null, unread: 0 },
+      vex: { notApplied: null, unread: 0, csaf: 0 },
+    })
+    expect(await ask('match', of, '--no-vex', '--fail-on', 'any')).toMatchObject({
+      ...{
+        code: 1,
+        out: expect.stringMatching(/^vex: not applied: --no-vex was given$/m) as string,
+      },
     })
   })
 

@@ -13,7 +13,7 @@ const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
   return {
     ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
-    ...{ ecosystems: ['npm'], patches: [] },
+    ...{ ecosystems: ['npm'], patches: [], patchCount: 0 },
     severity: { level: 'high', score: 7.5, stated: [{ type: 'CVSS_V3', score: VECTOR }] },
   }
 }
@@ -53,7 +53,7 @@ const RESULT: MatchResult = {
   suppressed: [A, B].map((component) => ({ ...finding('G-3', component, []), vex: VEX })),
   vex: {
     ...{ notApplied: null, snapshot: 'def', asOf: '2026-07-01T00:00:00.000Z', stale: null },
-    ...{ documents: 1, unread: 0 },
+    ...{ documents: 1, unread: 0, csaf: 0 },
   },
   patches: { notApplied: null, entries: 3 },
   findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],

@@ -25,7 +25,7 @@ function finding(cves: Partial<MatchFinding>, ecosystem: string, purl: string): 
     ...{ id: 'X-1', aliases: [], upstream: [], summary: '', modified: null, ...cves },
     severity: { level: null, score: null, stated: [] },
     component: { name: 'x', version: '1', purl, refs: [], refCount: 0 },
-    ...{ ecosystems: [ecosystem], fixed: [], patches: [] },
+    ...{ ecosystems: [ecosystem], fixed: [], patches: [], patchCount: 0 },
   }
 }
 
@@ -114,7 +114,8 @@ async function joinedWith(
   let checks = 0
   const reads = { catalog: { ...catalog, listEntries } }
   const joined = joinPatches(findings, reads, () => (checks += 1))
-  return { patches: joined.findings.map(({ patches }) => patches), checks }
+  const counts = joined.findings.map(({ patchCount }) => patchCount)
+  return { patches: joined.findings.map(({ patches }) => patches), counts, checks }
 }
 
 function entryOf(cve: string, name: string, more: object = {}) {
@@ -148,4 +149,24 @@ test('very many entries about one CVE hide none about another, and are compared 
   expect(patches.at(-1)).toMatchObject([{ ticket: 't20001', cve: 'CVE-2-2' }])
   expect(checks).toBeGreaterThan(1_000)
   expect(checks).toBeLessThan(5_000)
+})
+
+test('more patches of a finding than are listed are counted, and those that are done are listed before others', async () => {
+  const open = { ticket_status: 'open' }
+  const of = (cve: string, done: readonly number[]) =>
+    Array.from({ length: 250 }, (_, at) => entryOf(cve, 'x', done.includes(at) ? {} : open))
+  const all = Array.from({ length: 250 }, (_, at) => at)
+  const { patches, counts } = await joinedWith(
+    [...of('CVE-1-1', [3, 120, 249]), ...of('CVE-2-2', all), entryOf('CVE-3-3', 'x')],
+    finding({ id: 'CVE-1-1' }, 'npm', 'pkg:npm/x@1'),
+    finding({ id: 'CVE-2-2' }, 'npm', 'pkg:npm/x@1'),
+    finding({ id: 'CVE-2-2', aliases: ['CVE-1-1', 'CVE-3-3'] }, 'npm', 'pkg:npm/x@1'),
+    finding({ id: 'CVE-4-4' }, 'npm', 'pkg:npm/x@1'),
+  )
+  expect(counts).toEqual([250, 250, 501, 0])
+  const kept = patches.map((ones) => ones.map(({ ticket }) => ticket))
+  expect(kept[0]).toEqual([...all.slice(0, 98), 120, 249].map((at) => `t${at}`))
+  expect(kept[1]).toEqual(all.slice(0, 100).map((at) => `t${250 + at}`))
+  expect(patches[2]?.every(({ status }) => status === 'done')).toBe(true)
+  expect(kept.map(({ length }) => length)).toEqual([100, 100, 100, 0])
 })

@@ -17,7 +17,7 @@ function finding(
     ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
     severity: { level: null, score: null, stated: [] },
     component: { name: 'openssl', version, purl, refs: [], refCount: 0 },
-    ...{ ecosystems: ['Debian:12'], fixed: [], patches: [] },
+    ...{ ecosystems: ['Debian:12'], fixed: [], patches: [], patchCount: 0 },
   }
 }
 
@@ -347,8 +347,19 @@ test('a statement on many products is compared with many findings in steps of bo
 test('a document in an envelope is read, and what is none of them is counted', () => {
   const payload = Buffer.from(JSON.stringify({ predicate: openVex({}) })).toString('base64')
   expect(ruledOutBy([{ payload }])).toBe(0)
-  for (const text of ['', '[]', 'null', '{"document":{"csaf_version":"2.0"}}', '{"payload":"!"}'])
+  for (const text of ['', '[]', 'null', '{"document":{}}', '{"payload":"!"}'])
     expect(readStatements(Buffer.from(text))).toBe(null)
+})
+
+test('CSAF documents are not read, and counted as such', () => {
+  const contents = ['{"document":{"csaf_version":"2.0"}}', '{}'].map((text) => Buffer.from(text))
+  const reads = {
+    listVexDocuments: () =>
+      contents.map(({ length }, at) => ({ digest: String(at), size: length, changed: 1 })),
+    readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
+  }
+  const input = { reads, subjects: [], now: NOW, check: () => undefined }
+  expect(applyVex([finding(PURL)], input)).toMatchObject({ documents: 2, unread: 2, csaf: 1 })
 })
 
 test('the reason names what was stated, when, and in which document, in texts of bounded length', () => {

@@ -122,13 +122,16 @@ const MATCH = {
     snapshot: { type: 'object', required: ['id', 'asOf'] },
     findings: {
       type: 'array',
-      items: { type: 'object', required: ['id', 'severity', 'component', 'fixed', 'patches'] },
+      items: {
+        type: 'object',
+        required: ['id', 'severity', 'component', 'fixed', 'patches', 'patchCount'],
+      },
     },
     suppressed: {
       type: 'array',
       items: { type: 'object', required: ['id', 'severity', 'component', 'vex'] },
     },
-    vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
+    vex: { type: 'object', required: ['notApplied', 'documents', 'unread', 'csaf'] },
     patches: { type: 'object', required: ['notApplied', 'entries'] },
     notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
   },

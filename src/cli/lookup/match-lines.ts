@@ -48,11 +48,12 @@ function findingLines(findings: readonly MatchFinding[]): string[] {
   return section('', rows, [...FINDING_HEAD, 'patches'])
 }
 
-function patchCell({ patches }: MatchFinding): string {
+function patchCell({ patches, patchCount }: MatchFinding): string {
   const texts = patches.map(({ status, release, version }) =>
     [status || 'no status', [release, version].filter((one) => one !== '').join(' ')].join(': '),
   )
-  return texts.length === 0 ? '-' : cut([...new Set(texts)].join(', '), 80)
+  const more = patchCount > patches.length ? ` (${patches.length} of ${patchCount} listed)` : ''
+  return texts.length === 0 ? '-' : cut([...new Set(texts)].join(', '), 80) + more
 }
 
 function patchesLine({ notApplied, entries }: MatchPatches): string {
@@ -119,9 +120,14 @@ function snapshotLine({ id, asOf, publishedAt, ageSeconds, ...more }: MatchSnaps
   return [`osv: snapshot ${id.slice(0, 12)}${published}, ${age}`, ...marks].join('; ')
 }
 
-function vexLine({ notApplied, snapshot, asOf, stale, documents, unread }: MatchVex): string {
+function vexLine({ notApplied, snapshot, asOf, stale, ...read }: MatchVex): string {
   if (notApplied !== null) return `vex: not applied: ${notApplied}`
-  const what = `${counted(documents, 'document')}${unread === 0 ? '' : `, ${unread} of them not readable here`}`
+  const { documents, unread, csaf } = read
+  const what = [
+    counted(documents, 'document'),
+    csaf === 0 ? '' : `, ${csaf} of them not read: CSAF`,
+    unread === csaf ? '' : `, ${unread - csaf} of them not readable here`,
+  ].join('')
   const parts = [
     `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}`,
     `as of ${timeOf(Date.parse(asOf ?? ''))}`,

@@ -18,6 +18,8 @@ import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from './snapsho
 interface MatchOptions extends LookupOptions {
   format?: string
   failOn?: string
+  /** False: VEX is not applied. */
+  vex?: boolean
 }
 
 /** Exit code where findings are of the kind that `--fail-on` names. */
@@ -37,7 +39,10 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     const result = await closing(reads, () => {
       requireViews(config)
       const matcher = createMatcher(config, reads)
-      const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
+      const request = {
+        ...{ now: Date.now(), served: null, check: () => undefined },
+        ...{ catalog: true, vex: options.vex !== false },
+      }
       return closing(matcher, () => matcher.match(sbom, request))
     })
     write(result, file)

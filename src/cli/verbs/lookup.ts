@@ -37,6 +37,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
       ['--format <name>', 'table (the default), json, cyclonedx (a vulnerability disclosure report) or sarif'],
       JSON_FLAG,
       ['--fail-on <kind>', 'exit with 1 for findings of a kind: any, fixable (a fix is known), high (or critical), critical'],
+      ['--no-vex', 'do not apply the mirrored VEX: what it rules out is among the findings'],
     ],
     example: 'match sbom.cdx.json --fail-on fixable',
     load: async () => (await import('../lookup/match.ts')).matchCommand },

@@ -29,6 +29,8 @@ interface Applied {
   /** Mirrored VEX documents, and those of them that were not read: damaged, too large, or of another format. */
   readonly documents: number
   readonly unread: number
+  /** Those of them that are CSAF. */
+  readonly csaf: number
 }
 
 /**
@@ -40,12 +42,14 @@ export function applyVex(findings: readonly MatchFinding[], input: VexInput): Ap
   const documents = reads.listVexDocuments()
   const judge = createVexJudge(findings, input)
   const read = findings.length === 0 ? [] : documents
-  let unread = 0
+  let [unread, csaf] = [0, 0]
   for (const document of read) {
     check()
     const statements = statementsIn(reads, document)
-    if (statements === null) unread++
-    for (const statement of statements ?? []) judge.add(statement, document)
+    if (statements === null || statements === 'csaf') {
+      unread++
+      if (statements === 'csaf') csaf++
+    } else for (const statement of statements) judge.add(statement, document)
   }
   const left: MatchFinding[] = []
   const suppressed: SuppressedFinding[] = []
@@ -55,10 +59,13 @@ export function applyVex(findings: readonly MatchFinding[], input: VexInput): Ap
     if (vex === null) left.push(finding)
     else suppressed.push({ ...finding, vex })
   }
-  return { findings: left, suppressed, documents: documents.length, unread }
+  return { findings: left, suppressed, documents: documents.length, unread, csaf }
 }
 
-function statementsIn(reads: VexInput['reads'], document: VexDocument): Statement[] | null {
+function statementsIn(
+  reads: VexInput['reads'],
+  document: VexDocument,
+): ReturnType<typeof readStatements> {
   const content = document.size > MAX_BYTES ? null : reads.readVexContent(document)
   return content === null ? null : readStatements(content)
 }

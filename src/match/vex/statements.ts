@@ -35,13 +35,17 @@ export interface VexName {
   readonly versions: readonly string[] | null
 }
 
-/** Reads the statements of OpenVEX and CycloneDX, also in an envelope, whose signature is not checked; null for anything else. */
-export function readStatements(bytes: Buffer): Statement[] | null {
+/**
+ * Reads the statements of OpenVEX and CycloneDX, also in an envelope, whose signature is not checked; `csaf` for a document of
+ * that format, and null for anything else.
+ */
+export function readStatements(bytes: Buffer): Statement[] | 'csaf' | null {
   try {
     for (const document of envelopesOf(parse(bytes), (text) => parse(Buffer.from(text)))) {
       const context = textOr(document['@context'])
       if (context.includes('openvex')) return readOpenVex(document)
       if (document['bomFormat'] === 'CycloneDX') return readCycloneDx(document)
+      if (textOr(fieldsOf(document['document'])['csaf_version']) !== '') return 'csaf'
     }
   } catch {
     // No JSON, too many values, or an envelope around either.
