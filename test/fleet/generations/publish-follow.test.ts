@@ -172,7 +172,7 @@ describe('a fleet', () => {
   longTest(
     'keeps real data folders equal through lost answers, crashes and takeovers',
     async () => {
-      for (const seed of [1, 2, 3]) await runRealHistory(seed)
+      for (const seed of [1, 2, 3, 4, 5, 6]) await runRealHistory(seed)
     },
   )
 })
@@ -209,28 +209,60 @@ async function runRealHistory(seed: number): Promise<void> {
     work.catch((error: unknown) => {
       if (!(error instanceof FleetError)) throw error
     })
-  await leading().run('osv')
+  const contents = createContents()
+  // Whether a mirror took over before the first generation: then each saw the records for itself, and keeps its own dates.
+  let isSplit = false
+  const run = async (): Promise<void> => contents.note(leading(), await leading().run('osv'))
+  await run()
   for (let step = 0; step < 14; step++) {
     const action = below(5)
     const { dir } = leading()
-    if (action <= 1) await change(leading(), 1 + below(2))
+    if (action <= 1) {
+      leading().sandbox.feed.change(1 + below(2))
+      await run()
+    }
     if (action <= 2) await survive(publish(broken(), dir, { epoch }))
     if (action === 3) await survive(createNode(broken(), { dir: reader.dir }).catchUp())
     if (action === 4) {
       leads = 1 - leads
       epoch++
-      await createNode(bucket.client(), { dir: leading().dir, mayPublish: true }).catchUp()
+      const standby = createNode(bucket.client(), { dir: leading().dir, mayPublish: true })
+      if ((await standby.catchUp()) === 0) isSplit = true
       await publish(bucket.client(), leading().dir, { epoch })
-      await leading().run('osv')
+      contents.note(leading())
+      await run()
     }
   }
   await publish(bucket.client(), leading().dir, { epoch })
   await reader.catchUp()
-  // A content that a leader replaced and stored again, without publishing in between, is older on the reader.
-  const known = ({ dates, ...rest }: ReturnType<typeof stateOf>) => {
-    return { ...rest, dates: dates.map(({ id, firstSeen, fixSeen }) => [id, firstSeen, fixSeen]) }
+  const [there, here] = [stateOf(reader.dir), stateOf(leading().dir)]
+  const changed = new Map(here.dates.map(({ id, changedAt }) => [id, changedAt]))
+  // A content that was replaced and stored again without being published in between has an older date on the reader.
+  const dates = there.dates.map((one) => {
+    const theirs = changed.get(one.id) ?? 0
+    return contents.isBack(one.id) && one.changedAt < theirs ? { ...one, changedAt: theirs } : one
+  })
+  if (isSplit) expect({ ...there, dates: [] }).toEqual({ ...here, dates: [] })
+  else expect({ ...there, dates }).toEqual(here)
+}
+
+/** Notes the contents of each record, one after the other. */
+function createContents() {
+  const seen = new Map<string, string[]>()
+  return {
+    note({ store, content }: Bench, _report?: unknown): void {
+      for (const [id] of store.osv.eachPair()) {
+        const known = seen.get(id) ?? []
+        const text = String(content(id))
+        if (known.at(-1) !== text) seen.set(id, [...known, text])
+      }
+    },
+    /** Whether the record has a content that it had before, and another one between. */
+    isBack(id: string): boolean {
+      const known = seen.get(id) ?? []
+      return known.indexOf(known.at(-1) ?? '') < known.length - 1
+    },
   }
-  expect(known(stateOf(reader.dir))).toEqual(known(stateOf(leading().dir)))
 }
 
 longTest(
