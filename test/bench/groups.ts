@@ -1,3 +1,4 @@
+import { answers } from './answers/answers.ts'
 import { bundles } from './bundles/bundles.ts'
 import { patches } from './catalog/patches.ts'
 import { catalog } from './catalog/sync.ts'
@@ -21,6 +22,7 @@ export const GROUPS: readonly Group[] = [
   bundles,
   views,
   pages,
+  answers,
   idle,
   fleet,
   scale,

@@ -1,0 +1,91 @@
+import { count, milliseconds } from '../report/figures.ts'
+import { type Line, type Options, type Value, atMost, defineGroup, ratio } from '../report/group.ts'
+import { type SandboxProcess, startSandbox } from '../world/processes.ts'
+import { CHANGED, type Guarded, compareGuard } from './guard.ts'
+import { type Matched, matchSbom } from './match.ts'
+
+const RECORDS = 100_000
+const FEW = 5_000
+const COMPONENTS = 10_000
+/** What a year brings, by which sizes are written. */
+const A_YEAR = { changes: 30 * 365, records: 20_000 }
+
+interface Run {
+  readonly matched: Matched
+  readonly few: Guarded
+  readonly many: Guarded
+}
+
+interface World {
+  readonly few: SandboxProcess
+  readonly many: SandboxProcess
+  close(): Promise<void>
+}
+
+/**
+ * What the history answers, and what it costs: an SBOM, the guard, superseded versions and dates. That a plain GET of a record
+ * is as fast as before these needs the program of before, and is not here; the group `serving` compares it with others.
+ */
+export const answers = defineGroup<World, Run>({
+  name: 'answers',
+  about: 'SBOMs by the records, the guard of changes, size of history and dates',
+  async prepare({ size }) {
+    const [few, many] = [await startSandbox(size(FEW)), await startSandbox(size(RECORDS))]
+    const close = async (): Promise<void> => {
+      await few.stop()
+      await many.stop()
+    }
+    return { few, many, close }
+  },
+  async run({ few, many }, { size }) {
+    const matched = await matchSbom(many.url, size(COMPONENTS))
+    return { matched, few: await compareGuard(few), many: await compareGuard(many) }
+  },
+  lines: (options) => [...matchLines(options), ...guardLines(options), ...sizeLines],
+})
+
+function matchLines({ size }: Options): Line<Run>[] {
+  const work = `SBOM of ${count(size(COMPONENTS))} components by ${count(size(RECORDS))} records`
+  return [
+    {
+      ...{ work: `${work}: patchmirror match`, unit: 's', goal: atMost(1000) },
+      measure: ({ matched: { commandMs, findings } }) => {
+        return { value: commandMs, detail: `with its start, ${count(findings)} findings` }
+      },
+    },
+    {
+      ...{ work: `${work}: POST /-/match, not the first`, unit: 's', goal: atMost(1000) },
+      measure: ({ matched }) => matched.requestMs,
+    },
+  ]
+}
+
+function guardLines({ size }: Options): Line<Run>[] {
+  const line = (records: number, of: (run: Run) => Guarded): Line<Run> => ({
+    work: `${CHANGED} changed of ${count(size(records))}, processor time with the guard`,
+    ...{ against: 'without it', unit: '×', goal: atMost(1.1) },
+    measure: (run) => {
+      const { onMs, offMs } = of(run)
+      return Number.isNaN(onMs) ? null : ratio(onMs, offMs, milliseconds)
+    },
+  })
+  return [line(FEW, ({ few }) => few), line(RECORDS, ({ many }) => many)]
+}
+
+const sizeLines: Line<Run>[] = [
+  {
+    work: `superseded versions of a year, 30 changes a day`,
+    unit: 'MB',
+    measure: ({ many: { stored } }) => yearOf(stored.versionBytes, stored.versions, A_YEAR.changes, 'version'), // prettier-ignore
+  },
+  {
+    work: `dates of a year's ${count(A_YEAR.records)} new records`,
+    unit: 'MB',
+    measure: ({ many: { stored } }) => yearOf(stored.dateBytes, stored.records, A_YEAR.records, 'record'), // prettier-ignore
+  },
+]
+
+function yearOf(bytes: number, things: number, aYear: number, noun: string): Value {
+  const each = bytes / things
+  return { value: each * aYear, detail: `${count(each)} bytes a ${noun}, of ${count(things)}` }
+}
