@@ -28,6 +28,7 @@ import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
 import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts' // prettier-ignore
+import { createDecisionLog } from './status/decisions.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
 import type { OwnPath, PeoplePages, PeopleTools } from './people.ts'
@@ -132,13 +133,13 @@ export function createServer(options: ServerOptions): MirrorServer {
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const [followers, reports] = [createFollowers(options, { served, ...gate, failures, ...reading }), createStatusReports(options)] // prettier-ignore
+  const [followers, reports, decisions] = [createFollowers(options, { served, ...gate, failures, ...reading }), createStatusReports(options), createDecisionLog(reads, log)] // prettier-ignore
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
   const refresh = (): void => {
     for (const part of [served, open]) part.refresh()
-    for (const part of [followers, gate.access]) part.look() // last: every announced change is already readable
+    for (const part of [followers, gate.access, decisions]) part.look() // last: every announced change is already readable
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })

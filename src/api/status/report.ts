@@ -5,6 +5,7 @@ import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import type { Reads } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
+import { messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
 import type {
@@ -185,7 +186,7 @@ function sourceStatus(
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),
     ...partialListsOf(name, reads),
-    lastRun: latest === null ? null : summaryOf(latest),
+    lastRun: latest === null ? null : summaryOf(latest, reads),
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
 }
@@ -203,7 +204,10 @@ function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceStat
   return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
 }
 
-function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run): RunSummary {
+function summaryOf(
+  { id, kind, state, startedAt, endedAt, code, message, facts }: Run,
+  reads: Reads,
+): RunSummary {
   const started = toIso(startedAt)
   return {
     id,
@@ -212,7 +216,7 @@ function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }
     startedAt: started,
     endedAt: toIsoOrNull(endedAt),
     code,
-    message,
+    message: messageNow(reads, message),
     facts,
   }
 }

@@ -5,7 +5,7 @@ import { withReads, withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
-import { findRejected, heldBack } from '../../store/runs/rejected.ts'
+import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
 import { duration, timeOf, table } from '../output.ts'
@@ -21,7 +21,7 @@ export interface RunsOptions extends GlobalOptions {
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
   withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}`, (reads) => {
-    if (run === undefined) printRuns(listed(reads, options), options.json === true)
+    if (run === undefined) printRuns(reads, listed(reads, options), options.json === true)
     else printRun(reads, countOf(run), options.json === true)
   })
   return 0
@@ -49,7 +49,7 @@ function countOf(text: string): number {
   )
 }
 
-function printRuns(runs: readonly Run[], json: boolean): void {
+function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {
   if (json) return printJson(runs)
   const rows = runs.map((run) => [
     String(run.id),
@@ -58,7 +58,7 @@ function printRuns(runs: readonly Run[], json: boolean): void {
     run.state,
     timeOf(run.startedAt),
     run.endedAt === null ? '-' : duration((run.endedAt - run.startedAt) / 1000),
-    run.message ?? '',
+    messageNow(reads, run.message) ?? '',
   ])
   print(table(['run', 'source', 'kind', 'state', 'started', 'took', 'what happened'], rows))
 }
@@ -69,7 +69,7 @@ function printRun(reads: Reads, id: number, json: boolean): void {
     throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return printJson(run)
   const { facts, ...rest } = run
-  const shown = Object.entries({ ...rest, ...facts })
+  const shown = Object.entries({ ...rest, message: messageNow(reads, run.message), ...facts })
   const lines = shown.flatMap(([key, value]) =>
     Array.isArray(value) ? [] : [[key, textOf(key, value)]],
   )

@@ -23,6 +23,10 @@ export type Refusal = Pick<Quarantine, 'runId' | 'source' | 'path' | 'reason' | 
   decidedAt: number | null
 }
 
+type Decision = Pick<Quarantine, 'runId' | 'source' | 'reason'> & {
+  readonly decision: 'approved' | 'rejected'
+}
+
 /** Returns the run that stored what a run refused: itself, or the earlier one whose refused content it met again. */
 export function refusedBy({ id, facts }: Pick<Run, 'id' | 'facts'>): number {
   const { quarantine: stored } = facts
@@ -48,6 +52,9 @@ export function createQuarantineReader(db: Db) {
   const open = db.prepare<[], { runId: number; source: SourceName; path: string; reason: string }>(
     'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
   )
+  const decided = db.prepare<[], Decision>(
+    `SELECT run_id AS runId, source, reason, decision FROM quarantine WHERE decision IN ('approved', 'rejected')`,
+  )
   const approved = db
     .prepare<[string, Buffer, number], number>(
       `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
@@ -68,6 +75,8 @@ export function createQuarantineReader(db: Db) {
     isApprovedSince: (path: string, sha256: Buffer, runId: number): boolean =>
       approved.get(path, sha256, runId) === 1,
     listOpenQuarantines: () => open.all(),
+    /** What somebody approved or rejected; approved ones are deleted after a while. */
+    listDecisions: (): Decision[] => decided.all(),
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }

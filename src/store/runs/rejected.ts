@@ -18,6 +18,18 @@ export function findRejected({ runs, quarantine }: RefusalReads, source: SourceN
   return null
 }
 
+/** Returns the message of a run with what was decided since, in the place of the request to decide. */
+export function messageNow(
+  { quarantine }: Pick<RefusalReads, 'quarantine'>,
+  message: string | null,
+): string | null {
+  if (message === null) return null
+  return message.replace(/approve or reject run (\d+)(?: first)?/g, (request, run: string) => {
+    const decision = quarantine.readRefusal(Number(run))?.decision ?? null
+    return decision === null ? request : `${decision} since (run ${run})`
+  })
+}
+
 /** Returns the newest run of the last 24 hours that published what should not be believed; null: there is none. */
 export function findDoubtful(
   { runs }: Pick<RefusalReads, 'runs'>,

@@ -1,5 +1,6 @@
 import type { StorageState } from '../../../src/store/disk-state.ts'
 import { afterEach, expect, test } from 'vitest'
+import type { FilledStore } from '../../support/filled-store.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
 
 afterEach(closeAll)
@@ -192,4 +193,42 @@ test('without an upstream the stored sources must be ready, and without data the
   expect(ready.status).toBe(200)
   expect(jsonOf(ready)).toMatchObject({ sources: [{ name: 'osv', ready: true }] })
   expect(jsonOf(await held.get('/-/status'))).toMatchObject({ bundle: null })
+})
+
+test('a decision of another process is logged once, and takes the place of the request in the last run', async () => {
+  const clock = { now: FILLED_AT + 5000 }
+  const fill = (store: FilledStore): void => {
+    const id = store.addRun('osv', FILLED_AT + 1000, {
+      state: 'quarantined',
+      message: 'it would remove all 9 records; approve or reject run 1',
+    })
+    store.damage(
+      `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, as_of) VALUES
+       (${id}, 'osv', '/external/osv/all.json', 'it would remove all 9 records', x'01', x'00', 0)`,
+    )
+  }
+  const { get, store, server, told, fields, own } = await serve(fill, { now: () => clock.now })
+  const lastMessage = async (): Promise<unknown> => {
+    clock.now += 2000 // the report is made once a second
+    const { sources } = jsonOf(await get('/-/status', own)) as unknown as Report
+    const osv = sources.find(({ name }) => name === 'osv') as { lastRun: { message: string } }
+    return osv.lastRun.message
+  }
+  expect(await lastMessage()).toBe('it would remove all 9 records; approve or reject run 1')
+  const decide = (decision: string, by: string): void => {
+    store.damage(
+      `UPDATE quarantine SET decision = '${decision}', decided_at = 1;
+       UPDATE run SET facts = json_set(facts, '$.decision', '${decision}', '$.decidedBy', '${by}')`,
+    )
+    for (let look = 0; look < 2; look++) server.snapshotChanged()
+  }
+  decide('rejected', 'alice')
+  store.damage('UPDATE quarantine SET decided_at = 2') // nothing that somebody decided
+  decide('approved', 'bob')
+  expect(told.filter((line) => line.includes('run 1 was'))).toEqual([
+    'osv: run 1 was rejected by alice: it would remove all 9 records',
+    'osv: run 1 was approved by bob: it would remove all 9 records',
+  ])
+  expect(fields).toContainEqual({ source: 'osv', run: 1, decision: 'rejected', by: 'alice' })
+  expect(await lastMessage()).toBe('it would remove all 9 records; approved since (run 1)')
 })

@@ -1,4 +1,5 @@
 import { SOURCES } from '../../../domain/sources.ts'
+import { messageNow } from '../../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../../store/runs/runs.ts'
 import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
 import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
@@ -70,9 +71,9 @@ export const RUNS: Page = {
   },
 }
 
-function rowOf({ ui, now }: PageCall, run: Run): Cell[] {
+function rowOf({ ui, now, reads }: PageCall, run: Run): Cell[] {
   const { id, source, kind, startedAt, message } = run
-  const what = plain(clip(message ?? '', 200))
+  const what = plain(clip(messageNow(reads, message) ?? '', 200))
   return [
     link(String(id), ui('run', { id })),
     ...[plain(source), plain(kind), runState(run), time(startedAt, now), runDuration(run), what],

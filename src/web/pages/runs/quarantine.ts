@@ -54,11 +54,6 @@ function approvedNotice({ reads, ui }: PageCall, { runId, source }: Quarantine) 
   return { text: `Run ${found.id} says what became of it.`, links }
 }
 
-/** Returns the message of a run whose refused change is decided about, without the request for a decision. */
-export function withoutRequest(message: string | null): string | null {
-  return message?.replace(/; approve or reject run \d+$/, '') ?? null
-}
-
 /** Returns what a quarantined change would do to the data served now; nothing once it was approved or superseded. */
 export function differenceBlocks(call: PageCall, run: number, quarantine: Quarantine): Block[] {
   const { source, decision } = quarantine

@@ -1,12 +1,13 @@
 import { MirrorError } from '../../../core/errors.ts'
 import { LIST_COUNTS } from '../../../domain/run-facts.ts'
 import { type Quarantine, refusedBy } from '../../../store/runs/quarantine.ts'
+import { messageNow } from '../../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, grouped, plain, size, state, time } from '../../cells.ts'
 import { type Page, type PageCall, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
-import { differenceBlocks, quarantineNotice, withoutRequest } from './quarantine.ts'
+import { differenceBlocks, quarantineNotice } from './quarantine.ts'
 
 /** The page of one run: what it found, what it cost, what is missing, and what it refused to do. */
 export const RUN: Page = {
@@ -42,16 +43,15 @@ export const RUN: Page = {
 }
 
 function summaryOf(
-  { now, ui }: PageCall,
+  { now, ui, reads }: PageCall,
   run: Run,
   decision: Quarantine['decision'],
 ): [string, Cell | Cell[]][] {
   const { trigger, startedAt, endedAt, asOf, snapshot, code: error, source } = run
   const isDecided = run.state === 'quarantined' && decision !== null
-  const message = isDecided ? withoutRequest(run.message) : run.message
   return [
     ['state', isDecided ? state(`${run.state}, ${decision}`, 'plain') : runState(run)],
-    ['what happened', plain(message, 2000)],
+    ['what happened', plain(messageNow(reads, run.message), 2000)],
     ...(error === null ? [] : ([['error code', code(error)]] as [string, Cell][])),
     ['source', { text: source, href: ui('runs', { source }) }],
     ['trigger', plain(trigger)],
