@@ -65,6 +65,8 @@ function control(
     change: () => feed.change(n),
     'change-silently': () => feed.changeSilently(n),
     withdraw: () => feed.withdraw(n),
+    'lower-fixes': () => feed.lowerFixes(n),
+    empty: () => feed.empty(n),
     remove: () => feed.remove(n),
     'move-backwards': () => feed.moveBackwards(n),
     'touch-feeds': () => feed.touchFeeds(),

@@ -145,7 +145,7 @@ function describe(sandbox: Sandbox, liveMs: number): string {
     `  OAuth client ${SANDBOX_CLIENT.id} with ${SANDBOX_CLIENT.secret} at ${authUrl}/oauth/token`,
     `  curl -u ${SANDBOX_KEYS.readonly}: '${url}/v1/patches?limit=2'`,
     liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it changes only on request:',
-    `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, remove, move-backwards, touch-feeds)`,
+    `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, lower-fixes, empty, remove, move-backwards, touch-feeds)`,
     `  curl -X POST '${url}/-/sandbox/add-tag?n=2'   (add-tag, add-package, add-ticket, change-tag, change-package, change-ticket)`,
     `  curl ${url}/-/sandbox/deliveries ; curl -X POST ${url}/-/sandbox/delivery-fault -d '{"fault":{"kind":"early","ms":5000}}'`,
     `  curl -X POST ${url}/-/sandbox/fault -d '{"path":"/external/osv/*.json","fault":{"kind":"status","status":503},"times":2}'`,

@@ -18,7 +18,16 @@ async function call(url: string, method = 'GET', body?: object) {
 describe('control over HTTP', () => {
   test('runs the feed commands and returns the ids', async () => {
     const { url, feed } = await open()
-    const commands = ['add', 'change', 'change-silently', 'withdraw', 'move-backwards', 'remove']
+    const commands = [
+      'add',
+      'change',
+      'change-silently',
+      'withdraw',
+      'lower-fixes',
+      'empty',
+      'move-backwards',
+      'remove',
+    ]
     for (const command of commands) {
       const before = feed.archive()
       const { status, value } = await call(`${url}/-/sandbox/${command}?n=2`, 'POST')

@@ -1,6 +1,6 @@
 import type { PublicationClock, Feed, FeedOptions } from './feed.ts'
 import { modifiedOf, readGiven } from './from-archive.ts'
-import { type Stamp, mutate, createSupply } from './mutate.ts'
+import { type Edit, type Stamp, mutate, createSupply } from './mutate.ts'
 import type { Publisher } from './publisher.ts'
 import { createRandom } from './random.ts'
 import { type Stored, decodedContent, store } from './representation.ts'
@@ -20,6 +20,8 @@ type Commands = Pick<
   | 'changeSilently'
   | 'moveBackwards'
   | 'withdraw'
+  | 'lowerFixes'
+  | 'empty'
   | 'remove'
   | 'put'
   | 'delete'
@@ -36,7 +38,7 @@ export function createEdits(parts: FeedParts): {
   const { generate, next } = createSupply(parts)
   const publish = (ids: string[]): string[] => (ids.length === 0 ? ids : publisher.publish(ids))
   const pick = (n: number): string[] => sample(publisher.ids(), n, (below) => random.int(below))
-  const edit = (n: number, stamp: Stamp, withdraw = false): string[] => {
+  const edit = (n: number, stamp: Stamp, kind: Edit = 'content'): string[] => {
     const touched: string[] = []
     const at = clock.advance()
     for (const id of pick(records.size)) {
@@ -44,7 +46,7 @@ export function createEdits(parts: FeedParts): {
       const old = records.get(id) as Stored // picked from the map's keys
       if (stamp === 'backward' && !(Date.parse(old.modified) > 86_400_000 * 60)) continue
       const before = { bytes: decodedContent(old), modified: old.modified }
-      const changed = mutate(random, before, { stamp, now: options.now(), withdraw })
+      const changed = mutate(random, before, { stamp, now: options.now(), edit: kind })
       if (changed === null) continue
       records.set(id, store(id, changed.modified, changed.bytes, at))
       touched.push(id)
@@ -64,7 +66,9 @@ export function createEdits(parts: FeedParts): {
     change: (n) => edit(n, 'forward'),
     changeSilently: (n) => edit(n, 'same'),
     moveBackwards: (n) => edit(n, 'backward'),
-    withdraw: (n) => edit(n, 'forward', true),
+    withdraw: (n) => edit(n, 'forward', 'withdraw'),
+    lowerFixes: (n) => edit(n, 'forward', 'lower'),
+    empty: (n) => edit(n, 'forward', 'empty'),
     remove: (n) => remove(pick(n)),
     put(id, content, modified) {
       const bytes = Buffer.from(content)

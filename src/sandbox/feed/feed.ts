@@ -24,6 +24,10 @@ export interface Feed {
   /** New content, `modified` days earlier than it was. */
   moveBackwards(n: number): string[]
   withdraw(n: number): string[]
+  /** Each fixed version one lower: scanners then report vulnerable installations as fixed. */
+  lowerFixes(n: number): string[]
+  /** Nothing but the id and the date stays. */
+  empty(n: number): string[]
   remove(n: number): string[]
   /** Sets one record's exact bytes; `modified` defaults to the text in them. */
   put(id: string, bytes: Uint8Array | string, modified?: string): string[]

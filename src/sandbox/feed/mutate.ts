@@ -15,22 +15,25 @@ interface Changed {
 /** What happens to a record's `modified`: forward to the clock, back by days, or nothing. */
 export type Stamp = 'forward' | 'backward' | 'same'
 
-/**
- * Changes a record's content (a new fix, another severity, more text) and its stamp, keeping its
- * indentation. `withdraw` adds `withdrawn`. Null when the bytes are not a JSON object.
- */
+/** What changes in a record: its text or a new fix; `withdrawn` is added; each fix is one lower; nothing but id and date stays. */
+export type Edit = 'content' | 'withdraw' | 'lower' | 'empty'
+
+/** Changes a record's content and its stamp, keeping its indentation. Null when it is no JSON object, or has no fix to lower. */
 export function mutate(
   random: Random,
   record: { bytes: Buffer; modified: string },
-  how: { stamp: Stamp; now: number; withdraw?: boolean },
+  how: { stamp: Stamp; now: number; edit?: Edit },
 ): Changed | null {
   const text = record.bytes.toString()
   const doc = parseObject(text)
   if (doc === null) return null
   const modified = nextStamp(random, record.modified, how.stamp, how.now)
   if (how.stamp !== 'same') doc['modified'] = modified
-  if (how.withdraw === true) doc['withdrawn'] = seconds(how.now)
-  else changeContent(random, doc)
+  const { edit = 'content' } = how
+  if (edit === 'withdraw') doc['withdrawn'] = seconds(how.now)
+  else if (edit === 'empty') for (const name of Object.keys(doc)) if (!LEFT.has(name)) Reflect.deleteProperty(doc, name) // prettier-ignore
+  if (edit === 'content') changeContent(random, doc)
+  if (edit === 'lower' && !lowerFixes(doc)) return null
   const indent = text.startsWith('{\n    ') ? 4 : text.startsWith('{\n') ? 2 : 0
   return { bytes: Buffer.from(JSON.stringify(doc, null, indent)), modified }
 }
@@ -53,6 +56,26 @@ function changeContent(random: Random, doc: Json): void {
   }
   const before = typeof doc['details'] === 'string' ? doc['details'] : ''
   doc['details'] = `${before} ${sentence(random)}`.trimStart()
+}
+
+/** Fields of an emptied record. */
+const LEFT = new Set(['schema_version', 'id', 'modified'])
+
+/** Lowers the last number of each fixed version by one; false when there is none. */
+function lowerFixes(doc: Json): boolean {
+  let lowered = false
+  for (const { ranges } of asList(doc['affected']))
+    for (const { events } of asList(ranges))
+      for (const event of asList(events)) {
+        const before = event['fixed']
+        if (typeof before !== 'string') continue
+        const after = before.replace(/([1-9]\d*)(?=\D*$)/, (digits) =>
+          String(Number(digits) - 1).padStart(digits.length, '0'),
+        )
+        event['fixed'] = after
+        lowered ||= after !== before
+      }
+  return lowered
 }
 
 function firstEvents(doc: Json): Json[] | null {

@@ -43,6 +43,8 @@ describe('a feed command', () => {
     'change',
     'changeSilently',
     'withdraw',
+    'lowerFixes',
+    'empty',
     'remove',
     'moveBackwards',
   ] as const
@@ -199,4 +201,18 @@ describe('a living feed', () => {
     other.stop()
     expect(feed.ids()).toHaveLength(after)
   })
+})
+
+test('lowerFixes lowers each fix by one, and empty leaves id and date', async () => {
+  const { feed } = await open()
+  const fixesOf = (id: string): number[] =>
+    [...feed.record(id).toString().matchAll(/"fixed": ?"[^"]*?(\d+)\D*"/g)].map(([, last]) => Number(last)) // prettier-ignore
+  const before = new Map(feed.ids().map((id) => [id, fixesOf(id)]))
+  const lowered = feed.lowerFixes(3)
+  expect(lowered).toHaveLength(3)
+  for (const id of lowered)
+    expect(fixesOf(id)).toEqual((before.get(id) ?? []).map((last) => last - 1))
+  const [emptied = ''] = feed.empty(1)
+  const { schema_version: _, ...rest } = JSON.parse(feed.record(emptied).toString()) as Record<string, unknown> // prettier-ignore
+  expect(rest).toEqual({ id: emptied, modified: feed.modified(emptied) })
 })
