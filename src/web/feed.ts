@@ -1,3 +1,5 @@
+import { sha256Hex } from '../core/digest.ts'
+
 /** A format in which the same can be read. */
 export interface Alternate {
   readonly type: string
@@ -42,4 +44,14 @@ export function jsonFeed({ title, self, home, next, entries }: WebFeed): string 
       tags: [entry.category],
     })),
   })
+}
+
+/**
+ * Returns a URN that stays the same for the same thing of the same mirror: a UUID of version 8 (RFC 9562) from a digest.
+ * `identity`: of the mirror.
+ */
+export function feedUrn(identity: unknown, name: string): string {
+  const hex = sha256Hex(Buffer.from(`${String(identity)} ${name}`))
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`] // prettier-ignore
+  return `urn:uuid:${[...parts, hex.slice(20, 32)].join('-')}`
 }

@@ -13,6 +13,8 @@ import { SEARCH } from './pages/search.ts'
 import { BUNDLES } from './pages/transfer/bundles.ts'
 import { DELIVERIES } from './pages/transfer/deliveries.ts'
 import { RELAY } from './pages/transfer/relay.ts'
+import { TAG_CHANGES_ATOM, TAG_CHANGES_JSON } from './pages/tags/feeds.ts'
+import { TAG_CHANGES } from './pages/tags/page.ts'
 import { SIGN_IN } from './pages/sign-in.ts'
 
 /** Every page, in the order of the navigation. */
@@ -33,6 +35,9 @@ export const PAGES: readonly Page[] = [
   TAG_LIST,
   TAG,
   AVR,
+  TAG_CHANGES,
+  TAG_CHANGES_ATOM,
+  TAG_CHANGES_JSON,
   BUNDLES,
   RELAY,
   DELIVERIES,

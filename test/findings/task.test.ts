@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { openShortReads } from '../../src/store/reads.ts'
+import { createPageMaker } from '../../src/web/make-page.ts'
 import { affecting, componentsOf, openFindingsBench, readFindings } from './fixtures.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
@@ -78,4 +80,43 @@ test('a database that is damaged, or of another version, begins again without an
   expect(() => bench.known()).toThrow('there are no findings')
   expect(await bench.judge()).toMatchObject({ reset: 'it is damaged', read: 4, last: 0 })
   expect(bench.known()).toEqual(before)
+})
+
+test('the pages and feeds name what changed, and the page of a tag its findings', async () => {
+  const bench = await openFindingsBench()
+  const { dir, config } = bench
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, null) })
+  await bench.judge()
+  await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0', 'CRITICAL') })
+  await bench.judge()
+  const reads = openShortReads(dir)
+  if (reads === null) throw new Error('no database')
+  onTestFinished(() => reads.close())
+  const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
+  const textOf = (page: string, query = ''): string => {
+    const asked = { page, query, signedIn: true, status: null, now: Date.now(), served: null }
+    const made = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
+    if ('failed' in made) throw new Error(made.failed.message)
+    const { body, status } = made
+    expect([page, status]).toEqual([page, 200])
+    return Buffer.from(body).toString()
+  }
+  const [row] = log(dir).filter(({ owner }) => owner === one.owner).slice(-1) // prettier-ignore
+  const words = row?.fixes === 1 ? '1 new fix' : `${row?.fixes} new fixes`
+  expect(textOf('tag-changes')).toContain(words)
+  const { items } = JSON.parse(textOf('tag-changes.json')) as {
+    items: { id: string; title: string; content_text: string }[]
+  }
+  expect(items.map(({ title }) => title)).toContain(`${row?.name}: ${words}`)
+  expect(items[0]?.content_text).toContain(`new fix: T-1 in ${one.name}`)
+  expect(new Set(items.map(({ id }) => id)).size).toBe(log(dir).length)
+  expect(textOf('tag-changes.atom')).toContain(`<title>${row?.name}: ${words}</title>`)
+  const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
+  expect(tag).toContain(`${row?.fixes} critical, 0 high`)
+  expect(tag).toContain(words)
 })

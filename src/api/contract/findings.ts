@@ -15,9 +15,20 @@ const object = (properties: Readonly<Record<string, object>>) => ({
 /** By what tags are judged, and how many. */
 const STATE = {
   osv: ANY,
-  catalog: { type: ['object', 'null'] },
   judgedAt: MAYBE_TEXT,
   counts: ANY,
+}
+
+/** The shortest forms of a time; the guide has all. */
+const SINCE = {
+  ...TEXT,
+  pattern: '^([0-9]{1,5}[hdw]|today)?$',
+}
+
+/** As that of `/-/changes`. */
+const AFTER = {
+  ...{ name: 'after', in: 'query' as const, schema: CURSOR },
+  description: 'The value of `next` of the page before.',
 }
 
 const LIMIT = {
@@ -28,15 +39,12 @@ const LIMIT = {
 /** `/-/tags/findings`. */
 export const FINDINGS_CONTRACT: PathContract = {
   get: {
-    summary: 'What records say about the SBOMs of the mirrored tags',
-    description: 'VEX and the list of patches are not applied (docs/guides/tags.md).',
+    summary: 'Findings of the mirrored tags',
+    description: 'VEX and patches are not applied.',
     tags: ['Mirror'],
     parameters: [
       LIMIT,
-      {
-        ...{ name: 'after', in: 'query', schema: CURSOR },
-        description: 'The value of `next` of the page before.',
-      },
+      AFTER,
       { name: 'tag', in: 'query', description: 'The id of one.', schema: TEXT },
     ],
     responses: {
@@ -46,7 +54,7 @@ export const FINDINGS_CONTRACT: PathContract = {
           ...STATE,
           tags: {
             ...LIST,
-            items: object({ id: TEXT, name: TEXT, sboms: LIST, notJudgedReason: MAYBE_TEXT }),
+            items: object({ id: TEXT, name: TEXT, sboms: LIST }),
           },
           next: NEXT,
         }),
@@ -62,24 +70,20 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
     tags: ['Mirror'],
     parameters: [
       LIMIT,
-      { name: 'since', in: 'query', description: 'A time, such as 7d.', schema: TEXT },
-      {
-        ...{ name: 'after', in: 'query', schema: { ...TEXT, pattern: '^[0-9]{1,15}$' } },
-        description: 'The value of `next` or `position`.',
-      },
+      { name: 'since', in: 'query', description: 'A time, such as 7d.', schema: SINCE },
+      AFTER,
     ],
     responses: {
       200: uncached(
         'A page of changes, the oldest first.',
         object({
           ...STATE,
-          complete: { type: 'boolean', description: 'False: older ones are forgotten.' },
+          complete: { type: 'boolean' },
           changes: {
             ...LIST,
             items: object({
               ...{ at: TEXT, tag: ANY, cause: TEXT, snapshot: TEXT },
-              ...{ newFindings: NUMBER, goneFindings: NUMBER, newFixes: NUMBER, goneFixes: NUMBER },
-              ...{ counts: ANY, changes: LIST },
+              ...{ newFindings: NUMBER, newFixes: NUMBER, counts: ANY, changes: LIST },
             }),
           },
           ...{ next: NEXT, position: TEXT },

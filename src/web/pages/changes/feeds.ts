@@ -1,11 +1,10 @@
-import { sha256Hex } from '../../../core/digest.ts'
 import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
 import { type PackageFilter, readFilter } from '../../../api/followers/filter.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
-import type { WebFeed, FeedEntry } from '../../feed.ts'
+import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { asksForPrivate, askedSources, changeWords } from './log.ts'
 
@@ -123,14 +122,6 @@ function entryOf(call: PageCall, row: LoggedSnapshot): FeedEntry {
   }
 }
 
-/** Returns a URN that stays the same for the same thing of the same mirror: a UUID of version 8 (RFC 9562) from a digest. */
 function urn({ reads }: PageCall, name: string): string {
-  const hex = sha256Hex(Buffer.from(`${reads.ledger.readIdentity()} ${name}`))
-  const parts = [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-  ]
-  return `urn:uuid:${[...parts, hex.slice(20, 32)].join('-')}`
+  return feedUrn(reads.ledger.readIdentity(), name)
 }

@@ -3,11 +3,12 @@ import { requestedPath } from '../../../api/catalog/not-found.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, code, link, plain, size } from '../../cells.ts'
+import { type Cell, clip, code, grouped, link, plain, size } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, parameter } from '../../page.ts'
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { nameOfTag } from '../../../api/lookup/tag-names.ts'
+import { changesTable, readTagFindings } from '../tags/log.ts'
 import { fieldRows } from './items.ts'
 
 const ITEM = '/v1/tags/{id}'
@@ -44,12 +45,38 @@ export const TAG: Page = {
       blocks: [
         { kind: 'heading', title: 'Tag', ...note },
         { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
+        ...findingBlocks(call, id),
         artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
         evidenceBlock(call, mentions),
         ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
       ],
     }
   },
+}
+
+/** Changes of findings that are shown of a tag. */
+const MOST_CHANGES = 20
+
+/** What records say about the SBOM of a tag; nothing where it was not judged. */
+function findingBlocks(call: PageCall, id: string): Block[] {
+  const found = readTagFindings(call, (reads) => {
+    const tag = reads.readTag(id)
+    return tag === null ? null : { tag, changes: reads.listLogOf(id, MOST_CHANGES) }
+  })
+  if (found === null) return []
+  const { tag, changes } = found
+  if (tag.refusal !== null) return []
+  const { findings, fixable, critical, high, packages, notJudged } = tag
+  const counts: Block = {
+    kind: 'facts',
+    rows: [
+      ['findings', plain(`${grouped(findings)}, ${grouped(fixable)} with a fix`)],
+      ['severity', plain(`${grouped(critical)} critical, ${grouped(high)} high`)],
+      ['packages', plain(`${grouped(packages)}, of which ${grouped(notJudged)} are not judged`)],
+      ['all tags', link('changes of findings', call.ui('tag-changes'))],
+    ],
+  }
+  return [counts, changesTable(call, changes)]
 }
 
 /** The page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */

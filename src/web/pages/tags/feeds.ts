@@ -1,0 +1,60 @@
+import { toIso } from '../../../core/time.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { detailWords, findingWords } from '../../../store/findings/words.ts'
+import { type WebFeed, feedUrn } from '../../feed.ts'
+import { type Page, type PageCall, type PageView, numberOf } from '../../page.ts'
+import { readTagFindings } from './log.ts'
+
+/** Entries of a feed's page. */
+const ENTRIES = 100
+
+const COMMON = {
+  label: null,
+  access: 'key',
+  usesStatus: false,
+  parameters: { before: 'Entries before this one only: the older pages of the feed.' },
+} as const
+
+/** The changes of findings as an Atom feed (RFC 4287). */
+export const TAG_CHANGES_ATOM: Page = {
+  ...COMMON,
+  path: 'tag-changes.atom',
+  type: 'application/atom+xml',
+  load: (call) => feedView(call, 'tag-changes.atom'),
+}
+
+/** The changes of findings as a JSON Feed. */
+export const TAG_CHANGES_JSON: Page = {
+  ...COMMON,
+  path: 'tag-changes.json',
+  type: 'application/feed+json',
+  load: (call) => feedView(call, 'tag-changes.json'),
+}
+
+function feedView(call: PageCall, path: string): PageView {
+  const { query, ui, absolute, reads } = call
+  const before = numberOf(query, 'before')
+  const found = readTagFindings(call, (from) => ({
+    instance: from.readState()?.instance ?? '',
+    rows: from.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, ENTRIES + 1),
+  }))
+  if (found === null) throw new MirrorError('not_ready', 'the tags are not judged yet')
+  const shown = found.rows.slice(0, ENTRIES)
+  const urn = (name: string): string => feedUrn(reads.ledger.readIdentity(), name)
+  const title = 'Findings of the tags of this mirror'
+  const feed: WebFeed = {
+    ...{ id: urn('feed of tags'), title, updated: toIso(shown[0]?.at ?? 0) },
+    self: absolute(ui(path, { before })),
+    home: absolute(ui('tag-changes')),
+    next: found.rows.length > ENTRIES ? absolute(ui(path, { before: shown.at(-1)?.seq })) : null,
+    entries: shown.map((row) => ({
+      id: urn(`tag ${found.instance} ${row.seq}`),
+      title: `${row.name}: ${findingWords(row)}`,
+      updated: toIso(row.at),
+      href: absolute(ui('tag', { id: row.owner })),
+      category: row.cause,
+      text: [findingWords(row), ...row.details.map(detailWords)].join('\n'),
+    })),
+  }
+  return { title, blocks: [], feed }
+}

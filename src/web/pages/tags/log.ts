@@ -1,0 +1,44 @@
+import { createFindingsReads } from '../../../store/findings/reads.ts'
+import { withFindings } from '../../../store/findings/database.ts'
+import type { LoggedFindings } from '../../../store/findings/reads.ts'
+import { detailWords, findingWords } from '../../../store/findings/words.ts'
+import { toIso } from '../../../core/time.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
+import type { PageCall } from '../../page.ts'
+
+type FindingsReads = ReturnType<typeof createFindingsReads>
+
+/** Reads from the findings of tags; null while there are none, and where the settings make none. */
+export function readTagFindings<T>(
+  { config }: Pick<PageCall, 'config'>,
+  use: (reads: FindingsReads) => T,
+): T | null {
+  if (!config.match.tags || !config.views.query) return null
+  return withFindings(config.data.dir, (db) => {
+    const reads = createFindingsReads(db)
+    return reads.readState() === null ? null : use(reads)
+  })
+}
+
+/** Returns the table of changes of tags, newest first. */
+export function changesTable(
+  { ui, now }: PageCall,
+  changes: readonly LoggedFindings[],
+): Block & { readonly kind: 'table' } {
+  const rows = changes.map((one): (Cell | Cell[])[] => [
+    time(toIso(one.at), now),
+    link(clip(one.name, 200), ui('tag', { id: one.owner })),
+    plain(findingWords(one)),
+    plain(one.details.map(detailWords).join('; '), 600),
+    plain(`${grouped(one.findings)}, ${grouped(one.fixable)} with a fix`),
+  ])
+  return {
+    kind: 'table',
+    title: 'Changes of findings',
+    note: 'By records that changed, or another SBOM. VEX and the list of patches are not applied.',
+    columns: ['Since', 'Tag', 'Change', 'The first of them', 'Findings then'],
+    rows,
+    empty: 'No finding changed.',
+  }
+}
