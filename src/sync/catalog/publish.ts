@@ -1,13 +1,11 @@
-import { createHash } from 'node:crypto'
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
-import type { SourceName } from '../../domain/sources.ts'
 import type { StoredAnswer } from '../../store/catalog/answers.ts'
-import type { Reads } from '../../store/reads.ts'
 import type { SyncResult } from '../context.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
+import { digestOfCatalog } from './digest.ts'
 import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
@@ -35,7 +33,11 @@ export async function publishCatalog(
   const asOf = confirmedAt(context, crawl)
   if (dryRun) return dryRunResult(context, crawl, asOf, lists.length)
   let unpublished = 0
-  for (const path of store.catalog.eachFetchedPath()) if (crawl.wanted.has(path)) unpublished++
+  let mayDrop = !isNarrow(context) || gone.length > 0
+  for (const path of store.catalog.eachFetchedPath()) {
+    if (crawl.wanted.has(path)) unpublished++
+    mayDrop ||= stored.has(path)
+  }
   if (moved + unpublished === 0 && before?.whole === whole) {
     await store.exclusive(() => confirm(context, crawl))
     await settleQuarantine(context)
@@ -57,8 +59,8 @@ export async function publishCatalog(
       context.now(),
     )
     confirm(context, crawl)
-    // The other source may have fetched documents that no published answer links to yet.
-    if (source === 'catalog') facts['documentsDropped'] = store.catalog.sweepDocuments()
+    // A refresh that only adds has nothing to drop. The other source may have fetched documents that no published answer links to yet.
+    if (source === 'catalog' && mayDrop) facts['documentsDropped'] = store.catalog.sweepDocuments()
     if (!isNarrow(context))
       store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
@@ -233,18 +235,4 @@ function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] 
 /** Names the lists that are not known to be complete, the first three with the reason. */
 function incompleteNote(incomplete: Crawl['incomplete']): string {
   return `${counted(incomplete.size, 'list is', 'lists are')} not known to be complete: ${reasonsOf(incomplete, 3).join('; ')}`
-}
-
-/**
- * Returns the digest of everything that a source serves of the catalog, hex: lists, their items in order, answers and
- * the linked documents.
- */
-export function digestOfCatalog(reads: Pick<Reads, 'catalog'>, source: SourceName): string {
-  const own = (resource: string): boolean => ownsResource(source, resource)
-  const hash = createHash('sha256')
-  for (const [path, text, resource] of reads.catalog.eachAnswerDigest())
-    if (own(resource)) hash.update(`${path} ${text}\n`)
-  for (const [path, sha, resource] of reads.catalog.eachEntryDigest())
-    if (own(resource)) hash.update(path).update(sha)
-  return hash.digest('hex')
 }

@@ -3,7 +3,7 @@ import { sha256Of } from '../../core/digest.ts'
 import { type CatalogDocument, chunkContent } from '../../store/catalog/documents.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
-import { digestOfCatalog } from '../catalog/publish.ts'
+import { digestOfCatalog } from '../catalog/digest.ts'
 
 /** Findings of a verification of the catalog; empty lists: no damage. */
 export interface CatalogReport {

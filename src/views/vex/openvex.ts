@@ -16,8 +16,14 @@ export interface OpenVex {
   readonly timestamp: unknown
   /** False for the form of before 0.2, which Trivy does not read. */
   readonly current: boolean
-  readonly statements: readonly Statement[]
+  readonly statements: readonly Stated[]
   /** Every package that a statement is about, without versions. */
+  readonly packages: ReadonlySet<string>
+}
+
+/** A statement, and the packages that it names, without versions. */
+interface Stated {
+  readonly statement: Statement
   readonly packages: ReadonlySet<string>
 }
 
@@ -29,14 +35,17 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
   const context = document['@context']
   if (typeof context !== 'string' || !context.includes('openvex')) return null
   const given = listOf(document['statements']).map(fieldsOf)
-  const statements = given.map(modernise)
+  const statements = given.map((one): Stated => {
+    const statement = modernise(one)
+    return { statement, packages: new Set(packagesOf(statement)) }
+  })
   const { author, timestamp } = document
   return {
     author: typeof author === 'string' ? author : '',
     timestamp,
-    current: given.every((one, i) => one === statements[i]),
+    current: given.every((one, i) => one === statements[i]?.statement),
     statements,
-    packages: new Set(statements.flatMap(packagesOf)),
+    packages: new Set(statements.flatMap(({ packages }) => [...packages])),
   }
 }
 
@@ -82,36 +91,52 @@ function modernise(statement: Fields): Statement {
   }
 }
 
+/** Collects the statements of documents about a package, or about all their packages. */
+export interface VexMerge {
+  /** Documents in the order in which their statements of equal time are written. */
+  add(document: OpenVex): void
+  /** The merged document. */
+  end(): Buffer
+}
+
 /**
  * Merges several documents about a package (null: all their packages) into one, because a VEX repository has one for each.
  * Statements are ordered by their time, so that the newest counts, those of equal time in the order of the
  * documents; of equal statements only the last one stays. Equal documents give equal bytes.
  */
-export function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
-  const collected = documents.flatMap(({ statements, timestamp }) =>
-    statements
-      .filter((one) => about === null || packagesOf(one).includes(about))
-      .map((one) => ('timestamp' in one || timestamp === undefined ? one : { ...one, timestamp })),
-  )
-  const timed = collected.map((statement, i) => {
-    return { text: JSON.stringify(statement), at: instantOf(statement.timestamp), i }
-  })
-  timed.sort((one, other) => compare(one.at, other.at) || one.i - other.i)
-  const texts = new Set<string>()
-  for (const { text } of timed.toReversed()) texts.add(text)
-  const statements = [...texts].reverse()
-  const times = documents.map(({ timestamp }) => timestamp).filter((one) => instantOf(one) !== '')
-  const timestamp = times.sort((one, other) => compare(instantOf(one), instantOf(other))).at(-1)
-  const digest = sha256Hex(statements.join('\n'))
-  const head = {
-    '@context': 'https://openvex.dev/ns/v0.2.0',
-    '@id': `urn:sha256:${digest}`,
-    author: [...new Set(documents.map(({ author }) => author))].sort().join(', '),
-    role: 'Statements of several documents, put together by a mirror',
-    timestamp: timestamp ?? '1970-01-01T00:00:00Z',
-    version: 1,
+export function createMerge(about: string | null): VexMerge {
+  const last = new Map<string, { readonly at: string; readonly i: number }>() // equal texts have the same time
+  let count = 0
+  const authors = new Set<string>()
+  let newest: { readonly timestamp: unknown; readonly at: string } | null = null
+  return {
+    add({ statements, timestamp, author }) {
+      authors.add(author)
+      const at = instantOf(timestamp)
+      if (at !== '' && (newest === null || compare(newest.at, at) <= 0)) newest = { timestamp, at }
+      for (const { statement, packages } of statements) {
+        if (about !== null && !packages.has(about)) continue
+        const isDated = 'timestamp' in statement || timestamp === undefined
+        const dated = isDated ? statement : { ...statement, timestamp }
+        const text = JSON.stringify(dated)
+        last.set(text, { at: instantOf(dated.timestamp), i: count++ })
+      }
+    },
+    end() {
+      const sorted = [...last].sort(([, a], [, b]) => compare(a.at, b.at) || a.i - b.i)
+      const statements = sorted.map(([text]) => text)
+      const head = {
+        '@context': 'https://openvex.dev/ns/v0.2.0',
+        '@id': `urn:sha256:${sha256Hex(statements.join('\n'))}`,
+        author: [...authors].sort().join(', '),
+        role: 'Statements of several documents, put together by a mirror',
+        timestamp: newest?.timestamp ?? '1970-01-01T00:00:00Z',
+        version: 1,
+      }
+      const start = JSON.stringify(head).slice(0, -1)
+      return Buffer.from(`${start},"statements":[${statements.join()}]}`)
+    },
   }
-  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"statements":[${statements.join()}]}`)
 }
 
 function compare(one: string, other: string): number {
@@ -125,11 +150,25 @@ const NAME_LOWER: ReadonlySet<string> = new Set([
   ...['alpm', 'apk', 'bitbucket', 'bitnami', 'composer', 'deb', 'github', 'golang', 'npm'],
 ])
 
+/** Package URLs that are remembered, and their characters: documents of one service name the same packages. */
+const REMEMBERED = { count: 20_000, length: 500 }
+const known = new Map<string, string | null>()
+
 /**
  * A package URL without version, qualifiers and subpath, spelt as packageurl-go does, which is how Trivy looks a package
  * up in a VEX repository. Null for what is no package URL.
  */
 export function packageId(purl: string): string | null {
+  const before = known.get(purl)
+  if (before !== undefined) return before
+  const id = spellId(purl)
+  if (purl.length > REMEMBERED.length) return id
+  if (known.size >= REMEMBERED.count) known.clear()
+  known.set(purl, id)
+  return id
+}
+
+function spellId(purl: string): string | null {
   const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]*)/i.exec(purl.trim())
   const type = match?.[1]?.toLowerCase()
   if (type === undefined) return null

@@ -12,7 +12,7 @@ import {
 import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
-import { type OpenVex, mergeOpenVex, readOpenVex } from './openvex.ts'
+import { type OpenVex, type VexMerge, createMerge, readOpenVex } from './openvex.ts'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 
 /** What a VEX repository is made from. */
@@ -77,7 +77,7 @@ async function writeRepository(
   { folder, changed }: { readonly folder: string; readonly changed: number },
 ): Promise<VexReport> {
   mkdirSync(folder, PRIVATE_FOLDER)
-  const { about, skipped } = await packagesOf(options, documents)
+  const { about, weights, skipped } = await packagesOf(options, documents)
   const file = createFileDraft(folder, '.zip')
   try {
     const zip = createContentZip((chunk) => file.write(chunk))
@@ -86,10 +86,9 @@ async function writeRepository(
     const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
     zip.add('index.json', toJson({ updated_at: toIso(updated * 1000), packages: index }))
     const read = createDocuments(options.reads, documents)
-    for (const [location, { id, digests }] of byLocation(packages)) {
-      zip.add(location, contentFor(read, id, digests))
-      await options.pause()
-    }
+    for (const batch of batchesOf(byLocation(packages), weights))
+      for await (const [location, content] of contentsOf(batch, read, options.pause))
+        zip.add(location, content)
     zip.finish()
     const counts = { documents: documents.length, packages: about.size }
     const made: VexInfo = { ...file.finish(), changed, ...counts }
@@ -101,9 +100,13 @@ async function writeRepository(
   }
 }
 
-/** Returns which documents have statements about each package, both in order. What is not OpenVEX, or too long, is skipped. */
+/**
+ * Returns which documents have statements about each package, both in order, and about how many bytes of them. What is not
+ * OpenVEX, or too long, is skipped.
+ */
 async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexDocument[]) {
   const about = new Map<string, string[]>()
+  const weights = new Map<string, number>()
   const skipped = new Set<string>()
   for (const document of documents) {
     const content = reads.readVexContent(document)
@@ -116,11 +119,13 @@ async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexD
       const digests = about.get(id) ?? []
       digests.push(document.digest)
       about.set(id, digests)
+      const share = document.size / (read?.packages.size ?? 1)
+      weights.set(id, (weights.get(id) ?? 0) + share)
     }
     await pause()
   }
   const sorted = [...about].sort(([one], [other]) => (one < other ? -1 : 1))
-  return { about: new Map(sorted), skipped: [...skipped] }
+  return { about: new Map(sorted), weights, skipped: [...skipped] }
 }
 
 interface Place {
@@ -151,40 +156,77 @@ interface StoredVex {
   readonly read: OpenVex
 }
 
-const CACHED_DOCUMENTS = 8
-
-/** Reads documents, and keeps the last ones: neighbours in the index often follow from the same. */
+/** Reads documents. */
 function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
   const known = new Map(documents.map((document) => [document.digest, document]))
-  const cache = new Map<string, StoredVex>()
   return (digest: string): StoredVex => {
-    const before = cache.get(digest)
-    if (before !== undefined) return before
     const document = known.get(digest)
     const content = document === undefined ? null : reads.readVexContent(document)
     const read = content === null ? null : readOpenVex(content)
     if (content === null || read === null) throw new Error(`document ${digest} is lost`)
-    cache.set(digest, { content, read })
-    const [oldest] = cache.keys()
-    if (cache.size > CACHED_DOCUMENTS && oldest !== undefined) cache.delete(oldest)
     return { content, read }
   }
 }
 
-/** A single document is upstream's own, byte for byte, unless it has the old form. */
-function contentFor(
+/** Bytes of the statements that are merged at the same time. */
+const BATCH_BYTES = 8 * 2 ** 20
+
+/** Divides the places, in order, so that one reading of their documents serves many packages. */
+function* batchesOf(
+  places: readonly [string, Place][],
+  weights: ReadonlyMap<string, number>,
+): Generator<readonly [string, Place][]> {
+  let batch: [string, Place][] = []
+  let bytes = 0
+  for (const [location, place] of places) {
+    const own = place.digests.length === 1 ? 0 : (weights.get(place.id) ?? 0) // a single one is not kept
+    if (bytes + own > BATCH_BYTES && batch.length > 0) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push([location, place])
+    bytes += own
+  }
+  yield batch
+}
+
+/** Yields what is at each place of a batch, in order; each of its shared documents is read once. */
+async function* contentsOf(
+  batch: readonly [string, Place][],
   read: (digest: string) => StoredVex,
-  id: string,
-  digests: readonly string[],
-): Buffer {
-  const documents = digests.map(read)
-  const [first] = documents
-  if (documents.length === 1 && first !== undefined)
-    return first.read.current ? first.content : mergeOpenVex([first.read], null)
-  return mergeOpenVex(
-    documents.map((one) => one.read),
-    id,
-  )
+  pause: () => Promise<void>,
+): AsyncGenerator<readonly [location: string, content: Buffer]> {
+  const merges = new Map<string, VexMerge>()
+  const shared = new Map<string, VexMerge[]>()
+  for (const [location, { id, digests }] of batch) {
+    if (digests.length === 1) continue
+    const merge = createMerge(id)
+    merges.set(location, merge)
+    for (const digest of digests) {
+      const others = shared.get(digest)
+      if (others === undefined) shared.set(digest, [merge])
+      else others.push(merge)
+    }
+  }
+  for (const digest of [...shared.keys()].sort()) {
+    const document = read(digest).read
+    for (const merge of shared.get(digest) ?? []) merge.add(document)
+    await pause()
+  }
+  for (const [location, { digests }] of batch) {
+    yield [location, merges.get(location)?.end() ?? singleContent(read(digests[0] ?? ''))]
+    merges.delete(location)
+    await pause()
+  }
+}
+
+/** A single document is upstream's own, byte for byte, unless it has the old form. */
+function singleContent({ content, read }: StoredVex): Buffer {
+  if (read.current) return content
+  const merge = createMerge(null)
+  merge.add(read)
+  return merge.end()
 }
 
 function toJson(value: object): Buffer {

@@ -6,7 +6,7 @@ import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/a
 import { statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { fetchAnswer } from './fetch.ts'
-import { digestOfCatalog } from '../publish.ts'
+import { digestOfCatalog } from '../digest.ts'
 import { isConfirmationDue } from './due.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
