@@ -149,8 +149,7 @@ export const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'query',
     name: 'signature',
-    description:
-      'A signed link of this mirror, used as it was given; it opens one document for 15 minutes.',
+    description: 'A signed link as an answer gave it: it opens one document for 15 minutes.',
   },
   delivery: {
     type: 'apiKey',

@@ -35,7 +35,7 @@ const INTRODUCTION = [
   'The mirror answers the paths of the service, read-only, and a few of its own.',
   'HEAD is answered wherever GET is, with the same status and headers. Any other method than those listed is 405 with `Allow`, also at the paths at which the service itself takes orders.',
   'A path is the same with and without a slash at its end, except under /external/, /osv/ and /-/.',
-  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A request that is not HTTP is answered with 400, 408 or 431.',
+  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A malformed request is answered with 400, 408 or 431.',
   'While all connections are in use (`server.maxConnections`), every path except /-/health answers 503.',
 ].join('\n\n')
 
@@ -80,9 +80,24 @@ export function buildContract({ version, server, ...tables }: ContractTables): O
       name,
       description,
     })),
-    paths,
+    paths: Object.fromEntries(Object.entries(paths).sort(compareAnswers)),
     components: { ...usedComponents(paths, shared), securitySchemes: SECURITY_SCHEMES },
   }
+}
+
+type Paths = OpenApiDocument['paths']
+type PathEntry = readonly [path: string, operations: Paths[string]]
+
+/** Paths with the same answers stand together: gzip finds repetitions only nearby. */
+function compareAnswers([, one]: PathEntry, [, other]: PathEntry): number {
+  const [a, b] = [answersOf(one), answersOf(other)]
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function answersOf(operations: PathEntry[1]): string {
+  return Object.values(operations)
+    .map(({ responses }) => `${Object.keys(responses).join()} ${JSON.stringify(responses)}`)
+    .join()
 }
 
 /** The form of a path in the document: `{name+}` takes several segments, for which OpenAPI has no form. */

@@ -128,7 +128,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
         {
           ...{ name: 'since', in: 'query', required: true },
           description:
-            'Id of the snapshot that the client has (or its first 12 characters, or its number), or a time: 2026-01-31, 2026-01-31T12:00:00Z, yesterday, monday, 7d. Times are in UTC.',
+            'The snapshot that the client has, by 12 digits or all, or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
           schema: { type: 'string', minLength: 1 },
         },
         SOURCE,
@@ -167,8 +167,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
   '/-/events': {
     get: {
       summary: 'A stream of published snapshots and received webhooks',
-      description:
-        'Server-sent events. Without a key it has the public snapshots alone. It does not end.',
+      description: 'Server-sent events. Without a key it has the public snapshots alone.',
       tags: TAGS,
       parameters: [
         SOURCE,

@@ -156,14 +156,14 @@ export const SCHEMAS = {
       since: { ...TEXT, description: 'The time that `since` named, in UTC.' },
       notJudged: {
         type: 'integer',
-        description: 'Records on the page of which it is not known whether the filter matches.',
+        description: 'Records of which it is not known whether the filter matches.',
       },
     },
     ['source', 'from', 'to', 'complete', 'changes', 'next'],
   ),
   RecordDifference: RECORD_DIFFERENCE,
   RecordDates: object(
-    'Since when a record is known: publications of the snapshots of the mirror that saw it first.',
+    'Since when a record is known: publications of snapshots.',
     {
       id: TEXT,
       state: { enum: ['present', 'removed'] },
@@ -174,7 +174,7 @@ export const SCHEMAS = {
       returnedAt: MAYBE_DATE,
       upstream: {
         type: ['object', 'null'],
-        description: 'The dates in the record itself; null: it is removed, or no JSON object.',
+        description: 'The dates in the record; null: removed, or no JSON object.',
         properties: { published: MAYBE_TEXT, modified: MAYBE_TEXT, withdrawn: MAYBE_TEXT },
       },
     },

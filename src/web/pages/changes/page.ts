@@ -24,7 +24,7 @@ export const CHANGE_LIST: Page = {
   parameters: {
     source: 'A source; catalog and identity take a key.',
     since:
-      'A snapshot that was served or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
+      'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
     entry: 'The number of a published snapshot in the log.',
     purl: 'Records about this package alone; with `since`.',
     before: 'Published snapshots with smaller numbers only.',
