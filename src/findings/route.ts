@@ -86,30 +86,45 @@ function listTags(reads: FindingsRead, query: URLSearchParams): object {
 
 function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): object {
   const limit = readLimit(query)
-  const after = placeOf(reads, query, now)
+  const { after, known } = placeOf(reads, query, now)
   const found = reads.listLog(after, limit + 1)
   const changes = found.slice(0, limit)
   const last = changes.at(-1)?.seq ?? Math.max(after, reads.lastLog())
   const oldest = reads.firstLog() ?? reads.lastLog() + 1
+  const position = `${logName(reads)}-${last}`
   return {
-    complete: after + 1 >= oldest,
+    complete: known && after + 1 >= oldest,
     changes: changes.map(changeMessage),
-    next: found.length > limit ? String(last) : null,
-    position: String(last),
+    next: found.length > limit ? position : null,
+    position,
   }
 }
 
-/** Returns the position behind which changes are shown. Throws `bad_request`. */
-function placeOf(reads: FindingsRead, query: URLSearchParams, now: number): number {
+/**
+ * Returns the number behind which changes are shown; `known`: no change since what is asked for was forgotten, and the log did
+ * not begin again since.
+ * Throws `bad_request`.
+ */
+function placeOf(reads: FindingsRead, query: URLSearchParams, now: number) {
   const [after, since] = [onlyValue(query, 'after'), onlyValue(query, 'since')]
+  const beginning = (reads.firstLog() ?? reads.lastLog() + 1) - 1
   if (after !== null) {
-    if (/^\d{1,15}$/.test(after)) return Number(after)
-    throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
+    const [, name, seq] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after) ?? []
+    if (name === undefined)
+      throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
+    const known = name === logName(reads) && Number(seq) <= reads.lastLog()
+    return { after: known ? Number(seq) : beginning, known }
   }
-  if (since === null) return (reads.firstLog() ?? reads.lastLog() + 1) - 1
+  if (since === null) return { after: beginning, known: beginning === 0 }
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
-  return (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
+  const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
+  return { after: from, known: beginning === 0 || from > beginning } // else forgotten ones may be as new
+}
+
+/** The log's name in positions: a database that is made again has another. */
+function logName(reads: FindingsRead): string {
+  return (reads.readState()?.instance ?? '').slice(0, 8)
 }
 
 function readLimit(query: URLSearchParams): number {

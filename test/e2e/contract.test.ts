@@ -295,3 +295,21 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
     allow: 'GET, HEAD',
   })
 })
+
+test('a position in the changes of tags that is of another log, or beyond its end, is not complete', async () => {
+  const ask = async (query: string) => {
+    const answer = await mirror.get(`/-/tags/changes${query}`)
+    return [answer.status, (await answer.json()) as Record<string, unknown>] as const
+  }
+  await expect.poll(async () => (await ask(''))[0], { timeout: 30_000 }).toBe(200)
+  const [, all] = await ask('')
+  const position = String(all['position'])
+  expect(all).toMatchObject({ complete: true, next: null })
+  const [log = '', seq = ''] = position.split('-')
+  expect((await ask(`?after=${position}`))[1]).toMatchObject({ complete: true, position })
+  const other = log === '00000000' ? '11111111' : '00000000'
+  for (const after of [`${other}-${seq}`, `${log}-${Number(seq) + 1}`])
+    expect((await ask(`?after=${after}`))[1]).toMatchObject({ complete: false, position })
+  for (const after of ['0', seq, `${log}-`, `${log}-x`])
+    expect((await ask(`?after=${after}`))[0]).toBe(400)
+})
