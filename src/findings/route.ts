@@ -1,7 +1,7 @@
 import type { RouteTools } from '../api/access/private-routes.ts'
 import type { PrivateRoute, RouteCall } from '../api/access/route-table.ts'
 import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../api/contract/findings.ts'
-import { onlyValue } from '../api/http/request-target.ts'
+import { onlyValue, readLimit } from '../api/http/request-target.ts'
 import { respondUnstored } from '../api/http/response.ts'
 import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
@@ -69,7 +69,7 @@ function readAnswer(config: Config, answer: (reads: FindingsRead) => object): ob
 }
 
 function listTags(reads: FindingsRead, query: URLSearchParams): object {
-  const limit = readLimit(query)
+  const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const id = onlyValue(query, 'tag')
   if (id !== null) {
     const tag = reads.readTag(id)
@@ -85,15 +85,14 @@ function listTags(reads: FindingsRead, query: URLSearchParams): object {
 }
 
 function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): object {
-  const limit = readLimit(query)
-  const { after, known } = placeOf(reads, query, now)
+  const limit = readLimit(query, MAX_PAGE) ?? PAGE
+  const { after, complete } = placeOf(reads, query, now)
   const found = reads.listLog(after, limit + 1)
   const changes = found.slice(0, limit)
   const last = changes.at(-1)?.seq ?? Math.max(after, reads.lastLog())
-  const oldest = reads.firstLog() ?? reads.lastLog() + 1
   const position = `${logName(reads)}-${last}`
   return {
-    complete: known && after + 1 >= oldest,
+    complete,
     changes: changes.map(changeMessage),
     next: found.length > limit ? position : null,
     position,
@@ -101,9 +100,8 @@ function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): 
 }
 
 /**
- * Returns the number behind which changes are shown; `known`: no change since what is asked for was forgotten, and the log did
- * not begin again since.
- * Throws `bad_request`.
+ * Returns the number behind which changes are shown; `complete`: no change since what is asked for was forgotten, and the
+ * log did not begin again since. Throws `bad_request`.
  */
 function placeOf(reads: FindingsRead, query: URLSearchParams, now: number) {
   const [after, since] = [onlyValue(query, 'after'), onlyValue(query, 'since')]
@@ -112,27 +110,20 @@ function placeOf(reads: FindingsRead, query: URLSearchParams, now: number) {
     const [, name, seq] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after) ?? []
     if (name === undefined)
       throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
-    const known = name === logName(reads) && Number(seq) <= reads.lastLog()
-    return { after: known ? Number(seq) : beginning, known }
+    const at = Number(seq)
+    const complete = name === logName(reads) && at >= beginning && at <= reads.lastLog()
+    return { after: complete ? at : beginning, complete }
   }
-  if (since === null) return { after: beginning, known: beginning === 0 }
+  if (since === null) return { after: beginning, complete: beginning === 0 }
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
-  return { after: from, known: beginning === 0 || from > beginning } // else forgotten ones may be as new
+  return { after: from, complete: beginning === 0 || from > beginning } // else forgotten ones may be as new
 }
 
 /** The log's name in positions: a database that is made again has another. */
 function logName(reads: FindingsRead): string {
   return (reads.readState()?.instance ?? '').slice(0, 8)
-}
-
-function readLimit(query: URLSearchParams): number {
-  const given = onlyValue(query, 'limit')
-  if (given === null) return PAGE
-  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (limit >= 1 && limit <= MAX_PAGE) return limit
-  throw new MirrorError('bad_request', `limit=… must be a whole number from 1 to ${MAX_PAGE}`)
 }
 
 function writeCursor(place: readonly [name: string, owner: string]): string {

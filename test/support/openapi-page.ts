@@ -89,7 +89,9 @@ export function openApiPage(
     Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
   )
   const sections = document.tags.flatMap(({ name, description }) => {
-    const own = all.filter(({ operation }) => operation.tags.includes(name))
+    const own = all
+      .filter(({ operation }) => operation.tags.includes(name))
+      .sort(({ path }, other) => path.localeCompare(other.path, 'en'))
     const rows = own.map(({ path, method, operation }) => [
       code(`${method.toUpperCase()} ${path}`),
       operation.summary,

@@ -4,24 +4,12 @@ import type { Facet } from '../../domain/resources.ts'
 import type { ListOrder, Where } from '../../store/catalog/list-query.ts'
 import { onlyValue } from '../http/request-target.ts'
 
-/** Default page size, in items (service API, section 8). */
+/** Page size of a list, in items, and the most that may be asked for (service API, section 8). */
 export const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 1000
+export const MAX_LIMIT = 1000
 
 /** An order, and how the request wrote it. */
 export type Ordering = ListOrder & { text: string }
-
-/** `limit`, 1000 at most (service API, section 8); null when not given. Throws `bad_request`. */
-export function readLimit(query: URLSearchParams): number | null {
-  const text = onlyValue(query, 'limit')
-  if (text === null) return null
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw new MirrorError(
-    'bad_request',
-    `limit must be a whole number from 1 to ${MAX_LIMIT}, not ${shown(text)}`,
-  )
-}
 
 /** The filters of a list. Throws `bad_request` for a value outside the contract's vocabulary. */
 export function readWhere(query: URLSearchParams, facets: readonly Facet[]): Where[] {

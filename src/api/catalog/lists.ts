@@ -8,7 +8,7 @@ import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
 import {
   DEFAULT_LIMIT,
-  readLimit,
+  MAX_LIMIT,
   readListQuery,
   readOrder,
   readWhere,
@@ -16,7 +16,7 @@ import {
   unknownField,
 } from './list-query.ts'
 import { originOfOne } from '../http/origin.ts'
-import { ignoredField, onlyValue } from '../http/request-target.ts'
+import { ignoredField, onlyValue, readLimit } from '../http/request-target.ts'
 import type { ReadCall } from '../reading/request.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -36,7 +36,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const pagers = frame === null ? [] : pagersOf(frame)
     const { known: query, unknown } = readListQuery(call.query, facets, pagers)
     if (unknown.length > 0 && strictParameters) throw unknownParameters(unknown, facets)
-    const asked = readLimit(query)
+    const asked = readLimit(query, MAX_LIMIT)
     const where = readWhere(query, facets)
     if (list === null || frame === null)
       return call.refuse(missing.explain(resource, call.params, path))

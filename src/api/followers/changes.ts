@@ -10,7 +10,7 @@ import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, placesSince } from './since.ts'
 import type { Problem } from '../http/problems.ts'
-import { onlyValue } from '../http/request-target.ts'
+import { onlyValue, readLimit } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
 interface ChangesParts {
@@ -57,7 +57,7 @@ export function answerChanges(
 ): Problem | object {
   const given = readSince(query)
   const wanted = readSource(query)
-  const limit = readLimit(query)
+  const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const denied = wanted !== null && isPrivateSource(wanted) ? judge() : null
   if (denied !== null) return denied
   const [place, another] = placesSince(reads, given, wanted, now)
@@ -224,12 +224,4 @@ export function readSource(query: URLSearchParams): SourceName | null {
   const source = SOURCES.find((known) => known === given)
   if (source !== undefined) return source
   throw new MirrorError('bad_request', `source=… is none of: ${SOURCES.join(', ')}`)
-}
-
-function readLimit(query: URLSearchParams): number {
-  const given = onlyValue(query, 'limit')
-  if (given === null) return PAGE
-  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (limit >= 1 && limit <= MAX_PAGE) return limit
-  throw new MirrorError('bad_request', `limit=… must be a whole number from 1 to ${MAX_PAGE}`)
 }

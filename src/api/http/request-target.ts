@@ -77,6 +77,19 @@ export function onlyValue(query: URLSearchParams, name: string): string | null {
   return value === undefined || value === '' ? null : value
 }
 
+/** The rows that `limit` asks for, `max` at most; null when it is not given. Throws `bad_request`. */
+export function readLimit(query: URLSearchParams, max: number): number | null {
+  const text = onlyValue(query, 'limit')
+  if (text === null) return null
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= max) return limit
+  const given = JSON.stringify(text.slice(0, 80))
+  throw new MirrorError(
+    'bad_request',
+    `limit must be a whole number from 1 to ${max}, not ${given}`,
+  )
+}
+
 /** Parameters whose values are safe to log: they only select a part of a list. */
 const HARMLESS: ReadonlySet<string> = new Set(['limit', 'order', 'after'])
 /** Form of a parameter name that may be logged; any other text may be a secret without its name. */
