@@ -56,7 +56,7 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
     properties: {
       ...(score !== null && { 'security-severity': score.toFixed(1) }),
       ...(level !== null && { severity: level }),
-      tags: ['security', 'vulnerability', ...aliases],
+      tags: [...new Set(['security', 'vulnerability', ...aliases])], // each once (SARIF 2.1.0, 3.8.2)
     },
   }
 }
@@ -72,7 +72,7 @@ function resultOf(finding: Reported, ruleIndex: number, file: string): object {
     message: { text: `${name} ${version} is affected by ${id}; ${fix}` },
     locations: [
       {
-        physicalLocation: { artifactLocation: { uri: encodeURI(file) } },
+        physicalLocation: { artifactLocation: { uri: uriOf(file) } },
         logicalLocations: [{ fullyQualifiedName: place, kind: 'module' }],
       },
     ],
@@ -80,6 +80,11 @@ function resultOf(finding: Reported, ruleIndex: number, file: string): object {
     suppressions: vex === undefined ? [] : [suppressionOf(vex)],
     partialFingerprints: { 'patchmirror/v1': sha256Hex(`${id}\n${place}\n${version}`) },
   }
+}
+
+/** A path as a reference: a `#` or a `:` in it is part of a name. */
+function uriOf(file: string): string {
+  return file.split('/').map(encodeURIComponent).join('/')
 }
 
 /** A statement of VEX; SARIF has a place for one text. */

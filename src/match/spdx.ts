@@ -31,8 +31,11 @@ function subjectsOf({ documentDescribes, relationships }: Fields): Set<string> {
   return new Set([...described, ...related].map(textOr))
 }
 
+/** Types of SPDX 3 that are packages: models and data sets are of classes derived from it. */
+const PACKAGE = /^(?:software[_:])?Package$|^(?:ai[_:])?AIPackage$|^(?:dataset[_:])?DatasetPackage$/
+
 /**
- * Reads an SPDX 3 document, a list of elements in JSON-LD: its packages (`software_Package`), with their package URL or that
+ * Reads an SPDX 3 document, a list of elements in JSON-LD: its packages (`software_Package`, models and data sets), with their package URL or that
  * of an external identifier. Throws `bad_request`.
  */
 export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
@@ -42,7 +45,7 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
   const purls: string[] = []
   for (const one of elements) {
-    if (!hasType(one, /^(?:software[_:])?Package$/)) continue
+    if (!hasType(one, PACKAGE)) continue
     const { software_packageUrl: url, software_packageVersion: version, name } = one
     const own = new Set([textOr(url), ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
     if (roots.has(idOf(one))) for (const purl of own) purls.push(purl)

@@ -57,15 +57,19 @@ const TYPES = new Map<string, readonly [ecosystem: string, joint: string | null]
 
 /**
  * Reads a package URL, by the library of the purl project itself. Qualifiers (`arch`, `distro`) are passed over, as osv.dev
- * does. Null for a package of no ecosystem here; throws `bad_request` for what is no package URL.
+ * does, but for the epoch. Null for a package of no ecosystem here; throws `bad_request` for what is no package URL.
  */
 export function readPurl(text: string): PurlPackage | null {
   return packageOf(parsePurl(text))
 }
 
-/** Returns the package of a parsed package URL in OSV's terms; null for a package of no ecosystem here. */
-export function packageOf(url: ParsedUrl): PurlPackage | null {
-  const { type, namespace, name, version = '', subpath } = url
+/**
+ * Returns the package of a parsed package URL in OSV's terms; null for a package of no ecosystem here. `stated`: its version,
+ * where the package URL names none.
+ */
+export function packageOf(url: ParsedUrl, stated = ''): PurlPackage | null {
+  const { type, namespace, name, subpath } = url
+  const version = withEpoch(url, (url.version ?? '') || stated)
   const maker = MAKERS.get(`${type}/${namespace ?? ''}`)
   if (maker !== undefined) return { ecosystem: maker, name, version }
   const [ecosystem, joint] = TYPES.get(type) ?? []
@@ -74,6 +78,16 @@ export function packageOf(url: ParsedUrl): PurlPackage | null {
   if (joint === null || joint === undefined) return null
   const below = type === 'golang' && subpath !== undefined ? `/${subpath}` : ''
   return { ecosystem, name: namespace + joint + name + below, version }
+}
+
+/**
+ * Returns a version with the epoch that a package URL of `deb` or `rpm` names as a qualifier: records have it in the version,
+ * and without it a fixed package is below every fix.
+ */
+function withEpoch({ type, qualifiers }: ParsedUrl, version: string): string {
+  const epoch = type === 'deb' || type === 'rpm' ? (qualifiers?.['epoch'] ?? '') : ''
+  const isOwn = /^\d{1,10}$/.test(epoch) && Number(epoch) > 0 && !/^\d+:/.test(version)
+  return isOwn && version !== '' ? `${Number(epoch)}:${version}` : version
 }
 
 function withVersion(url: PackageURL, version?: string): ParsedUrl {

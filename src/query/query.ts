@@ -56,7 +56,7 @@ function byPurl(
   version: string,
 ): Omit<Query, 'pageToken'> {
   const url = parsePurl(text)
-  const purl = packageOf(url)
+  const purl = packageOf(url, version)
   if (name !== '') throw invalid('name specified in a PURL query')
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
   if ((url.version ?? '') !== '' && version !== '')
@@ -64,7 +64,7 @@ function byPurl(
   if (purl === null) return { ecosystem: null, name: '', version }
   const known = findEcosystem(purl.ecosystem)
   const compared = normalName(known?.base ?? null, purl.name)
-  return { ecosystem: known, name: compared, version: purl.version || version }
+  return { ecosystem: known, name: compared, version: purl.version }
 }
 
 /** The object that a value of JSON should be; throws `bad_request` for anything else. */

@@ -158,3 +158,24 @@ test('many components with one package URL, and one that is called like the seco
   const refs = report.components.map((one) => one['bom-ref'])
   expect(new Set(refs).size).toBe(20_000 + 4) // and the two that are ruled out
 })
+
+test('a SARIF report names each tag of a rule once, and a file with a sign that means something in a URL', () => {
+  const one = { ...finding('G-1', A, []), aliases: ['CVE-1', 'security', 'CVE-1'] }
+  const report = sarifReport({ ...RESULT, findings: [one], suppressed: [] }, '/tmp/a:b/c#1?.json')
+  expect(report).toMatchObject({
+    runs: [
+      {
+        tool: {
+          driver: { rules: [{ properties: { tags: ['security', 'vulnerability', 'CVE-1'] } }] },
+        },
+        results: [
+          {
+            locations: [
+              { physicalLocation: { artifactLocation: { uri: '/tmp/a%3Ab/c%231%3F.json' } } },
+            ],
+          },
+        ],
+      },
+    ],
+  })
+})

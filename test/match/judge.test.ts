@@ -42,6 +42,7 @@ const RECORDS = [
     ['Debian:13', 'd', range('ECOSYSTEM', '0', '0.5')],
     ['Debian:12', 'other', range('ECOSYSTEM', '0', '9')],
   ]),
+  record('E-1', [['Debian:12', 'e', range('ECOSYSTEM', '0', '1:1.0-1')]]),
   record('P-1', [['PyPI', 'some.Name', range('ECOSYSTEM', '0', '3.0')]]),
 ]
 
@@ -82,6 +83,16 @@ test('a fix is only that of a range that the version is in', async () => {
   expect(findings).toMatchObject([
     { id: 'D-1', fixed: ['1.0-2', '1.0-9'], ecosystems: ['Debian:11', 'Debian:12'] },
   ])
+})
+
+test('the epoch that a purl has as a qualifier is part of its version, also of the one of the SBOM', async () => {
+  const purl = 'pkg:deb/debian/e@1.5-1?arch=amd64&epoch=1'
+  const { findings } = await judge(
+    component(purl),
+    component('pkg:deb/debian/e?epoch=1', '1.5-1'),
+    component('pkg:deb/debian/e@0.9-1?epoch=1'),
+  )
+  expect(findings.map((one) => one.component.version)).toEqual(['1:0.9-1'])
 })
 
 test('equal components are judged once and keep all their references', async () => {

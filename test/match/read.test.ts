@@ -87,6 +87,8 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
       { type: 'software_Package', spdxId: 'urn:b', name: 'b', externalIdentifier: [identifier] },
       { type: ['software_Artifact', 'software_Package'], spdxId: 'urn:d', name: 'd' },
       { type: 'software_File', spdxId: 'urn:f', name: 'f' },
+      { type: 'ai_AIPackage', spdxId: 'urn:m', software_packageUrl: 'pkg:huggingface/m@1' },
+      { type: 'dataset_DatasetPackage', spdxId: 'urn:t', name: 't' },
       { type: 'software_Package', spdxId: 'urn:c', name: 'c', software_packageVersion: '3' },
     ],
   })
@@ -96,6 +98,8 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
       { ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
       { ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
       { ref: 'urn:d', name: 'd', version: '', purl: null },
+      { ref: 'urn:m', name: '', version: '', purl: 'pkg:huggingface/m@1' },
+      { ref: 'urn:t', name: 't', version: '', purl: null },
       { ref: 'urn:c', name: 'c', version: '3', purl: null },
     ],
   })
