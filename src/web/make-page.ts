@@ -107,11 +107,9 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const open = isBuilt(config) ? openOrNull(generation) : null
     return open === null ? null : use(open)
   }
-  const refuseOld = (sources: readonly SourceName[], now: number): void => {
-    for (const source of sources) {
-      const origin = readOrigin(reads, source)
-      if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
-    }
+  const refuseOld = (source: SourceName, now: number): void => {
+    const origin = readOrigin(reads, source)
+    if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
   }
   return (page: Page, request: PageRequest): PageView => {
     const { now, signedIn, status, base, origin } = request
@@ -133,9 +131,10 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       inbox: (use) => withInboxReads(config.data.dir, use),
       ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
       absolute: (path) => origin + path,
+      refuseOld: (source) => refuseOld(source, now),
     }
     return shortReads.during(() => {
-      refuseOld(sourcesOf(page, signedIn), now)
+      sourcesOf(page, signedIn).forEach(call.refuseOld)
       return page.load(call)
     }, request.served)
   }
@@ -169,7 +168,7 @@ function withInboxReads<T>(
 }
 
 /**
- * Returns the sources whose data a page shows, beside those that `readApi` asks for: a page of the state shows how old
+ * Returns the sources whose data a page shows, beside those that `readApi` asks for or `refuseOld` names: a page of the state shows how old
  * everything is, and a run is no data of a source.
  */
 function sourcesOf(

@@ -2,6 +2,7 @@ import type { ReadReply } from '../api/reading/request.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
+import type { SourceName } from '../domain/sources.ts'
 import type { Reads } from '../store/reads.ts'
 import type { createInboxReads } from '../store/webhooks/inbox.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -33,7 +34,7 @@ export interface Page {
   readonly isLog?: true
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
-  /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`. */
+  /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`, `stale`. */
   readonly load: (call: PageCall) => PageView
 }
 
@@ -75,6 +76,8 @@ export interface PageCall {
   readonly absolute: (path: string) => string
   /** Answers a private list or item as the API does; `path` is the route as declared. */
   readonly readApi: (path: string, asked: ApiRequest) => ReadReply
+  /** Throws `stale` for a source that is too old to be served; for what is read in another way than by `readApi`. */
+  readonly refuseOld: (source: SourceName) => void
 }
 
 /** Reads of received deliveries. */

@@ -97,13 +97,14 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
   onTestFinished(() => reads.close())
-  const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
-  const textOf = (page: string, query = ''): string => {
+  const makerOf = (settings: typeof config) =>
+    createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
+  const textOf = (page: string, query = '', make = makerOf(config), expected = 200): string => {
     const asked = { page, query, signedIn: true, status: null, now: Date.now(), served: null }
     const made = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
     if ('failed' in made) throw new Error(made.failed.message)
     const { body, status } = made
-    expect([page, status]).toEqual([page, 200])
+    expect([page, status]).toEqual([page, expected])
     return Buffer.from(body).toString()
   }
   const [row] = log(dir).filter(({ owner }) => owner === one.owner).slice(-1) // prettier-ignore
@@ -119,4 +120,15 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
   expect(tag).toContain(`${row?.fixes} critical, 0 high`)
   expect(tag).toContain(words)
+
+  const maxAgeHours = 1e-9
+  for (const source of ['osv', 'catalog'] as const) {
+    const old = makerOf({ ...config, [source]: { ...config[source], maxAgeHours, staleAction: 'refuse' } }) // prettier-ignore
+    for (const page of ['tag-changes', 'tag-changes.json', 'tag-changes.atom'])
+      expect(textOf(page, '', old, 503)).toContain(`older than ${source}.maxAgeHours`)
+  }
+  const old = makerOf({ ...config, osv: { ...config.osv, maxAgeHours, staleAction: 'refuse' } })
+  const without = textOf('tag', `id=${encodeURIComponent(one.owner)}`, old)
+  expect(without).toContain('older than osv.maxAgeHours')
+  expect(without).not.toContain(words)
 })

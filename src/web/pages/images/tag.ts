@@ -45,7 +45,7 @@ export const TAG: Page = {
       blocks: [
         { kind: 'heading', title: 'Tag', ...note },
         { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
-        ...findingBlocks(call, id),
+        ...findingsOrWhyNot(call, id),
         artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
         evidenceBlock(call, mentions),
         ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
@@ -56,6 +56,16 @@ export const TAG: Page = {
 
 /** Changes of findings that are shown of a tag. */
 const MOST_CHANGES = 20
+
+/** What records say about the SBOM of a tag; why that is not shown where records are too old to be served. */
+function findingsOrWhyNot(call: PageCall, id: string): Block[] {
+  try {
+    return findingBlocks(call, id)
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'stale') throw error
+    return [{ kind: 'notice', tone: 'warn', title: 'Findings are not shown', text: error.message }]
+  }
+}
 
 /** What records say about the SBOM of a tag; nothing where it was not judged. */
 function findingBlocks(call: PageCall, id: string): Block[] {

@@ -9,12 +9,16 @@ import type { PageCall } from '../../page.ts'
 
 type FindingsReads = ReturnType<typeof createFindingsReads>
 
-/** Reads from the findings of tags; null while there are none, and where the settings make none. */
+/**
+ * Reads from the findings of tags; null while there are none, and where the settings make none. Throws `stale` where records or
+ * catalog are too old to be served.
+ */
 export function readTagFindings<T>(
-  { config }: Pick<PageCall, 'config'>,
+  { config, refuseOld }: Pick<PageCall, 'config' | 'refuseOld'>,
   use: (reads: FindingsReads) => T,
 ): T | null {
   if (!config.match.tags || !config.views.query) return null
+  for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   return withFindings(config.data.dir, (db) => {
     const reads = createFindingsReads(db)
     return reads.readState() === null ? null : use(reads)
