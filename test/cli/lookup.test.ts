@@ -291,6 +291,8 @@ describe('match', () => {
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
     const wrong: [string[], RegExp][] = [
       [[join(folder, 'none')], /there is no such file/],
+      [[folder], /cannot be read/],
+      [['/dev/zero'], /the SBOM cannot be read: it is larger than 64 MiB/],
       [[file('bom.xml', '<bom/>')], /the SBOM cannot be read: it is XML/],
       [
         [sbom, '--fail-on', 'huge'],

@@ -1,7 +1,10 @@
-import { readFileSync, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { MirrorError, whyUnreadable } from '../../core/errors.ts'
 import { readInputSbom, sbomTooLarge } from '../../match/read.ts'
 import { type InputSbom, SBOM_BOUNDS, unreadable } from '../../match/sbom.ts'
+
+/** Bytes of a read. */
+const PIECE = 2 ** 20
 
 /**
  * Reads an SBOM from a file, or from standard input for `-`. Throws `usage` for a file that cannot be read, `bad_request` for
@@ -11,24 +14,21 @@ export async function readSbomFile(file: string): Promise<InputSbom> {
   return readInputSbom(await readInput(file))
 }
 
+/** Reads no further than the bound, whatever it is: a pipe or a device has no size, and may have no end. */
 async function readInput(file: string): Promise<Buffer> {
-  if (file === '-') return readStandardInput()
-  try {
-    if (statSync(file).size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-    return readFileSync(file)
-  } catch (error) {
-    if (error instanceof MirrorError) throw error
-    throw new MirrorError('usage', `${file} cannot be read: ${whyUnreadable(error)}`)
-  }
-}
-
-async function readStandardInput(): Promise<Buffer> {
+  const source = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: PIECE })
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
+    }
+  } catch (error) {
+    if (error instanceof MirrorError) throw error
+    const what = file === '-' ? 'standard input' : file
+    throw new MirrorError('usage', `${what} cannot be read: ${whyUnreadable(error)}`)
   }
   return Buffer.concat(chunks)
 }
