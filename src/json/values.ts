@@ -4,6 +4,9 @@ export const MAX_VALUES = 2_000_000
 /** Counts commas and opening brackets: at least as many as there are values. */
 export function countValues(content: Buffer): number {
   let count = 0
-  for (const byte of content) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
+  for (let at = 0; at < content.length; at++) {
+    const byte = content[at] // an iterator takes seven times as long
+    if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++
+  }
   return count
 }

@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import { refuseCostly } from '../json/limits.ts'
 import { unreadable } from './sbom.ts'
 
 /** Envelopes within each other that are opened: a bundle, its DSSE envelope, its statement, and a predicate as text. */
@@ -13,7 +14,7 @@ export const SBOM_FORMATS = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON
  */
 export function* envelopesOf(
   outermost: Fields,
-  read: (text: string) => Fields = parse,
+  read: (text: string) => Fields = parseContent,
 ): Generator<Fields, void, undefined> {
   let document: Fields | null = outermost
   for (let opened = 0; opened <= MAX_ENVELOPES && document !== null; opened++) {
@@ -33,6 +34,17 @@ function contentOf(
   if (!isObject(predicate)) return null
   const { Data: data } = predicate // cosign's own form of a predicate
   return typeof data === 'string' ? read(data) : isObject(data) ? data : predicate
+}
+
+/** Throws `bad_request` for JSON that would take gigabytes, or very long, to parse. */
+export function refuseCostlySbom(bytes: Buffer): void {
+  const costly = refuseCostly(bytes)
+  if (costly !== null) throw unreadable(costly)
+}
+
+function parseContent(text: string): Fields {
+  refuseCostlySbom(Buffer.from(text))
+  return parse(text)
 }
 
 /** Parses a document in JSON. Throws `bad_request`. */

@@ -1,6 +1,6 @@
 import { type Fields, jsonTextOf } from '../json/objects.ts'
 import { readCycloneDx } from './cyclonedx.ts'
-import { SBOM_FORMATS, envelopesOf, parse } from './envelopes.ts'
+import { SBOM_FORMATS, envelopesOf, parse, refuseCostlySbom } from './envelopes.ts'
 import { SBOM_BOUNDS, type InputSbom, textOr, unreadable } from './sbom.ts'
 import { readSpdx2, readSpdx3 } from './spdx.ts'
 
@@ -10,7 +10,7 @@ import { readSpdx2, readSpdx3 } from './spdx.ts'
  */
 export function readInputSbom(bytes: Buffer): InputSbom {
   if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-  const documents = parseAll(jsonTextOf(bytes))
+  const documents = parseAll(bytes)
   const [first = {}] = documents
   if (documents.length === 1) return open(first) ?? refuse(first)
   const sboms = documents.flatMap((document) => open(document) ?? [])
@@ -35,14 +35,21 @@ export function sbomTooLarge(bytes: number = SBOM_BOUNDS.bytes): string {
   return `it is larger than ${bytes / 2 ** 20} MiB: leave the files out of it, or split it`
 }
 
+/** Lines of a file in JSON Lines: attestations of one image are a few. */
+const MAX_LINES = 1_000
+
 /** Parses one document in JSON, or several in JSON Lines, as attestations are written. */
-function parseAll(text: string): Fields[] {
+function parseAll(bytes: Buffer): Fields[] {
+  refuseCostlySbom(bytes)
+  const text = jsonTextOf(bytes)
   try {
     return [parse(text)]
   } catch (cause) {
-    const lines = text.split('\n').filter((line) => line.trim() !== '')
-    if (lines.length < 2 || !isJson(lines[0] ?? '')) throw cause
-    return lines.map(parse)
+    const lines = text.trimEnd().split('\n', MAX_LINES + 1)
+    const written = lines.filter((line) => line.trim() !== '')
+    if (written.length < 2 || !isJson(written[0] ?? '')) throw cause
+    if (lines.length > MAX_LINES) throw unreadable(`it has more than ${MAX_LINES} lines of JSON`)
+    return written.map(parse)
   }
 }
 

@@ -147,6 +147,12 @@ test('what is no SBOM is refused with what is accepted', () => {
   for (const [document, why] of refused) expect(() => read(document)).toThrow(why)
   expect(() => readInputSbom(Buffer.from('<bom/>'))).toThrow(/it is XML: write it as CycloneDX/)
   expect(() => readInputSbom(Buffer.from('{"a":'))).toThrow(/not valid JSON/)
+  expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_001)))).toThrow(/more than 1000 lines/)
+  expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_000)))).toThrow(/it is none/)
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
+  const inside = JSON.stringify({ payload: Buffer.from(deep).toString('base64') })
+  for (const costly of [deep, '['.repeat(1_000_000), inside])
+    expect(() => readInputSbom(Buffer.from(costly))).toThrow(/nested more than 200 deep/)
   let enveloped: object = CYCLONEDX
   for (let level = 0; level < 6; level++) enveloped = { predicate: enveloped }
   expect(() => read(enveloped)).toThrow(/it is none/)

@@ -1,5 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { type QuerySource, type ResultPage, search } from '../../query/search.ts'
+import { countValues } from '../../json/values.ts'
 import { objectOf, readQuestion } from '../../query/query.ts'
 import { type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
 import type { FairQueue } from '../../core/fair-queue.ts'
@@ -102,8 +103,13 @@ function pageWith({ source, queue, now, isGone }: Evaluation, until: number) {
     })
 }
 
+/** Values of a body, at most: a batch has a few for each query, and the parser keeps the serving thread for as long as it takes. */
+const MAX_VALUES = 200_000
+
 function readJson(body: Buffer): unknown {
   if (body.length === 0) return {}
+  if (countValues(body) > MAX_VALUES)
+    throw new MirrorError('bad_request', `Invalid JSON payload received: more than ${MAX_VALUES} values.`) // prettier-ignore
   try {
     return JSON.parse(body.toString()) as unknown
   } catch (cause) {

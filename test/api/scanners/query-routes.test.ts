@@ -342,6 +342,18 @@ describe('a query that cannot be answered', () => {
     expect((await fetch(`${(await serve()).url}%ff`)).status).toBe(400)
   })
 
+  test('gets 400 for a body with so many values that parsing it would delay other clients', async () => {
+    const { post } = await serve(viewsOf(RECORDS))
+    const refused = async (body: string): Promise<unknown[]> => {
+      const { status, text } = await post('querybatch', body)
+      return [status, (JSON.parse(text) as { message: string }).message]
+    }
+    const reason = 'Invalid JSON payload received: more than 200000 values.'
+    for (const body of ['['.repeat(200_001), `{"queries":[${'{},'.repeat(100_000)}{}]}`])
+      expect(await refused(body)).toEqual([400, reason])
+    expect(await refused(`{"queries":[${'{},'.repeat(99_000)}{}]}`)).toEqual([400, 'Too many queries.']) // prettier-ignore
+  })
+
   test('gets 413 for a body that is too large, announced or not, and 415 for a compressed one', async () => {
     const { post, port } = await serve()
     const large = 'x'.repeat(4 * 1024 * 1024 + 1)
