@@ -49,15 +49,12 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }
  */
 export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   const { log, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
-  let known = readKnown(options)
+  let known = knownAtFirst(options)
   let running: RunningTask<FindingsReport | null> | null = null
   let timer: NodeJS.Timeout | null = null
   let [failure, closed]: [string | null, boolean] = [null, false]
   let pause = settleMs
-  const isDone = (): boolean => {
-    const goal = goalOf(options)
-    return goal === null || goal === known.goal
-  }
+  const isDone = (): boolean => isBroughtTo(options, known.goal)
   const after = (ms: number): void => {
     if (closed || running !== null || timer !== null) return
     timer = setTimeout(begin, ms).unref()
@@ -66,15 +63,18 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
     timer = null
     if (closed || isDone()) return
     running = startJudging(options)
-    void running.result.then(made, failed).then(() => {
-      running = null
-      if (!closed && !isDone()) after(pause)
-    })
+    void running.result
+      .then(made)
+      .catch(failed)
+      .then(() => {
+        running = null
+        if (!closed && !isDone()) after(pause)
+      })
   }
   const made = (report: FindingsReport | null): void => {
     if (closed) return
-    ;[failure, pause] = [null, settleMs]
     known = readKnown(options)
+    ;[failure, pause] = [null, settleMs]
     if (report !== null) tell(log, report)
     options.onJudged?.()
   }
@@ -110,6 +110,16 @@ type Known = Omit<TagFindingsStatus, 'state' | 'judging' | 'failing'> & {
   readonly goal: string | null
 }
 
+/** Reads what is known; nothing where that fails: the first judgement has the same reason, and the daemon starts. */
+function knownAtFirst(options: KeeperOptions): Known {
+  try {
+    return readKnown(options)
+  } catch {
+    return NOTHING
+  }
+}
+
+/** Throws `storage`. */
 function readKnown({ config }: KeeperOptions): Known {
   const found = withFindings(config.data.dir, (db) => {
     const reads = createFindingsReads(db)
@@ -119,7 +129,19 @@ function readKnown({ config }: KeeperOptions): Known {
     const [at, goal] = [toIsoOrNull(judgedAt), `${generation} ${catalog}`]
     return { ...reads.countTags(), osv, catalog, judgedAt: at, goal }
   })
-  return found ?? { tags: 0, judged: 0, osv: null, catalog: null, judgedAt: null, goal: null }
+  return found ?? NOTHING
+}
+
+const NOTHING: Known = { tags: 0, judged: 0, osv: null, catalog: null, judgedAt: null, goal: null }
+
+/** Whether there is nothing to judge; what cannot be read fails the judgement too. */
+function isBroughtTo(options: KeeperOptions, known: string | null): boolean {
+  try {
+    const goal = goalOf(options)
+    return goal === null || goal === known
+  } catch {
+    return false
+  }
 }
 
 /** Names what the findings are to follow; null where there is nothing to judge, or nothing to judge it by. */

@@ -44,7 +44,7 @@ type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
 export async function followTags(input: TagsInput): Promise<TagsReport | null> {
   const { store, during, now } = input
   const found = during((reads) => {
-    const catalog = reads.snapshots.readSnapshot('catalog')?.id ?? null
+    const catalog = catalogOf(reads)
     return catalog === null ? null : { catalog, listed: listTags(reads) }
   })
   if (found === null) return null
@@ -65,6 +65,10 @@ export async function followTags(input: TagsInput): Promise<TagsReport | null> {
   }
   store.finishJudging(catalog, now)
   return { catalog, read, gone: gone.length, tags }
+}
+
+function catalogOf({ snapshots }: Reads): string | null {
+  return snapshots.readSnapshot('catalog')?.id ?? null
 }
 
 function listTags(reads: Reads): Map<string, ListedTag> {
@@ -95,7 +99,7 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const { store, now } = input
   const known = store.readTag(tag.owner)
   const before = known === null || known.refusal !== null ? null : store.listTagFindings(known.id)
-  const read = readSboms(input, tag)
+  const read = readSboms(input, tag, catalog)
   const refused = 'refusal' in read
   const components = refused ? [] : read.components
   const about = {
@@ -130,8 +134,15 @@ interface Refusal {
   readonly sbom: string
 }
 
-/** Reads the packages of a tag. Of several SBOMs those that can be read count. */
-function readSboms({ during }: TagsInput, { name, sbom }: ListedTag): ReadPackages | Refusal {
+/**
+ * Reads the packages of a tag. Of several SBOMs those that can be read count. Throws `locked` where one is not there because
+ * another snapshot of the catalog was published meanwhile, by which the tag is judged later.
+ */
+function readSboms(
+  { during }: TagsInput,
+  { name, sbom }: ListedTag,
+  catalog: string,
+): ReadPackages | Refusal {
   if (sbom === '') return { refusal: 'no SBOM of it is stored here', sbom }
   const sboms: InputSbom[] = []
   let refusal: Refusal = { refusal: '', sbom }
@@ -141,6 +152,8 @@ function readSboms({ during }: TagsInput, { name, sbom }: ListedTag): ReadPackag
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       const isOfContent = error.cause instanceof MirrorError
+      const isReplaced = !isOfContent && during((reads) => catalogOf(reads)) !== catalog
+      if (isReplaced) throw new MirrorError('locked', 'the catalog was replaced meanwhile')
       refusal = { refusal: error.message.slice(0, 1000), sbom: isOfContent ? sbom : '' }
     }
   }

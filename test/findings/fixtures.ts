@@ -87,7 +87,8 @@ export function readFindings<T>(
   return found.value
 }
 
-function readKnown(dir: string) {
+/** What is known of all tags of a data folder, without numbers of rows. */
+export function readKnown(dir: string) {
   const found = withFindings(dir, (db) => {
     const reads = createFindingsReads(db)
     const state = reads.readState()

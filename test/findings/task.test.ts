@@ -1,9 +1,18 @@
-import { writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openShortReads } from '../../src/store/reads.ts'
+import { createViewsInUse } from '../../src/api/scanners/generation.ts'
+import { followTags } from '../../src/findings/tags.ts'
+import { openFindings } from '../../src/store/findings/database.ts'
+import { createFindingsStore } from '../../src/store/findings/writes.ts'
+import { type Reads, openShortReads } from '../../src/store/reads.ts'
 import { createPageMaker } from '../../src/web/make-page.ts'
-import { affecting, componentsOf, openFindingsBench, readFindings } from './fixtures.ts'
+import { performFindings } from '../../src/findings/task.ts'
+import { derivedVendors } from '../../src/views/osv/ecosystems.ts'
+import { performTask } from '../../src/views/task.ts'
+import { below, carry, folder } from '../bundle/air-gap.ts'
+import { affecting, componentsOf, openFindingsBench, readFindings, readKnown } from './fixtures.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
 
@@ -69,6 +78,66 @@ test('nothing is read or evaluated again where nothing changed, and only the new
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
+test('a catalog that is replaced while the tags are judged makes none of them unread', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const [tag = ''] = sandbox.service.ids('tags')
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const before = readFindings(dir, (reads) => reads.readTag(tag))
+  const next = mkdtempSync(join(tmpdir(), 'patchmirror-replaced-'))
+  onTestFinished(() => rmSync(next, { recursive: true }))
+  for (const copied of [next, null]) {
+    sandbox.service.rotateArtifact('tag', tag, 'sbom')
+    await bench.crawl()
+    if (copied !== null) cpSync(dir, copied, { recursive: true })
+  }
+  const [listed, replaced] = [openShortReads(next), openShortReads(dir)]
+  if (listed === null || replaced === null) throw new Error('no database')
+  const db = openFindings(dir, () => undefined)
+  const views = createViewsInUse(dir, null, null)
+  onTestFinished(() => [listed, replaced, db, views].forEach((one) => one.close()))
+  let from = listed
+  const during = <T>(work: (reads: Reads) => T): T => {
+    const read = from
+    from = replaced
+    return read.during(() => work(read.reads))
+  }
+  const input = { store: createFindingsStore(db), views: views.current(), during, now: Date.now() }
+  await expect(followTags(input)).rejects.toMatchObject({ code: 'locked' })
+  expect(readFindings(dir, (reads) => reads.readTag(tag))).toEqual(before)
+  await bench.judge()
+  expect(bench.known()).toEqual(await bench.fresh())
+})
+
+test('a mirror below an air gap judges what it imported as the mirror above does', async () => {
+  const above = await openFindingsBench()
+  const gap = below()
+  const cross = async () => {
+    const { files } = await carry(above.dir, folder())
+    await gap.take(files)
+    const vendors = derivedVendors(gap.config.views)
+    await performTask({ dataDir: gap.dir, kind: 'osv', vendors, rebuild: false })
+    await above.judge()
+    const judged = await performFindings({ dataDir: gap.dir, served: null, keepDays: 30 })
+    expect(readKnown(gap.dir)).toEqual(above.known())
+    return judged
+  }
+  await above.crawl()
+  await above.publish({})
+  expect(await cross()).toMatchObject({ read: 4, last: 0 })
+  const [one] = componentsOf(gap.dir)
+  if (one === undefined) throw new Error('no component')
+  await above.publish({ 'T-1': affecting(one.ecosystem, one.name, null) })
+  above.sandbox.service.rotateArtifact('tag', one.owner, 'sbom')
+  await above.crawl()
+  expect(await cross()).toMatchObject({ read: 1, records: { records: 1 } })
+  const changes = (dir: string) => log(dir).map(({ at: _, ...change }) => change)
+  expect(changes(gap.dir).length).toBeGreaterThan(0)
+  expect(changes(gap.dir)).toEqual(changes(above.dir))
+})
+
 test('a database that is damaged, or of another version, begins again without announcing anything', async () => {
   const bench = await openFindingsBench()
   await bench.crawl()
@@ -100,7 +169,8 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const makerOf = (settings: typeof config) =>
     createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
   const textOf = (page: string, query = '', make = makerOf(config), expected = 200): string => {
-    const asked = { page, query, signedIn: true, status: null, now: Date.now(), served: null }
+    const now = Date.now() + 60_000 // upstream's dates may be a second ahead, and nothing is old by these
+    const asked = { page, query, signedIn: true, status: null, now, served: null }
     const made = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
     if ('failed' in made) throw new Error(made.failed.message)
     const { body, status } = made

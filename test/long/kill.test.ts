@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createDice } from '../support/dice.ts'
 import { createBench, differences } from '../support/mirror.ts'
 import { ARCHIVE, disagreements, verify } from '../sync/fixtures.ts'
 import { findingsAfterKill, killAt, leftovers } from '../sync/killing.ts'
@@ -14,15 +15,6 @@ const PLACES = [
   { phase: 'publish', most: 1, options: { full: true }, changes: 300 },
   { phase: 'publish', most: 1, options: { kind: 'reconcile' }, changes: 40 },
 ] as const
-
-/** A small generator of whole numbers, the same on each run. */
-function createDice(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return Math.floor((state / 2_147_483_648) * below)
-  }
-}
 
 test('sixty kills at any point leave a mirror that reads well and heals in one run', async () => {
   const made = await createBench({ sandbox: { records: 1000, large: 0 } })
