@@ -8,6 +8,7 @@ import {
   viewsPath,
 } from '../store/views/generations.ts'
 import { createViewsWriter } from '../store/views/writes.ts'
+import { isDatabaseSame } from './osv/database-sum.ts'
 import { WHOLE } from './osv/whole.ts'
 import { isSoundFile } from './files.ts'
 
@@ -31,7 +32,7 @@ function faultOfBucket(dataDir: string): string | null {
   const db = openViewsReader(viewsPath(folder))
   try {
     const { isSound, listFiles } = createViewsWriter(db)
-    if (!isSound()) return 'their database is damaged'
+    if (isDatabaseSame(folder) === false || !isSound()) return 'their database is damaged'
     // The archive of everything is the published one, which is checked as such.
     const damaged = listFiles().find((file) => file !== WHOLE && !isSoundFile(folder, file))
     return damaged === undefined ? null : `${damaged} is damaged`

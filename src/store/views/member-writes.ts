@@ -69,16 +69,18 @@ export function createMemberWriter(db: Db) {
 }
 
 function createPartWriter(db: Db) {
-  const put = db.prepare(
-    'INSERT INTO part VALUES (@view, @first, @members, @at, @bytes, @entries, @crc32, @crc32c)',
-  )
+  const put = db.prepare('INSERT INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
   const list = db.prepare<[number], ViewPart>(
     `SELECT first, members, at, bytes, entries, crc32, crc32c FROM part
      WHERE view = ? ORDER BY first`,
   )
   const drop = db.prepare('DELETE FROM part WHERE view = ?')
   return {
-    insertPart: (view: number, part: ViewPart): void => void put.run({ ...part, view }),
+    insertPart: (view: number, part: ViewPart): void =>
+      void put.run(
+        ...[view, part.first, part.members, part.at, part.bytes],
+        ...[part.entries, part.crc32, part.crc32c],
+      ),
     /** All parts of a view's archive, as they lie there. */
     listParts: (view: number): ViewPart[] => list.all(view),
     dropParts: (view: number): void => void drop.run(view),

@@ -14,8 +14,8 @@ interface ArchiveMember extends ZipMember {
 export interface ArchiveDraft {
   /** Adds a member; returns the position of its stream in its part. */
   add(member: ArchiveMember): number
-  /** Adds a part of the archive before, with the entries of its members in that one's directory; they are changed. */
-  adopt(part: ViewPart, entries: Buffer, bytes: Buffer): void
+  /** Adds neighbouring parts of the archive before, with the entries of their members in that one's directory; they are changed. */
+  adopt(parts: readonly ViewPart[], entries: Buffer, bytes: Buffer): void
   finish(): MadeFile
 }
 
@@ -72,11 +72,16 @@ export function createArchiveDraft(options: ArchiveOptions): ArchiveDraft {
       part.entries += ENTRY + Buffer.byteLength(member.name)
       return place - at
     },
-    adopt(old, entries, bytes) {
+    adopt(parts, entries, bytes) {
       close()
-      zip.adopt({ count: old.members, bytes: old.bytes, from: old.at, entries })
+      const sums = { count: 0, bytes: 0 }
+      for (const old of parts) {
+        sums.count += old.members
+        sums.bytes += old.bytes
+      }
+      zip.adopt({ ...sums, from: parts[0]?.at ?? 0, entries })
       file.write(bytes)
-      put({ ...old, at })
+      for (const old of parts) put({ ...old, at })
       end = at
     },
     finish() {

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { derivedDir, openViewsWriter } from '../../store/database/open.ts'
 import type { ArchiveInfo, OsvReader } from '../../store/osv/reads.ts'
@@ -9,6 +9,7 @@ import { isSoundFile, linkFile } from '../files.ts'
 import { type OldList, writeStamps } from './lists/lists.ts'
 import { encodeLines, writeText } from './lists/text.ts'
 import { MOST_FOLDERS } from './ecosystem-limit.ts'
+import { copyViewsDatabase, writeDatabaseSum } from './database-sum.ts'
 import { CSV, STAMP_LIST, type ViewsWork, ZIP } from './folders.ts'
 import { type RecordReads, chooseFolders } from './records.ts'
 import { fillAll } from './fill.ts'
@@ -54,6 +55,12 @@ const RULES = 7
 
 /** Builds a generation in `folder`; the caller names it. Equal rows give equal files, in any order of changes. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
+  const made = await build(options)
+  writeDatabaseSum(options.folder)
+  return made
+}
+
+async function build(options: BuildOptions): Promise<BuildReport> {
   const { folder, before } = options
   if (before !== null && takeOver(before, folder, folderForm(options))) {
     const made = await fill(options, before, null)
@@ -133,11 +140,12 @@ export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
 function takeOver(before: string, folder: string, form: string): boolean {
   try {
     mkdirSync(folder, PRIVATE_FOLDER)
-    cpSync(viewsPath(before), viewsPath(folder))
+    const isSame = copyViewsDatabase(before, folder)
+    if (isSame === false) return false
     const db = openViewsWriter(viewsPath(folder))
     try {
       const views = createViewsWriter(db)
-      return views.readForm() === form && views.isSound()
+      return views.readForm() === form && (isSame ?? views.isSound())
     } finally {
       db.close()
     }

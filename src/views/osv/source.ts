@@ -6,8 +6,9 @@ import { createPieces } from '../files.ts'
 export interface ArchiveSource {
   /** Compares a part with its CRC-32; `use` gets its bytes. */
   isSound(part: ViewPart, use?: (bytes: Buffer) => void): boolean
-  /** Reads a part's bytes, or its entries of the directory; valid until the next of the same kind is read. */
-  readPart(part: ViewPart): Buffer
+  /** Reads neighbouring parts and compares each with its CRC-32; valid until the next are read. Null when one is damaged. */
+  readSound(parts: readonly ViewPart[]): Buffer | null
+  /** Reads entries of the directory; valid until the next are read. */
   readEntries(at: number, bytes: number): Buffer
   close(): void
 }
@@ -21,6 +22,10 @@ export function openOldArchive(path: string): ArchiveSource | null {
   } catch {
     return null
   }
+}
+
+function bytesOf(parts: readonly ViewPart[]): number {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 function createSource(path: string): ArchiveSource {
@@ -40,7 +45,17 @@ function createSource(path: string): ArchiveSource {
       }
       return crc === expected
     },
-    readPart: ({ at, bytes }) => data.read(at, bytes),
+    readSound(parts) {
+      try {
+        const read = data.read(parts[0]?.at ?? 0, bytesOf(parts))
+        let at = 0
+        for (const { bytes, crc32: expected } of parts)
+          if (crc32(read.subarray(at, (at += bytes))) !== expected) return null
+        return read
+      } catch {
+        return null // it ends before its end
+      }
+    },
     readEntries: (at, bytes) => entries.read(at, bytes),
     close() {
       data.close()

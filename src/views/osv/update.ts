@@ -131,20 +131,46 @@ function copyParts(
   const directory = old.parts.at(-1)
   if (directory !== undefined && source?.isSound(directory) !== true) return null
   const draft = beginArchive(work, view, whole ? createPlan() : undefined)
-  const dirty = new Set(nums.map((num) => partOf(parts, num)))
   let entriesAt = directory?.at ?? 0
-  for (const [i, part] of parts.entries()) {
-    const [from, before] = [i === 0 ? -Infinity : part.first, parts[i + 1]?.first ?? Infinity]
-    const isCopied = !whole || dirty.has(i)
-    if (source === null || (isCopied && !source.isSound(part))) return null
-    const bytes = isCopied ? source.readPart(part) : NONE
+  for (const { run, dirty, from, before } of runsOf(parts, nums)) {
+    const isCopied = !whole || dirty
+    const bytes = isCopied ? (source?.readSound(run) ?? null) : NONE
+    if (source === null || bytes === null) return null
+    const entries = run.reduce((sum, part) => sum + part.entries, 0)
     const read = (place: number, length: number): Buffer => bytes.subarray(place, place + length)
-    if (dirty.has(i)) addMembers(work, draft, { view, from, before, read })
-    else draft.adopt(part, source.readEntries(entriesAt, part.entries), bytes)
-    entriesAt += part.entries
+    if (dirty) addMembers(work, draft, { view, from, before, read })
+    else draft.adopt(run, source.readEntries(entriesAt, entries), bytes)
+    entriesAt += entries
   }
   if (parts.length === 0) addMembers(work, draft, { view, from: -Infinity, before: Infinity })
   return draft.finish()
+}
+
+/** A part with members that differ, whose numbers are at least `from` and less than `before`; or neighbouring parts without. */
+interface PartRun {
+  readonly run: ViewPart[]
+  readonly dirty: boolean
+  readonly from: number
+  readonly before: number
+}
+
+/** Most bytes of unchanged parts that are copied at once, unless a single part has more. */
+const MOST_COPIED = 1 << 18
+
+function runsOf(parts: readonly ViewPart[], nums: readonly number[]): PartRun[] {
+  const changed = new Set(nums.map((num) => partOf(parts, num)))
+  const runs: PartRun[] = []
+  let size = 0
+  for (const [i, part] of parts.entries()) {
+    const dirty = changed.has(i)
+    const last = runs.at(-1)
+    const isMore = last?.dirty === false && !dirty && size + part.bytes <= MOST_COPIED
+    size = isMore ? size + part.bytes : part.bytes
+    const from = i === 0 ? -Infinity : part.first
+    if (isMore) last.run.push(part)
+    else runs.push({ run: [part], dirty, from, before: parts[i + 1]?.first ?? Infinity })
+  }
+  return runs
 }
 
 /** Members of a view, by their numbers: `from` is the first, `before` is none of them. */
