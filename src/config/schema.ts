@@ -209,7 +209,7 @@ export const SCHEMA = {
     chatTemplate: chatTemplate(),
     secret: secret(nullable(signingSecret())),
     dialect: relayDialect(),
-    events: list(choice(['webhook', 'snapshot'], 'snapshot')),
+    events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),
     timeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 15_000 }),

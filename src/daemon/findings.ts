@@ -13,6 +13,8 @@ interface FindingsStartOptions {
   readonly reads: Pick<PinnedReads, 'pinned' | 'servedPin'>
   /** Also called with the last served entry of the change log. */
   readonly onServed?: NonNullable<ServerOptions['onServed']>
+  /** The tags were judged again. */
+  readonly onJudged: () => void
 }
 
 /** The judgement of the mirrored tags while the daemon runs. */
@@ -28,9 +30,9 @@ export interface RunningFindings {
 
 /** Judges the SBOMs of the mirrored tags whenever other snapshots or views are served. */
 export function startFindings(options: FindingsStartOptions): RunningFindings {
-  const { config, log, reads } = options
+  const { config, log, reads, onJudged } = options
   const keeper = createFindingsKeeper({
-    ...{ config, log, reads: reads.pinned, servedPin: reads.servedPin },
+    ...{ config, log, reads: reads.pinned, servedPin: reads.servedPin, onJudged },
   })
   return {
     shown: {

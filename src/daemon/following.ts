@@ -40,7 +40,8 @@ export function startFollowing(
     thread.checkpoint() // a build reads one snapshot for long, and the log could not be copied beyond it
   }
   const views = (on.views = startViews({ ...options, ...relay.shown, reads, onMade }))
-  const findings = (on.findings = startFindings({ ...options, reads, ...views.shown }))
+  const onJudged = (): void => relay.judged()
+  const findings = (on.findings = startFindings({ ...options, reads, ...views.shown, onJudged }))
   const bundles = (on.bundles = startBundles({ ...options, ...findings.shown }))
   const edge = (on.edge = startEdge({ ...options, reads, ...bundles.shown }))
   const onServed = (upTo: number): void => {

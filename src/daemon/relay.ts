@@ -23,6 +23,8 @@ export interface RunningRelay {
   readonly placed: Promise<unknown>
   /** A delivery was stored: clients of the event stream are to be notified. */
   arrived(): void
+  /** The tags were judged again: what changed in their findings is to be sent. */
+  judged(): void
   /** Ends it and starts it again with the settings in force. */
   restart(): void
   /** Ends it; after the server. */
@@ -55,6 +57,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
       thread = begin(options)
       onServed(served)
     },
+    judged: () => void thread?.then((begun) => begun.judged()),
     restart() {
       if (thread === null && !wantsRelay(config)) return
       const old = thread

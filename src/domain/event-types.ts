@@ -34,6 +34,9 @@ export const EVENT_TYPES = {
   },
 } as const satisfies Record<string, EventType>
 
+/** The type of the event for changed findings of mirrored tags. No mirror refreshes for it: nothing is to be fetched. */
+export const FINDINGS_CHANGED = 'io.patchmirror.findings.changed.v1'
+
 const ALL: readonly EventType[] = Object.values(EVENT_TYPES)
 
 /**

@@ -3,8 +3,7 @@ import { MirrorError, messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { toIsoOrNull } from '../core/time.ts'
 import type { TagFindingsStatus } from '../domain/status.ts'
-import { withFindings } from '../store/findings/database.ts'
-import { createFindingsReads } from '../store/findings/reads.ts'
+import { readFindings } from '../store/findings/database.ts'
 import type { ServedPin } from '../store/pin.ts'
 import type { Reads } from '../store/reads.ts'
 import { readCurrentViews } from '../store/views/generations.ts'
@@ -121,8 +120,7 @@ function knownAtFirst(options: KeeperOptions): Known {
 
 /** Throws `storage`. */
 function readKnown({ config }: KeeperOptions): Known {
-  const found = withFindings(config.data.dir, (db) => {
-    const reads = createFindingsReads(db)
+  const found = readFindings(config.data.dir, (reads) => {
     const state = reads.readState()
     if (state === null || state.catalog === null) return null
     const { osv, catalog, generation, judgedAt } = state

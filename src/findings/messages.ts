@@ -1,10 +1,8 @@
 import { toIso, toIsoOrNull } from '../core/time.ts'
-import type { LoggedFindings, TagFindings, createFindingsReads } from '../store/findings/reads.ts'
-
-export type FindingsRead = ReturnType<typeof createFindingsReads>
+import type { FindingsReads, TagFindings } from '../store/findings/reads.ts'
 
 /** Returns by what the tags are judged, as answers show it; null before the first judgement. */
-export function stateMessage(reads: FindingsRead): object | null {
+export function stateMessage(reads: FindingsReads): object | null {
   const state = reads.readState()
   if (state === null) return null
   const { osv, osvAsOf, catalog, judgedAt } = state
@@ -22,17 +20,4 @@ export function tagMessage({ owner, name, refusal, sbom, ...tag }: TagFindings):
   const counts = { packages, notJudged, findings, fixable, critical, high }
   const sboms = sbom === '' ? [] : sbom.split(' ')
   return { id: owner, name, sboms, notJudgedReason: refusal, ...(refusal === null && { counts }) }
-}
-
-/** Returns a change of a tag, as answers and events show it. */
-export function changeMessage(one: LoggedFindings): object {
-  const { at, owner, name, cause, snapshot, found, gone, fixes, fixesGone } = one
-  return {
-    ...{ at: toIso(at), tag: { id: owner, name }, cause, snapshot },
-    ...{ newFindings: found, goneFindings: gone, newFixes: fixes, goneFixes: fixesGone },
-    counts: { findings: one.findings, fixable: one.fixable },
-    changes: one.details.map(([change, record, component, version, fixable]) => ({
-      ...{ change, id: record, package: component, version, fixable: fixable === 1 },
-    })),
-  }
 }

@@ -7,9 +7,10 @@ import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import { SINCE_FORMS, readSince } from '../core/time.ts'
-import { withFindings } from '../store/findings/database.ts'
-import { createFindingsReads } from '../store/findings/reads.ts'
-import { type FindingsRead, changeMessage, stateMessage, tagMessage } from './messages.ts'
+import { readFindings } from '../store/findings/database.ts'
+import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
+import type { FindingsReads } from '../store/findings/reads.ts'
+import { stateMessage, tagMessage } from './messages.ts'
 
 const PATH = '/-/tags/findings'
 const LOG_PATH = '/-/tags/changes'
@@ -25,7 +26,7 @@ export function createFindingsRoutes(config: Config): (tools: RouteTools) => Pri
   const route = (
     path: string,
     contract: PrivateRoute['contract'] & object,
-    answer: (reads: FindingsRead, query: URLSearchParams, now: number) => object,
+    answer: (reads: FindingsReads, query: URLSearchParams, now: number) => object,
   ) => {
     return ({ served, now }: RouteTools): PrivateRoute => ({
       ...{ path, contract, source: 'catalog' },
@@ -53,14 +54,13 @@ function send({ request, response }: RouteCall, answer: object): void {
 }
 
 /** Answers from the findings. Throws `not_found` where none are made, `not_ready` before the first. */
-function readAnswer(config: Config, answer: (reads: FindingsRead) => object): object {
+function readAnswer(config: Config, answer: (reads: FindingsReads) => object): object {
   const { match, views } = config
   if (!match.tags || !views.query) {
     const setting = match.tags ? 'views.query' : 'match.tags'
     throw new MirrorError('not_found', `this mirror judges no tags: ${setting} is off in its settings`) // prettier-ignore
   }
-  const found = withFindings(config.data.dir, (db) => {
-    const reads = createFindingsReads(db)
+  const found = readFindings(config.data.dir, (reads) => {
     const state = stateMessage(reads)
     return state === null ? null : { ...state, ...answer(reads) }
   })
@@ -68,7 +68,7 @@ function readAnswer(config: Config, answer: (reads: FindingsRead) => object): ob
   throw new MirrorError('not_ready', 'the tags are not judged yet: that begins with the first catalog and records') // prettier-ignore
 }
 
-function listTags(reads: FindingsRead, query: URLSearchParams): object {
+function listTags(reads: FindingsReads, query: URLSearchParams): object {
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const id = onlyValue(query, 'tag')
   if (id !== null) {
@@ -84,13 +84,13 @@ function listTags(reads: FindingsRead, query: URLSearchParams): object {
   return { tags: tags.map(tagMessage), next }
 }
 
-function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): object {
+function listChanges(reads: FindingsReads, query: URLSearchParams, now: number): object {
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const { after, complete } = placeOf(reads, query, now)
   const found = reads.listLog(after, limit + 1)
   const changes = found.slice(0, limit)
   const last = changes.at(-1)?.seq ?? Math.max(after, reads.lastLog())
-  const position = `${logName(reads)}-${last}`
+  const position = logPosition(reads, last)
   return {
     complete,
     changes: changes.map(changeMessage),
@@ -103,7 +103,7 @@ function listChanges(reads: FindingsRead, query: URLSearchParams, now: number): 
  * Returns the number behind which changes are shown; `complete`: no change since what is asked for was forgotten, and the
  * log did not begin again since. Throws `bad_request`.
  */
-function placeOf(reads: FindingsRead, query: URLSearchParams, now: number) {
+function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   const [after, since] = [onlyValue(query, 'after'), onlyValue(query, 'since')]
   const beginning = (reads.firstLog() ?? reads.lastLog() + 1) - 1
   if (after !== null) {
@@ -119,11 +119,6 @@ function placeOf(reads: FindingsRead, query: URLSearchParams, now: number) {
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
   return { after: from, complete: beginning === 0 || from > beginning } // else forgotten ones may be as new
-}
-
-/** The log's name in positions: a database that is made again has another. */
-function logName(reads: FindingsRead): string {
-  return (reads.readState()?.instance ?? '').slice(0, 8)
 }
 
 function writeCursor(place: readonly [name: string, owner: string]): string {

@@ -1,12 +1,13 @@
 import { counted } from '../core/text.ts'
-import { isObject } from '../json/objects.ts'
-import { namedBy } from '../domain/event-types.ts'
+import { eachObject, fieldsOf, isObject } from '../json/objects.ts'
+import { FINDINGS_CHANGED, namedBy } from '../domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../domain/image-reference.ts'
+import { findingWords } from '../store/findings/words.ts'
 import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
 
 /** Maximum length of a message, characters: below the limit of team workspaces. */
 const MAX_TEXT = 2000
-/** Maximum number of images in a message. */
+/** Maximum number of images, or of tags, in a message. */
 const MAX_IMAGES = 10
 /** Largest number of fixes that is shown. */
 const MAX_FIXES = 1_000_000
@@ -24,10 +25,11 @@ function bounded(text: string): string {
   return letters.length <= MAX_TEXT ? text : `${letters.slice(0, MAX_TEXT - 1).join('')}…`
 }
 
-/** Describes an event or a snapshot, one line per named image. */
+/** Describes an event or a snapshot, one line per named image or tag. */
 function summaryOf(body: Uint8Array): string {
   const { event, named } = read(body)
   if (namedBy(event['type']) === 'snapshot') return snapshotLine(event)
+  if (event['type'] === FINDINGS_CHANGED) return findingsLines(fieldsOf(event['data']))
   if (named === null) return 'The service reported a change; it names no image.'
   const all = targetsOf(named)
   const fixes = all.length === 1 ? fixesIn(event, 0) : null
@@ -60,6 +62,29 @@ function snapshotLine(event: Json): string {
     ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
     : 'everything may have changed'
   return `New snapshot of ${source}: ${changes}.`
+}
+
+/** One line for each tag, and before them their sum where there are more of them. */
+function findingsLines(data: Json): string {
+  const changed = [...eachObject(data['changes'])].slice(0, MAX_IMAGES)
+  const lines = changed.map((one) => {
+    const { name } = fieldsOf(one['tag'])
+    return `${typeof name === 'string' ? plain(name.slice(0, 200)) : 'a tag'}: ${wordsOf(one)}`
+  })
+  const tags = Math.max(countOf(data['tags']), lines.length)
+  if (lines.length === 0) return 'The findings of tags changed.'
+  if (tags === lines.length) return lines.join('\n')
+  return [`${tags} tags: ${wordsOf(data)}`, ...lines, `and ${tags - lines.length} more`].join('\n')
+}
+
+function wordsOf(one: Json): string {
+  const [found, gone] = [countOf(one['newFindings']), countOf(one['goneFindings'])]
+  const [fixes, fixesGone] = [countOf(one['newFixes']), countOf(one['goneFixes'])]
+  return findingWords({ found, gone, fixes, fixesGone }) || 'its findings changed'
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
 
 function nameOf(target: EventTarget): string {

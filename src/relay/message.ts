@@ -1,7 +1,8 @@
 import { toIso } from '../core/time.ts'
-import { EVENT_TYPES } from '../domain/event-types.ts'
+import { EVENT_TYPES, FINDINGS_CHANGED } from '../domain/event-types.ts'
 import type { ChangeMessage } from '../store/changes/message.ts'
 import type { LoggedSnapshot } from '../store/changes/log.ts'
+import type { FindingsPart } from '../store/findings/message.ts'
 
 /** A message to relay: its `webhook-id`, equal for all attempts, and its bytes. */
 interface Message {
@@ -18,14 +19,42 @@ export function snapshotMessage(
   row: Pick<LoggedSnapshot, 'id' | 'source' | 'publishedAt'>,
   data: ChangeMessage,
 ): Message {
-  const webhookId = `pm_${instance}_${row.id}`
+  const { type } = EVENT_TYPES.snapshotPublished
+  return cloudEvent(instance, `${row.id}`, { type, subject: row.source, at: row.publishedAt, data })
+}
+
+/**
+ * Builds the CloudEvent for changed findings of tags. Its id has the log's name and the entries that it is of, so that it is the
+ * same each time the event is built, and differs from that of any other entries.
+ */
+export function findingsMessage(
+  instance: string,
+  { message: data, first, last, at }: FindingsPart,
+): Message {
+  const id = `tags_${data.after.replace(/-.*/, '')}_${first}-${last}`
+  return cloudEvent(instance, id, { type: FINDINGS_CHANGED, subject: 'tags', at, data })
+}
+
+/** `at`: Unix milliseconds. */
+interface EventParts {
+  readonly type: string
+  readonly subject: string
+  readonly at: number
+  readonly data: object
+}
+
+function cloudEvent(
+  instance: string,
+  id: string,
+  { type, subject, at, data }: EventParts,
+): Message {
+  const webhookId = `pm_${instance}_${id}`
   const event = {
     specversion: '1.0',
     id: webhookId,
     source: `/patchmirror/${instance}`,
-    type: EVENT_TYPES.snapshotPublished.type,
-    subject: row.source,
-    time: toIso(row.publishedAt),
+    ...{ type, subject },
+    time: toIso(at),
     datacontenttype: 'application/json',
     data,
   }

@@ -8,6 +8,7 @@ import type {
   RelayTarget,
   DeliveryResult,
 } from '../store/webhooks/outbox.ts'
+import { type FindingsDeps, createFindingsCollector } from './findings.ts'
 import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
 import { snapshotMessage } from './message.ts'
 import { type RelayStateChange, createStateChanges } from './state-changes.ts'
@@ -24,7 +25,7 @@ export interface RelaySettings {
 }
 
 /** Dependencies of the relay. */
-interface RelayDeps {
+interface RelayDeps extends Pick<FindingsDeps, 'findings'> {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
@@ -54,6 +55,8 @@ export interface Relay {
    * often: otherwise it is cheap.
    */
   poll(): void
+  /** The tags were judged again: the next `tick` collects what changed in their findings. */
+  judged(): void
   /** Resolves when no request is active and all results are stored. */
   idle(): Promise<void>
   /** Stops sending; active deliveries are sent again after the next start. */
@@ -79,6 +82,7 @@ export function createRelay(deps: RelayDeps): Relay {
   let settled: DeliveryResult[] = []
   let [stopped, pausedUntil] = [false, 0]
   const [prune, turns] = [createPruning(deps), createTurns(deps)]
+  const tags = createFindingsCollector(deps)
   outbox.replaceTargets(settings.targets)
   const reportStateChanges = createStateChanges(outbox, deps.onTurn)
   const fault = (error: unknown): void => {
@@ -112,7 +116,7 @@ export function createRelay(deps: RelayDeps): Relay {
     if (!isDue(pausedUntil, now(), FAULT_PAUSE_MS)) return
     try {
       prune()
-      collect(deps)
+      collect(deps, tags)
       for (const [target, delivery] of listSendable(deps, active)) start(target, delivery)
       turns.ended()
     } catch (error) {
@@ -120,8 +124,7 @@ export function createRelay(deps: RelayDeps): Relay {
     }
   }
   return {
-    tick,
-    poll: turns.pollOf(tick),
+    ...{ tick, poll: turns.pollOf(tick), judged: tags.judged },
     async idle() {
       while (active.size > 0 || settled.length > 0) {
         await Promise.all(active.values())
@@ -189,7 +192,7 @@ function settle(
 }
 
 /** Adds new events to the outbox. */
-function collect(deps: RelayDeps): void {
+function collect(deps: RelayDeps, tags: ReturnType<typeof createFindingsCollector>): void {
   const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
@@ -198,7 +201,9 @@ function collect(deps: RelayDeps): void {
     outbox.passOn(ready, webhooks, now())
   }
   const store = reads()
-  if (store !== null) collectSnapshots(deps, store)
+  if (store === null) return
+  collectSnapshots(deps, store)
+  tags.collect(store)
 }
 
 /**
@@ -209,25 +214,23 @@ function collectSnapshots(
   { settings, outbox, served, now }: RelayDeps,
   store: NonNullable<ReturnType<RelayDeps['reads']>>,
 ): void {
+  const cursor = outbox.cursors.snapshot
   const instance = store.secrets.readInstance()
   const last = store.changes.lastLogged()
-  const known = outbox.readCursor(instance)
+  const known = cursor.read(instance)
   const wanted = settings.targets.length > 0 && settings.events.includes('snapshot')
-  if (known === null || known > last || (!wanted && known < last)) outbox.skipTo(instance, last)
-  if (outbox.hasNewTargets()) outbox.placeTargets(last)
+  if (known === null || known > last || (!wanted && known < last)) cursor.skipTo(instance, last)
+  if (cursor.hasNewTargets()) cursor.place(last)
   const until = Math.min(served(), last)
-  let from = outbox.readCursor(instance) ?? last
+  let from = cursor.read(instance) ?? last
   while (wanted && from < until) {
     const rows = store.changes.listLogged(from, BATCH).filter(({ id }) => id <= until)
     const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
-      return {
-        ...snapshotMessage(instance, row, announce(store.changes, row)),
-        deliver: true,
-        log: row.id,
-      }
+      const message = snapshotMessage(instance, row, announce(store.changes, row))
+      return { ...message, deliver: true, log: row.id }
     })
-    outbox.passOnSnapshots(messages, instance, end, now())
+    outbox.passOnLog('snapshot', { messages, instance, end }, now())
     from = end
   }
 }

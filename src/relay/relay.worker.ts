@@ -5,6 +5,7 @@ import { MirrorError } from '../core/errors.ts'
 import { createChangeCheck } from '../store/database/change-check.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
+import { readFindings } from '../store/findings/database.ts'
 import { createReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
@@ -21,7 +22,10 @@ export interface RelayStart {
 
 export type ToRelay =
   /** The change log is served up to here. */
-  { readonly type: 'served'; readonly log: number } | StopMessage
+  | { readonly type: 'served'; readonly log: number }
+  /** The tags were judged again. */
+  | { readonly type: 'judged' }
+  | StopMessage
 
 export type FromRelay =
   | { readonly type: 'fault'; readonly message: string }
@@ -62,6 +66,7 @@ function main(port: MessagePort): void {
     reads: () => reads,
     changed: createChangeCheck([db, mirror]),
     served: () => served,
+    findings: (use) => readFindings(config.data.dir, use),
     send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
     now: Date.now,
     random: Math.random,
@@ -70,8 +75,9 @@ function main(port: MessagePort): void {
   })
   const timer = setInterval(() => relayLoop.poll(), CHECK_MS)
   port.on('message', (message: ToRelay) => {
-    if (message.type === 'served') {
-      served = message.log
+    if (message.type !== 'stop') {
+      if (message.type === 'judged') relayLoop.judged()
+      else served = message.log
       relayLoop.tick()
       return
     }

@@ -11,6 +11,8 @@ import type { FromRelay, RelayStart, ToRelay } from './relay.worker.ts'
 export interface RelayThread {
   /** The change log is served up to here: the relay may tell of it. */
   served(log: number): void
+  /** The tags were judged again: the relay may tell of it. */
+  judged(): void
   /** Ends it. What is under way is sent again by the next start. */
   close(): Promise<void>
 }
@@ -47,6 +49,7 @@ export async function startRelayThread({
       served = log
       supervisor.post({ type: 'served', log })
     },
+    judged: () => supervisor.post({ type: 'judged' }),
     close: () => supervisor.stop(),
   }
 }

@@ -48,6 +48,23 @@ describe('a message to a team workspace', () => {
       )
   })
 
+  test('names the tags whose findings changed, and their sum where there are many', () => {
+    const type = 'io.patchmirror.findings.changed.v1'
+    const one = { tag: { name: 'library/python:3.12' }, newFixes: 2, goneFindings: 3 }
+    expect(textOf({ type, data: { tags: 1, newFixes: 2, changes: [one] } })).toBe(
+      'library/python:3.12: 2 new fixes, 3 findings gone',
+    )
+    const sums = { tags: 4000, newFixes: 5000, newFindings: 1 }
+    const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
+    expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 5000 new fixes, 1 new finding'])
+    expect(lines.at(-1)).toBe('and 3990 more')
+    const hostile = { tag: { name: '<!channel>\u001b[2J' }, newFixes: '<@all>' }
+    const told = textOf({ type, data: { tags: -1, changes: [hostile, { tag: 7 }] } })
+    expect(told).toBe('&lt;!channel&gt; [2J: its findings changed\na tag: its findings changed')
+    for (const data of [null, [], { changes: 'x' }, { tags: 5, changes: [] }])
+      expect(textOf({ type, data })).toBe('The findings of tags changed.')
+  })
+
   test('has a bounded length', () => {
     const images = Array.from({ length: 99 }, (_, at) => `${'a'.repeat(200)}/b:${at}`)
     const text = textOf({ images }, `${'é'.repeat(900)} {summary}`)

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createChangeCheck } from '../../src/store/database/change-check.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
+import { readFindings } from '../../src/store/findings/database.ts'
 import { createReads } from '../../src/store/reads.ts'
 import { createTransport } from '../../src/upstream/http/transport.ts'
 
@@ -17,11 +18,12 @@ const outboxDb = openInbox(dir)
 const transport = createTransport(config.upstream)
 const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
 const relay = createRelay({
-  settings: { ...config.relay, targets: [url], concurrency: 2 },
+  settings: { ...config.relay, events: ['webhook', 'findings'], targets: [url], concurrency: 2 },
   outbox: createRelayOutbox(outboxDb),
   changed: createChangeCheck([outboxDb, mirror]),
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
+  findings: (use) => readFindings(dir, use),
   send: createSender({
     chat: { urls: new Set(), template: '{summary}' },
     ...deps,

@@ -72,7 +72,7 @@ test('a relay has its first position before the daemon starts to sync, so that n
     log: createLog({ level: 'error', format: 'json' }),
   })
   await passing.placed
-  expect(createRelayOutbox(db).readCursor(instance)).toBe(0)
+  expect(createRelayOutbox(db).cursors.snapshot.read(instance)).toBe(0)
   await passing.close()
 })
 
@@ -87,8 +87,11 @@ test('relay targets of an earlier version keep their position', () => {
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const outbox = createRelayOutbox(db)
-  expect([outbox.readCursor('one'), outbox.hasNewTargets()]).toEqual([7, false])
+  expect([outbox.cursors.snapshot.read('one'), outbox.cursors.snapshot.hasNewTargets()]).toEqual([
+    7,
+    false,
+  ])
   const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
-  outbox.passOnSnapshots([message], 'one', 8, 1)
+  outbox.passOnLog('snapshot', { messages: [message], instance: 'one', end: 8 }, 1)
   expect(outbox.listTargets()).toMatchObject([{ pending: 1, failedAt: null }])
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
 import { NOW } from '../store/fixtures.ts'
+import { beginFindings, logFindings } from './findings-log.ts'
 import { SECRET, bench, target } from './targets.ts'
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
@@ -57,4 +58,37 @@ export async function relayAndKill(total: number, kills: number): Promise<void> 
   }
   // Each kill can make no more than what was under way be sent twice.
   expect(to.got.length - total).toBeLessThanOrEqual(2 * kills)
+}
+
+/**
+ * Kills a relay so many times while it adds changed findings to the outbox; expects one event for each snapshot, each delivered,
+ * and none again under another id.
+ */
+export async function collectAndKill(snapshots: number, kills: number): Promise<void> {
+  const to = await target()
+  const made = bench({ targets: [to.url], events: ['findings'] }, undefined, NOW)
+  const log = beginFindings(made.dir)
+  made.relay.judged()
+  made.relay.tick()
+  made.relay.stop()
+  for (let n = 1; n <= snapshots; n++) logFindings(made.dir, `s${n}`, ['library/python:3.12'])
+  const inOutbox: number[] = []
+  for (let round = 1; round <= kills; round++) {
+    const child = start(made.dir, to.url)
+    const enough = (round * snapshots) / (kills + 1)
+    await expect.poll(() => made.outbox.lastEvent() >= enough, { interval: 1 }).toBe(true)
+    await kill(child)
+    inOutbox.push(made.outbox.lastEvent())
+  }
+  expect(inOutbox[0]).toBeLessThan(snapshots) // it was killed in the middle
+  const last = start(made.dir, to.url)
+  const ids = new Set(
+    Array.from({ length: snapshots }, (_, at) => `tags_${log}_${at + 1}-${at + 1}`),
+  )
+  await expect
+    .poll(() => new Set(to.ids().map((id) => id.replace(/^pm_[0-9a-f]+_/, ''))))
+    .toEqual(ids)
+  await expect.poll(() => made.outbox.listTargets().map(({ pending }) => pending)).toEqual([0])
+  await kill(last)
+  expect(made.outbox.lastEvent()).toBe(snapshots)
 }

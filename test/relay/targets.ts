@@ -11,6 +11,7 @@ import { createChangeCheck } from '../../src/store/database/change-check.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { type RelayOutbox, createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
+import { readFindings } from '../../src/store/findings/database.ts'
 import { createReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { createTransport } from '../../src/upstream/http/transport.ts'
@@ -113,6 +114,8 @@ export interface RelayBench {
   faults: string[]
   /** What was told of targets: their number and state. */
   turns: string[]
+  /** How often the findings of tags were opened. */
+  looks(): number
   /** Moves the clock. */
   pass(ms: number): void
   /** One look, and what follows from it until nothing is under way. */
@@ -135,7 +138,7 @@ export function bench(
   dir = scratch(),
   start = NOW,
 ): RelayBench {
-  let time = start
+  let [time, looks] = [start, 0]
   const now = (): number => time
   openWrites(dir).close()
   const [inboxDb, outboxDb, mirror] = [openInbox(dir), openInbox(dir), openReader(dir)]
@@ -161,6 +164,10 @@ export function bench(
     reads: () => createReads(mirror),
     changed: createChangeCheck([outboxDb, mirror]),
     served: () => Number.POSITIVE_INFINITY,
+    findings(use) {
+      looks++
+      return readFindings(dir, use)
+    },
     send: createSender(deps),
     now,
     random: () => 0.5,
@@ -182,6 +189,7 @@ export function bench(
     outbox,
     faults,
     turns,
+    looks: () => looks,
     pass: (ms) => {
       time += ms
     },

@@ -17,6 +17,8 @@ export interface WholeMirror {
   readonly config: Config
   /** Asks with the key of the settings. */
   get(path: string, init?: Asked): Promise<Response>
+  /** Requests a sync of the records. */
+  sync(): void
   close(): Promise<void>
 }
 
@@ -46,5 +48,9 @@ export async function openWholeMirror(more: Record<string, string> = {}): Promis
   ])
     await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
   const { config } = loadConfig({ env: world.env, cwd: world.dir })
-  return { ...{ sandbox: world.sandbox, url, config, get }, close: () => world.close() }
+  return {
+    ...{ sandbox: world.sandbox, url, config, get },
+    sync: () => daemon.agent.requestSync('osv', 'sync'),
+    close: () => world.close(),
+  }
 }

@@ -5,6 +5,7 @@ import { isPresent, makeFolder } from '../../core/files.ts'
 import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, guarded, makeFile } from '../database/open.ts'
 import { Database, type Db } from '../database/sqlite.ts'
+import { type FindingsReads, createFindingsReads } from './reads.ts'
 
 /**
  * The database of the findings of mirrored tags: which packages their SBOMs name, what the records say about each of them,
@@ -152,4 +153,9 @@ export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
       db?.close()
     }
   }, path) // prettier-ignore
+}
+
+/** Reads what is known of the findings; null as for `withFindings`. Throws `storage`. */
+export function readFindings<T>(dataDir: string, use: (reads: FindingsReads) => T): T | null {
+  return withFindings(dataDir, (db) => use(createFindingsReads(db)))
 }

@@ -106,6 +106,8 @@ export function createFindingsReads(db: Db) {
   }
 }
 
+export type FindingsReads = ReturnType<typeof createFindingsReads>
+
 function createFindingsLog(db: Db) {
   const after = db.prepare<[number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`,

@@ -75,34 +75,48 @@ function prepareSettling(db: Db) {
   }
 }
 
-/** SQL: stores how far the change log of a mirror.db, identified by its instance, was relayed. */
-export const MOVE_CURSOR =
-  'INSERT OR REPLACE INTO relay_cursor (only, instance, log) VALUES (1, ?, ?)'
+/** A log that is relayed: the table of its cursor, and the column of each target's first position in it. */
+const LOGS = {
+  snapshot: { cursor: 'relay_cursor', first: 'log' },
+  findings: { cursor: 'relay_findings', first: 'findings' },
+} as const
+
+/** The logs that are relayed: published snapshots, and changed findings of tags. */
+export type RelayedLog = keyof typeof LOGS
+
+/** Creates reads and writes of the relay's positions in each log. */
+export function createRelayCursors(db: Db) {
+  return { snapshot: createCursor(db, 'snapshot'), findings: createCursor(db, 'findings') }
+}
 
 /**
- * Creates reads and writes of the relay's position in the change log of a mirror.db, and of each target's first
- * position.
+ * Creates reads and writes of the relay's position in a log, which is identified by the instance of its database, and of each
+ * target's first position.
  */
-export function createRelayCursors(db: Db) {
-  const cursor = db
-    .prepare<[string], number>('SELECT log FROM relay_cursor WHERE instance = ?')
-    .pluck()
-  const isNew = db.prepare<[], number>('SELECT 1 FROM relay_target WHERE log IS NULL').pluck()
-  const place = db.prepare('UPDATE relay_target SET log = ? WHERE log IS NULL')
-  const placeAll = db.prepare('UPDATE relay_target SET log = ?')
-  const moveCursor = db.prepare(MOVE_CURSOR)
+function createCursor(db: Db, of: RelayedLog) {
+  const { cursor, first } = LOGS[of]
+  const read = db.prepare<[string], number>(`SELECT log FROM ${cursor} WHERE instance = ?`).pluck()
+  const isNew = db.prepare<[], number>(`SELECT 1 FROM relay_target WHERE ${first} IS NULL`).pluck()
+  const place = db.prepare(`UPDATE relay_target SET ${first} = ? WHERE ${first} IS NULL`)
+  const placeAll = db.prepare(`UPDATE relay_target SET ${first} = ?`)
+  const move = db.prepare(`INSERT OR REPLACE INTO ${cursor} (only, instance, log) VALUES (1, ?, ?)`)
+  const drop = db.prepare(`DELETE FROM ${cursor}`)
   const skip = db.transaction((instance: string, log: number): void => {
     placeAll.run(log)
-    moveCursor.run(instance, log)
+    move.run(instance, log)
   })
   return {
-    /** How far the change log of this mirror.db was relayed; null: never. */
-    readCursor: (instance: string): number | null => cursor.get(instance) ?? null,
-    /** Whether there is a target that `placeTargets` has not seen. */
+    /** How far the log of this database was relayed; null: never. */
+    read: (instance: string): number | null => read.get(instance) ?? null,
+    /** Whether there is a target that `place` has not seen. */
     hasNewTargets: (): boolean => isNew.get() !== undefined,
     /** Sets the log's end as the start of new targets: they receive nothing from before. */
-    placeTargets: (log: number): void => void place.run(log),
+    place: (log: number): void => void place.run(log),
+    /** Stores how far the log was relayed; within the transaction of its messages. */
+    move: (instance: string, log: number): void => void move.run(instance, log),
     /** Skips the log up to here for all targets, whatever position was stored. */
     skipTo: (instance: string, log: number): void => skip.immediate(instance, log),
+    /** Forgets the position: the log is skipped to its end when it is looked at the next time. */
+    forget: (): void => void drop.run(),
   }
 }

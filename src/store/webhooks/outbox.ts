@@ -1,7 +1,7 @@
 import type { Db } from '../database/open.ts'
 import {
   type DeliveryResult,
-  MOVE_CURSOR,
+  type RelayedLog,
   createRelayCursors,
   createSettling,
 } from './outbox-results.ts'
@@ -56,7 +56,7 @@ interface DueQuery {
 /** A relayed event, in relay order. */
 interface RelayEvent {
   id: number
-  kind: 'webhook' | 'snapshot'
+  kind: 'webhook' | RelayedLog
   webhookId: string
   createdAt: number
   body: Buffer
@@ -96,10 +96,11 @@ export function createRelayOutbox(db: Db) {
   const sql = prepareWrites(db)
   const settling = createSettling(db)
   const reads = createOutboxReads(db)
+  const cursors = createRelayCursors(db)
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
     if (sql.known.get(message.webhookId) !== undefined) return false
     const event = sql.event.run({ ...message, kind, now }).lastInsertRowid
-    if (message.deliver) sql.deliver.run({ event, now, log: message.log ?? null })
+    if (message.deliver) sql.deliver[kind].run({ event, now, log: message.log ?? null })
     return true
   }
   const inOne = <T extends unknown[], R>(work: (...values: T) => R): ((...values: T) => R) => {
@@ -108,7 +109,7 @@ export function createRelayOutbox(db: Db) {
   }
   return {
     ...reads,
-    ...createRelayCursors(db),
+    cursors,
     /** Sets the targets: a target that is not among them is deleted with its pending deliveries. */
     replaceTargets: inOne((urls: readonly string[]): void => {
       for (const { id, url } of reads.listTargets())
@@ -136,13 +137,11 @@ export function createRelayOutbox(db: Db) {
         sql.passed.run(id)
       }
     }),
-    /** Relays messages and stores the position in the log, in one transaction. */
-    passOnSnapshots: inOne(
-      (messages: readonly NewMessage[], instance: string, log: number, now: number): void => {
-        for (const message of messages) addEvent('snapshot', message, now)
-        sql.moveCursor.run(instance, log)
-      },
-    ),
+    /** Relays messages of a log and stores the position in it, in one transaction. */
+    passOnLog: inOne((kind: RelayedLog, part: LogPart, now: number): void => {
+      for (const message of part.messages) addEvent(kind, message, now)
+      cursors[kind].move(part.instance, part.end)
+    }),
     /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
     nextDueAt: (): number | null => sql.nextDue.get() ?? null,
     /** Due deliveries of a target: new ones first, so that a failing one does not delay the others. */
@@ -168,8 +167,15 @@ interface NewMessage {
   webhookId: string
   body: Buffer
   deliver: boolean
-  /** Its position in the change log: targets added later do not get it. */
+  /** Its position in its log: targets added later do not get it. */
   log?: number
+}
+
+/** Messages of a part of a log, up to `end`. `instance`: of the log's database. */
+interface LogPart {
+  messages: readonly NewMessage[]
+  instance: string
+  end: number
 }
 
 function prepareWrites(db: Db) {
@@ -225,13 +231,19 @@ function prepareRelay(db: Db) {
     event: db.prepare(
       'INSERT INTO relay_event (kind, webhook_id, created_at, body) VALUES (@kind, @webhookId, @now, @body)',
     ),
-    deliver: db.prepare(
-      `INSERT INTO relay_delivery (target, event, attempts, due_at)
-       SELECT id, @event, 0, @now FROM relay_target
-       WHERE state <> 'disabled' AND (@log IS NULL OR log < @log)`,
-    ),
-    moveCursor: db.prepare(MOVE_CURSOR),
+    deliver: {
+      webhook: prepareDeliveries(db, ''),
+      snapshot: prepareDeliveries(db, 'AND log < @log'),
+      findings: prepareDeliveries(db, 'AND findings < @log'),
+    },
   }
+}
+
+function prepareDeliveries(db: Db, and: string) {
+  return db.prepare(
+    `INSERT INTO relay_delivery (target, event, attempts, due_at)
+     SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled' ${and}`,
+  )
 }
 
 export type RelayOutbox = ReturnType<typeof createRelayOutbox>

@@ -63,6 +63,7 @@ const INBOX_STEPS: readonly string[] = [
   '2c762e2af25ca36e',
   '48b89cb05539f345',
   '68863877432e8978',
+  '6fdeb78bc90d1d6c',
 ]
 
 describe.each([

@@ -65,6 +65,16 @@ const RELAY_UNTYPED = `
   END;
 `
 
+/** The log of the findings of tags is relayed as well: what is in it before a target was added is not. */
+const RELAY_FINDINGS = `
+  ALTER TABLE relay_target ADD COLUMN findings INTEGER; -- that log's end when it came; null: it was not looked at yet
+  CREATE TABLE relay_findings (   -- how far that log was passed on
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    instance TEXT NOT NULL,       -- of which findings.db
+    log INTEGER NOT NULL
+  ) STRICT;
+`
+
 /**
  * The history of `webhooks.db`, one step per version, as in `schema.ts`: never edited once released, only followed by
  * another. It is a file of its own because a sync holds the write lock of mirror.db for seconds, and a delivery must be
@@ -118,4 +128,5 @@ export const INBOX_MIGRATIONS: readonly string[] = [
   ALTER TABLE inbox ADD COLUMN replays INTEGER NOT NULL DEFAULT 0; -- how often an operator made it pending again
   `,
   RELAY_UNTYPED,
+  RELAY_FINDINGS,
 ]

@@ -1,13 +1,10 @@
-import { createFindingsReads } from '../../../store/findings/reads.ts'
-import { withFindings } from '../../../store/findings/database.ts'
-import type { LoggedFindings } from '../../../store/findings/reads.ts'
+import { readFindings } from '../../../store/findings/database.ts'
+import type { FindingsReads, LoggedFindings } from '../../../store/findings/reads.ts'
 import { detailWords, findingWords } from '../../../store/findings/words.ts'
 import { toIso } from '../../../core/time.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
 import type { PageCall } from '../../page.ts'
-
-type FindingsReads = ReturnType<typeof createFindingsReads>
 
 /**
  * Reads from the findings of tags; null while there are none, and where the settings make none. Throws `stale` where records or
@@ -19,10 +16,7 @@ export function readTagFindings<T>(
 ): T | null {
   if (!config.match.tags || !config.views.query) return null
   for (const source of ['osv', 'catalog'] as const) refuseOld(source)
-  return withFindings(config.data.dir, (db) => {
-    const reads = createFindingsReads(db)
-    return reads.readState() === null ? null : use(reads)
-  })
+  return readFindings(config.data.dir, (reads) => (reads.readState() === null ? null : use(reads)))
 }
 
 /** Returns the table of changes of tags, newest first. */

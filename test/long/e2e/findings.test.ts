@@ -1,0 +1,45 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { affecting, componentsOf } from '../../findings/fixtures.ts'
+import { type Target, target } from '../../relay/targets.ts'
+import { openWholeMirror } from '../../support/whole-mirror.ts'
+
+const dataOf = ({ got }: Target) =>
+  got.map(
+    ({ body }) => (JSON.parse(String(body)) as { data: { after: string; snapshot: string } }).data,
+  )
+
+test('a daemon announces a new record about the packages of its tags to its targets', async () => {
+  const to = await target()
+  const mirror = await openWholeMirror({
+    PATCHMIRROR_RELAY_TARGETS: to.url,
+    PATCHMIRROR_RELAY_EVENTS: 'findings',
+  })
+  onTestFinished(() => mirror.close())
+  const { sandbox, config } = mirror
+  const state = async () => {
+    const { findings } = (await (await mirror.get('/-/status')).json()) as {
+      findings: { state: string }
+    }
+    return findings.state
+  }
+  await expect.poll(state).toBe('current')
+  const [one] = componentsOf(config.data.dir)
+  if (one === undefined) throw new Error('no component')
+  expect(to.got).toHaveLength(0) // the first judgement is no change
+  const stamp = new Date().toISOString()
+  const record = { id: 'T-1', modified: stamp, ...affecting(one.ecosystem, one.name, '99999.0') }
+  sandbox.feed.put('T-1', JSON.stringify(record), stamp)
+  mirror.sync()
+  await expect.poll(() => dataOf(to)).toMatchObject([{ cause: 'records', more: false }])
+  const [told] = dataOf(to)
+  const listed = (await (
+    await mirror.get(`/-/tags/changes?after=${told?.after ?? ''}`)
+  ).json()) as object
+  expect(listed).toMatchObject({ complete: true, next: null })
+  for (const name of ['changes', 'position'] as const)
+    expect((told as Record<string, unknown>)[name]).toEqual(
+      (listed as Record<string, unknown>)[name],
+    )
+  const { osv } = listed as { osv: { snapshot: string } }
+  expect(told?.snapshot).toBe(osv.snapshot)
+})
