@@ -10,7 +10,7 @@ import { type ContractPageOptions, createContractPages } from './contract/route.
 import { createSbomPage } from './program/sbom.ts'
 import { createEdgeFields } from './edge/headers.ts'
 import { findRecord } from './feeds/osv.ts'
-import type { EventLog } from './followers/event-log.ts'
+import type { EventLog, FindingsLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
 import { type FastPath, openFastPath } from './http/fast-path.ts'
@@ -49,6 +49,8 @@ export interface ServerOptions {
   readonly closeGraceMs?: number
   /** Received events for `/-/events`; none when not given. */
   readonly webhookLog?: EventLog
+  /** Changed findings of tags for `/-/events`; none when not given. */
+  readonly findingsLog?: FindingsLog
   /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
   /** Id of the running daemon, for the status; none when not given. */
@@ -199,10 +201,11 @@ function createEnds() {
 }
 
 function createFollowers(
-  { webhookLog, eventBounds: bounds = {}, now, onServed = () => undefined }: ServerOptions,
+  { webhookLog, findingsLog, eventBounds: bounds = {}, now, onServed = () => undefined }: ServerOptions, // prettier-ignore
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading'>,
 ) {
-  return createFollowerRoutes({ ...parts, webhooks: webhookLog ?? null, bounds, now, onServed })
+  const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
+  return createFollowerRoutes({ ...parts, ...logs, bounds, now, onServed })
 }
 
 /** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */

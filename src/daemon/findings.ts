@@ -3,6 +3,7 @@ import type { PrivateRoute } from '../api/access/route-table.ts'
 import type { ServerOptions } from '../api/server.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
+import { createFindingsFeed } from '../findings/feed.ts'
 import { createFindingsKeeper } from '../findings/keeper.ts'
 import { createFindingsRoutes } from '../findings/route.ts'
 import type { PinnedReads } from '../store/reads.ts'
@@ -20,7 +21,8 @@ interface FindingsStartOptions {
 /** The judgement of the mirrored tags while the daemon runs. */
 export interface RunningFindings {
   /** For the server's options. */
-  readonly shown: Required<Pick<ServerOptions, 'onServed'>> & Pick<ServerOptions, 'findings'>
+  readonly shown: Required<Pick<ServerOptions, 'onServed'>> &
+    Pick<ServerOptions, 'findings' | 'findingsLog'>
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   /** Other views are served. */
   look(): void
@@ -30,9 +32,14 @@ export interface RunningFindings {
 
 /** Judges the SBOMs of the mirrored tags whenever other snapshots or views are served. */
 export function startFindings(options: FindingsStartOptions): RunningFindings {
-  const { config, log, reads, onJudged } = options
+  const { config, log, reads } = options
+  const findingsLog = createFindingsFeed(config)
   const keeper = createFindingsKeeper({
-    ...{ config, log, reads: reads.pinned, servedPin: reads.servedPin, onJudged },
+    ...{ config, log, reads: reads.pinned, servedPin: reads.servedPin },
+    onJudged() {
+      findingsLog.judged()
+      options.onJudged()
+    },
   })
   return {
     shown: {
@@ -40,6 +47,7 @@ export function startFindings(options: FindingsStartOptions): RunningFindings {
         options.onServed?.(upTo)
         keeper.look()
       },
+      findingsLog,
       ...(config.match.tags && { findings: () => keeper.report() }),
     },
     routes: createFindingsRoutes(config),

@@ -51,6 +51,8 @@ export interface ServedOptions {
   nextRunAt?: () => number | null
   routes?: ServerOptions['routes']
   webhookLog?: ServerOptions['webhookLog']
+  /** Makes the log of changed findings of a data folder. */
+  findingsLog?: (config: Config) => NonNullable<ServerOptions['findingsLog']>
   eventBounds?: ServerOptions['eventBounds']
   viewsMaker?: ServerOptions['viewsMaker']
   storage?: ServerOptions['storage']
@@ -140,6 +142,7 @@ async function start(
     startReading: readHere,
     ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
+    ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
     ...(options.storage && { storage: options.storage }),
     ...peopleOf(config, options),
     ...(options.match && { match: options.match(config) }),

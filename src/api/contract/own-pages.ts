@@ -178,7 +178,8 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       ],
       responses: {
         200: {
-          description: 'The events `snapshot`, `webhook` and `reset`; a comment every 15 seconds.',
+          description:
+            'Events `snapshot`, `webhook`, `findings`, `reset`; a comment every 15 seconds.',
           headers: headersOf('Cache-Control', 'X-Accel-Buffering'),
           content: { 'text/event-stream': { schema: TEXT } },
         },

@@ -4,8 +4,8 @@ import type { ChangeReader } from '../../store/changes/log.ts'
 import { announce } from '../../store/changes/message.ts'
 import type { OutboxReads } from '../../store/webhooks/outbox.ts'
 
-/** An event of a stream, ready to be written. */
-export interface LoggedEvent {
+/** An event of a log, ready to be written. */
+interface NumberedEvent {
   /** Place in its log. */
   id: number
   name: 'snapshot' | 'webhook'
@@ -13,6 +13,15 @@ export interface LoggedEvent {
   source: SourceName | null
   /** JSON; null: an entry without an event, which only advances the position. */
   data: (() => string) | null
+}
+
+/** An event of a stream. */
+export type LoggedEvent = NumberedEvent | (Omit<NumberedEvent, 'id' | 'name'> & FindingsEvent)
+
+/** Stands for all changes of findings since the position before it. */
+interface FindingsEvent {
+  id: string
+  name: 'findings'
 }
 
 /** Log that feeds a stream. Ids increase by one, so a gap after a position shows that entries were deleted. */
@@ -25,11 +34,21 @@ export interface EventLog {
   list(after: number, limit: number): LoggedEvent[]
 }
 
-/** Position of a stream in its logs: the published snapshots, and the received and forwarded events. */
+/** The findings of the mirrored tags: their changes are read at `/-/tags/changes`, an event says that there are some. */
+export interface FindingsLog {
+  /** The newest position of `/-/tags/changes`; null while nothing is judged. */
+  last(): string | null
+  /** What changed after a position: JSON of a bounded size. */
+  since(position: string): string
+}
+
+/** Position of a stream in its logs: the published snapshots, the received and forwarded events, the findings of tags. */
 export interface LogPosition {
   readonly snapshots: number
-  /** Null: the reader may not have them. */
+  /** Null: the reader may not have them, and neither findings. */
   readonly webhooks: number | null
+  /** Null: there are none yet. */
+  readonly findings: string | null
 }
 
 /** The published snapshots, from the change log. */
@@ -71,19 +90,23 @@ function asJson(body: Uint8Array): string {
 }
 
 /** A place as the `id` of an event. */
-export function writePlace({ snapshots, webhooks }: LogPosition): string {
-  return webhooks === null ? String(snapshots) : `${snapshots}.${webhooks}`
+export function writePlace({ snapshots, webhooks, findings }: LogPosition): string {
+  if (webhooks === null) return String(snapshots)
+  return findings === null ? `${snapshots}.${webhooks}` : `${snapshots}.${webhooks}.${findings}`
 }
 
 /** Reads `Last-Event-ID`; null for anything else than `writePlace` writes. */
 export function readPlace(text: string): LogPosition | null {
-  const [, snapshots, webhooks] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
+  const [, snapshots, webhooks, findings = null] = PLACE.exec(text) ?? []
   if (snapshots === undefined) return null
   return {
     snapshots: Number(snapshots),
     webhooks: webhooks === undefined ? null : Number(webhooks),
+    findings,
   }
 }
+
+const PLACE = /^(\d{1,15})(?:\.(\d{1,15})(?:\.([0-9a-f]{8}-\d{1,15}))?)?$/
 
 /** Whether everything behind a place is still there. A place ahead of the log is another database's. */
 export function isContinuous(log: EventLog, after: number): boolean {

@@ -5,6 +5,7 @@ import { sendProblem } from '../http/problems.ts'
 import { isPrivateSource, readSource } from './changes.ts'
 import {
   type EventLog,
+  type FindingsLog,
   formatEvent,
   isContinuous,
   type LoggedEvent,
@@ -18,6 +19,8 @@ export interface EventsOptions {
   readonly snapshots: EventLog
   /** Received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
+  /** What changed in the findings of tags; null: they are not judged here. */
+  readonly findings: FindingsLog | null
   readonly access: Pick<Access, 'judge'>
   /** Between two signs of life; 15 seconds when not given. */
   readonly heartbeatMs?: number
@@ -134,8 +137,10 @@ function refuse(request: IncomingMessage, response: ServerResponse, closed: bool
 }
 
 /** The end of the logs. */
-function now({ snapshots, webhooks }: EventsOptions, all: boolean): LogPosition {
-  return { snapshots: snapshots.last(), webhooks: all ? (webhooks?.last() ?? 0) : null }
+function now({ snapshots, webhooks, findings }: EventsOptions, all: boolean): LogPosition {
+  const published = { snapshots: snapshots.last() }
+  if (!all) return { ...published, webhooks: null, findings: null }
+  return { ...published, webhooks: webhooks?.last() ?? 0, findings: findings?.last() ?? null }
 }
 
 /** Resumes after the client's last event id; sends `reset` when entries since then were deleted. */
@@ -156,7 +161,8 @@ function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void
       (webhooks === null ? asked.webhooks === 0 : isContinuous(webhooks, asked.webhooks)))
   if (sound) {
     const from = place.webhooks === null ? null : (asked.webhooks ?? place.webhooks)
-    listener.place = { snapshots: asked.snapshots, webhooks: from }
+    const findings = place.findings === null ? null : (asked.findings ?? place.findings)
+    listener.place = { snapshots: asked.snapshots, webhooks: from, findings }
     return
   }
   const reason =
@@ -187,14 +193,30 @@ function pump(options: EventsOptions, listener: Listener): void {
   }
 }
 
-function next({ snapshots, webhooks }: EventsOptions, place: LogPosition): LoggedEvent[] {
+function next(options: EventsOptions, place: LogPosition): LoggedEvent[] {
+  const { snapshots, webhooks } = options
   const published = snapshots.last() > place.snapshots ? snapshots.list(place.snapshots, BATCH) : []
-  if (published.length > 0 || webhooks === null || place.webhooks === null) return published
-  return webhooks.last() > place.webhooks ? webhooks.list(place.webhooks, BATCH) : []
+  if (published.length > 0 || place.webhooks === null) return published
+  const isNew = webhooks !== null && webhooks.last() > place.webhooks
+  return isNew ? webhooks.list(place.webhooks, BATCH) : changedFindings(options, place)
 }
 
-function behind(place: LogPosition, { name, id }: LoggedEvent): LogPosition {
-  return name === 'snapshot' ? { ...place, snapshots: id } : { ...place, webhooks: id }
+/** One event for all that changed since; none for the first judgement. */
+function changedFindings(
+  { findings }: EventsOptions,
+  { findings: since }: LogPosition,
+): LoggedEvent[] {
+  const id = findings?.last() ?? null
+  if (findings === null || id === null || id === since) return []
+  const data = since === null ? null : () => findings.since(since)
+  return [{ id, name: 'findings', source: 'catalog', data }]
+}
+
+function behind(place: LogPosition, event: LoggedEvent): LogPosition {
+  if (event.name === 'findings') return { ...place, findings: event.id }
+  return event.name === 'snapshot'
+    ? { ...place, snapshots: event.id }
+    : { ...place, webhooks: event.id }
 }
 
 function isPrivate({ source }: LoggedEvent): boolean {

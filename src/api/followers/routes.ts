@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from '../access/access.ts'
 import { answerChanges, asksForDifferences } from './changes.ts'
-import { type EventLog, createSnapshotLog } from './event-log.ts'
+import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -24,6 +24,8 @@ export interface FollowerOptions {
   readonly reading: ReadingThread
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
+  /** What changed in the findings of tags; null: they are not judged here. */
+  readonly findings: FindingsLog | null
   readonly bounds: EventBounds
   /** Unix milliseconds. */
   readonly now: () => number
@@ -39,10 +41,10 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, bounds, onServed } = options
+  const { served, access, failures, webhooks, findings, bounds, onServed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
-  const events = createEvents({ ...bounds, snapshots, webhooks, access })
+  const events = createEvents({ ...bounds, snapshots, webhooks, findings, access })
   let lastServed = -1
   return {
     look() {

@@ -59,6 +59,15 @@ export interface FindingChangeCounts {
   readonly fixesGone: number
 }
 
+/** How many tags changed, and what that adds up to. */
+interface FindingsSums {
+  readonly tags: number
+  readonly newFindings: number
+  readonly goneFindings: number
+  readonly newFixes: number
+  readonly goneFixes: number
+}
+
 /** A change of a tag's findings. */
 export interface LoggedFindings extends FindingChangeCounts {
   readonly seq: number
@@ -123,6 +132,10 @@ function createFindingsLog(db: Db) {
     .pluck()
   const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck() // prettier-ignore
   const first = db.prepare<[], number | null>('SELECT min(seq) FROM log').pluck()
+  const sum = db.prepare<[number], FindingsSums>(
+    `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings, coalesce(sum(gone), 0) AS goneFindings,
+       coalesce(sum(fixes), 0) AS newFixes, coalesce(sum(fixes_gone), 0) AS goneFixes FROM log WHERE seq > ?`,
+  )
   return {
     /** Changes after a position, in order. */
     listLog: (seq: number, limit: number): LoggedFindings[] => after.all(seq, limit).map(toLogged),
@@ -136,6 +149,8 @@ function createFindingsLog(db: Db) {
     lastLog: (): number => last.get() ?? 0,
     /** The position of the oldest change that is kept; null: there is none. */
     firstLog: (): number | null => first.get() ?? null,
+    /** What the changes after a position add up to. */
+    sumLog: (seq: number): FindingsSums | undefined => sum.get(seq),
     /** The position of the first change at or after a time (Unix milliseconds); null: there is none. */
     findLogSince: (at: number): number | null => since.get(at) ?? null,
   }
