@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
+import type { MatchResult } from '../../src/match/result.ts'
 import { readStatements } from '../../src/match/vex/statements.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
@@ -200,6 +201,21 @@ describe('show', () => {
   })
 })
 
+interface Report {
+  components: { 'bom-ref': string; name: string; purl: string }[]
+  vulnerabilities: { id: string; affects: { ref: string; versions: object[] }[] }[]
+}
+
+interface Sarif {
+  runs: {
+    results: {
+      ruleId: string
+      locations: { logicalLocations: { fullyQualifiedName: string }[] }[]
+      partialFingerprints: Record<string, string>
+    }[]
+  }[]
+}
+
 describe('match', () => {
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-sboms-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -234,6 +250,42 @@ describe('match', () => {
       notJudged: [{ code: 'no_purl', name: 'file' }],
       snapshot: { asOf: '2026-07-01T00:00:00.000Z', quarantined: 0, scope: null },
     })
+  })
+
+  test('components with the same bom-ref are kept apart in every format', async () => {
+    const names = ['lodash@4.17.0', 'lodash@4.17.21', 'lodash@4.17.1', 'none@1.0.0']
+    const components = names.map((name) => ({ ...component('same', `pkg:npm/${name}`), name }))
+    const nested = [{ name: 'parent', 'bom-ref': 'same', components }]
+    const of = file('same.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: nested })
+    const affected = ['4.17.0', '4.17.1'].flatMap((version) => ['GHSA-1', 'GHSA-2'].map((id) => `${id} pkg:npm/lodash@${version}`)).sort() // prettier-ignore
+    const { counts, findings, notJudged } = (await json('match', of)) as unknown as MatchResult
+    expect(counts).toMatchObject({ components: 5, packages: 5, vulnerable: 2, findings: 4 })
+    expect(findings.map(({ id, component }) => `${id} ${component.purl}`).sort()).toEqual(affected)
+    for (const { component } of findings) expect(component).toMatchObject({ name: component.purl?.slice(8), refs: ['same'] }) // prettier-ignore
+    expect(notJudged.map(({ name }) => name)).toEqual(['parent'])
+
+    const { out } = await ask('match', of)
+    const rows = [...out.matchAll(/^unknown +lodash@(\S+) +(\S+) .*(GHSA-\d)/gm)]
+    expect(rows.map(([, name, version, id]) => [name === version, `${id} pkg:npm/lodash@${version}`]).sort()).toEqual(affected.map((one) => [true, one])) // prettier-ignore
+
+    const report = JSON.parse((await ask('match', of, '--format', 'cyclonedx')).out) as Report
+    const byRef = new Map(report.components.map((one) => [one['bom-ref'], one]))
+    expect([byRef.size, report.components.length]).toEqual([2, 2])
+    const named = report.vulnerabilities.flatMap(({ id, affects }) =>
+      affects.map(({ ref, versions }) => {
+        const { name, purl } = byRef.get(ref) ?? {}
+        expect(purl).toBe(`pkg:npm/${name}`)
+        expect(versions).toEqual([{ version: purl?.split('@')[1], status: 'affected' }])
+        return `${id} ${purl}`
+      }),
+    )
+    expect(named.sort()).toEqual(affected)
+
+    const { runs } = JSON.parse((await ask('match', of, '--format', 'sarif')).out) as Sarif
+    const results = runs[0]?.results ?? []
+    const places = results.map(({ ruleId, locations }) => `${ruleId} ${locations[0]?.logicalLocations[0]?.fullyQualifiedName}`) // prettier-ignore
+    expect(places.sort()).toEqual(affected)
+    expect(new Set(results.map(({ partialFingerprints }) => partialFingerprints['patchmirror/v1'])).size).toBe(4) // prettier-ignore
   })
 
   test('lists apart what mirrored VEX rules out, and does not fail for it', async () => {
