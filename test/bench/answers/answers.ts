@@ -1,12 +1,15 @@
-import { count, milliseconds } from '../report/figures.ts'
+import { count, milliseconds, seconds } from '../report/figures.ts'
 import { type Line, type Options, type Value, atMost, defineGroup, ratio } from '../report/group.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
 import { CHANGED, type Guarded, compareGuard } from './guard.ts'
 import { type Matched, matchSbom } from './match.ts'
+import { CHANGED_RECORDS, type JudgedTags, type MirroredTags, mirrorTags } from './tags.ts'
 
 const RECORDS = 100_000
 const FEW = 5_000
 const COMPONENTS = 10_000
+/** Their catalog is mirrored within two minutes, at each measurement. */
+const TAGS = 1_000
 /** What a year brings, by which sizes are written. */
 const A_YEAR = { changes: 30 * 365, records: 20_000 }
 
@@ -14,11 +17,13 @@ interface Run {
   readonly matched: Matched
   readonly few: Guarded
   readonly many: Guarded
+  readonly tags: JudgedTags
 }
 
 interface World {
   readonly few: SandboxProcess
   readonly many: SandboxProcess
+  readonly tags: MirroredTags
   close(): Promise<void>
 }
 
@@ -28,20 +33,26 @@ interface World {
  */
 export const answers = defineGroup<World, Run>({
   name: 'answers',
-  about: 'SBOMs by the records, the guard of changes, size of history and dates',
+  about: 'SBOMs by the records, tags judged again, the guard of changes, size of history and dates',
   async prepare({ size }) {
     const [few, many] = [await startSandbox(size(FEW)), await startSandbox(size(RECORDS))]
+    const tags = await mirrorTags(size(TAGS))
     const close = async (): Promise<void> => {
       await few.stop()
       await many.stop()
+      await tags.close()
     }
-    return { few, many, close }
+    return { few, many, tags, close }
   },
-  async run({ few, many }, { size }) {
+  async run({ few, many, tags }, { size }) {
     const matched = await matchSbom(many.url, size(COMPONENTS))
-    return { matched, few: await compareGuard(few), many: await compareGuard(many) }
+    const judged = await tags.judgeTwice()
+    return { matched, tags: judged, few: await compareGuard(few), many: await compareGuard(many) }
   },
-  lines: (options) => [...matchLines(options), ...guardLines(options), ...sizeLines],
+  lines: (options) => [
+    ...[...matchLines(options), ...tagLines(options)],
+    ...[...guardLines(options), ...sizeLines],
+  ],
 })
 
 function matchLines({ size }: Options): Line<Run>[] {
@@ -56,6 +67,27 @@ function matchLines({ size }: Options): Line<Run>[] {
     {
       ...{ work: `${work}: POST /-/match, not the first`, unit: 's', goal: atMost(1000) },
       measure: ({ matched }) => matched.requestMs,
+    },
+  ]
+}
+
+function tagLines({ size }: Options): Line<Run>[] {
+  const work = `SBOMs of ${count(size(TAGS))} tags`
+  return [
+    {
+      ...{ work: `${work} judged the first time, processor time`, unit: 's' },
+      measure: ({ tags: { first, components, records } }) => {
+        const detail = `${count(components)} packages in versions, ${count(records)} records`
+        return { value: first.cpuMs, detail }
+      },
+    },
+    {
+      work: `${work} judged again, ${CHANGED_RECORDS} changed records, processor time`,
+      ...{ against: 'the first time', unit: '×', goal: atMost(0.1) },
+      measure({ tags: { first, next } }) {
+        const { value, detail } = ratio(next.cpuMs, first.cpuMs, seconds)
+        return { value, detail: `${detail}, ${count(next.report.records.components)} compared` }
+      },
     },
   ]
 }

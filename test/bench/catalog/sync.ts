@@ -22,7 +22,9 @@ const CONCURRENCY = 8
 const LARGE = 10
 
 /** Settings that mirror a stand-in's whole catalog. */
-export function catalogSettings({ catalogUrl }: SandboxProcess): Record<string, string> {
+export function catalogSettings({
+  catalogUrl,
+}: Pick<SandboxProcess, 'catalogUrl'>): Record<string, string> {
   return {
     PATCHMIRROR_UPSTREAM_CATALOG_URL: catalogUrl,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
