@@ -6,6 +6,7 @@ import type { Logger } from '../core/log.ts'
 import { createFindingsFeed } from '../findings/feed.ts'
 import { createFindingsKeeper } from '../findings/keeper.ts'
 import { createFindingsRoutes } from '../findings/route.ts'
+import { whyNoTags } from '../store/findings/words.ts'
 import type { PinnedReads } from '../store/reads.ts'
 
 interface FindingsStartOptions {
@@ -48,7 +49,7 @@ export function startFindings(options: FindingsStartOptions): RunningFindings {
         keeper.look()
       },
       findingsLog,
-      ...(config.match.tags && { findings: () => keeper.report() }),
+      ...(whyNoTags(config) === null && { findings: () => keeper.report() }),
     },
     routes: createFindingsRoutes(config),
     look: () => keeper.look(),

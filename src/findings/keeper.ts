@@ -4,6 +4,7 @@ import type { Logger } from '../core/log.ts'
 import { toIsoOrNull } from '../core/time.ts'
 import type { TagFindingsStatus } from '../domain/status.ts'
 import { readFindings } from '../store/findings/database.ts'
+import { whyNoTags } from '../store/findings/words.ts'
 import type { ServedPin } from '../store/pin.ts'
 import type { Reads } from '../store/reads.ts'
 import { readCurrentViews } from '../store/views/generations.ts'
@@ -144,7 +145,7 @@ function isBroughtTo(options: KeeperOptions, known: string | null): boolean {
 
 /** Names what the findings are to follow; null where there is nothing to judge, or nothing to judge it by. */
 function goalOf({ config, reads }: KeeperOptions): string | null {
-  if (!config.match.tags || !config.views.query) return null
+  if (whyNoTags(config) !== null) return null
   const views = readCurrentViews(config.data.dir, 'osv')
   const catalog = reads.snapshots.readSnapshot('catalog')
   return views === null || catalog === null ? null : `${views.name} ${catalog.id}`

@@ -10,6 +10,7 @@ import { SINCE_FORMS, readSince } from '../core/time.ts'
 import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
+import { NOT_JUDGED, whyNoTags } from '../store/findings/words.ts'
 import { stateMessage, tagMessage } from './messages.ts'
 
 const PATH = '/-/tags/findings'
@@ -55,17 +56,14 @@ function send({ request, response }: RouteCall, answer: object): void {
 
 /** Answers from the findings. Throws `not_found` where none are made, `not_ready` before the first. */
 function readAnswer(config: Config, answer: (reads: FindingsReads) => object): object {
-  const { match, views } = config
-  if (!match.tags || !views.query) {
-    const setting = match.tags ? 'views.query' : 'match.tags'
-    throw new MirrorError('not_found', `this mirror judges no tags: ${setting} is off in its settings`) // prettier-ignore
-  }
+  const off = whyNoTags(config)
+  if (off !== null) throw new MirrorError('not_found', off)
   const found = readFindings(config.data.dir, (reads) => {
     const state = stateMessage(reads)
     return state === null ? null : { ...state, ...answer(reads) }
   })
   if (found !== null) return found
-  throw new MirrorError('not_ready', 'the tags are not judged yet: that begins with the first catalog and records') // prettier-ignore
+  throw new MirrorError('not_ready', NOT_JUDGED)
 }
 
 function listTags(reads: FindingsReads, query: URLSearchParams): object {

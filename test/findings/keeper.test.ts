@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { startFindings } from '../../src/daemon/findings.ts'
 import { createFindingsKeeper } from '../../src/findings/keeper.ts'
 import { removeFindings } from '../../src/store/findings/database.ts'
 import { gateReads } from '../../src/store/gated-reads.ts'
@@ -109,6 +110,13 @@ test('with match.tags or views.query off no tag is judged', async () => {
     keep(bench, { config: { ...config, views: { ...config.views, query: false } } }),
   ]
   for (const one of off) one.look()
+  const reads = openPinnedReads(bench.dir)
+  if (reads === null) throw new Error('no database')
+  onTestFinished(() => reads.close())
+  const log = { info: () => undefined, warn: () => undefined } as Options['log']
+  const options = { config: { ...config, views: { ...config.views, query: false } }, log, reads }
+  const { shown } = startFindings({ ...options, onJudged: () => undefined })
+  expect(shown.findings).toBeUndefined()
   const on = keep(bench)
   const judged = on.judged()
   on.look()

@@ -201,4 +201,12 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const without = textOf('tag', `id=${encodeURIComponent(one.owner)}`, old)
   expect(without).toContain('older than osv.maxAgeHours')
   expect(without).not.toContain(words)
+  for (const [setting, off] of [
+    ['match.tags', { ...config, match: { ...config.match, tags: false } }],
+    ['views.query', { ...config, views: { ...config.views, query: false } }],
+  ] as const) {
+    for (const page of ['tag-changes', 'tag-changes.json', 'tag-changes.atom'])
+      expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: ${setting} is off`)
+    expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`, makerOf(off))).not.toContain(words)
+  }
 })

@@ -19,3 +19,19 @@ export function detailWords([change, record, name, version, fixable]: FindingCha
   if (change === 'fix') return `new fix: ${of}`
   return change === 'gone' ? `gone: ${of}` : `no fix any more: ${of}`
 }
+
+/** Why tags have no findings although the settings have them judged. */
+export const NOT_JUDGED =
+  'the tags are not judged yet: that begins with the first catalog and records'
+
+/** The settings that have tags judged. */
+interface JudgingSettings {
+  readonly match: { readonly tags: boolean }
+  readonly views: { readonly query: boolean }
+}
+
+/** Returns why tags are not judged by the settings; null: they are. */
+export function whyNoTags({ match, views }: JudgingSettings): string | null {
+  if (match.tags && views.query) return null
+  return `this mirror judges no tags: ${match.tags ? 'views.query' : 'match.tags'} is off in its settings`
+}

@@ -1,9 +1,8 @@
 import { toIso } from '../../../core/time.ts'
-import { MirrorError } from '../../../core/errors.ts'
 import { detailWords, findingWords } from '../../../store/findings/words.ts'
 import { type WebFeed, feedUrn } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf } from '../../page.ts'
-import { readTagFindings } from './log.ts'
+import { requireTagFindings } from './log.ts'
 
 /** Entries of a feed's page. */
 const ENTRIES = 100
@@ -34,11 +33,10 @@ export const TAG_CHANGES_JSON: Page = {
 function feedView(call: PageCall, path: string): PageView {
   const { query, ui, absolute, reads } = call
   const before = numberOf(query, 'before')
-  const found = readTagFindings(call, (from) => ({
+  const found = requireTagFindings(call, (from) => ({
     instance: from.readState()?.instance ?? '',
     rows: from.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, ENTRIES + 1),
   }))
-  if (found === null) throw new MirrorError('not_ready', 'the tags are not judged yet')
   const shown = found.rows.slice(0, ENTRIES)
   const urn = (name: string): string => feedUrn(reads.ledger.readIdentity(), name)
   const title = 'Findings of the tags of this mirror'

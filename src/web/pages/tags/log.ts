@@ -1,6 +1,7 @@
 import { readFindings } from '../../../store/findings/database.ts'
 import type { FindingsReads, LoggedFindings } from '../../../store/findings/reads.ts'
-import { detailWords, findingWords } from '../../../store/findings/words.ts'
+import { NOT_JUDGED, detailWords, findingWords, whyNoTags } from '../../../store/findings/words.ts'
+import { MirrorError } from '../../../core/errors.ts'
 import { toIso } from '../../../core/time.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
@@ -14,9 +15,18 @@ export function readTagFindings<T>(
   { config, refuseOld }: Pick<PageCall, 'config' | 'refuseOld'>,
   use: (reads: FindingsReads) => T,
 ): T | null {
-  if (!config.match.tags || !config.views.query) return null
+  if (whyNoTags(config) !== null) return null
   for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   return readFindings(config.data.dir, (reads) => (reads.readState() === null ? null : use(reads)))
+}
+
+/** Reads as `readTagFindings`; throws `not_found` where the settings make none, and `not_ready` while there are none. */
+export function requireTagFindings<T>(call: PageCall, use: (reads: FindingsReads) => T): T {
+  const off = whyNoTags(call.config)
+  if (off !== null) throw new MirrorError('not_found', off)
+  const found = readTagFindings(call, use)
+  if (found === null) throw new MirrorError('not_ready', NOT_JUDGED)
+  return found
 }
 
 /** Returns the table of changes of tags, newest first. */

@@ -1,8 +1,7 @@
-import { MirrorError } from '../../../core/errors.ts'
 import { toIsoOrNull } from '../../../core/time.ts'
 import { grouped, plain, time } from '../../cells.ts'
 import { type Page, numberOf } from '../../page.ts'
-import { changesTable, readTagFindings } from './log.ts'
+import { changesTable, requireTagFindings } from './log.ts'
 
 /** Changes on a page. */
 const MOST = 100
@@ -17,12 +16,11 @@ export const TAG_CHANGES: Page = {
   load(call) {
     const { query, ui, now } = call
     const before = numberOf(query, 'before')
-    const found = readTagFindings(call, (reads) => ({
+    const found = requireTagFindings(call, (reads) => ({
       state: reads.readState(),
       counts: reads.countTags(),
       changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
     }))
-    if (found === null) throw new MirrorError('not_ready', NOT_JUDGED)
     const { state, counts, changes } = found
     const shown = changes.slice(0, MOST)
     const judgedAt = toIsoOrNull(state?.judgedAt)
@@ -49,6 +47,3 @@ export const TAG_CHANGES: Page = {
     }
   },
 }
-
-const NOT_JUDGED =
-  'the tags are not judged: that takes a catalog, match.tags and views.query, and begins with the first snapshot'
