@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { count, megabytes, seconds } from '../report/figures.ts'
 import { atMost, defineGroup, neverOver, ratio } from '../report/group.ts'
 import { startDaemon, took } from '../world/daemon.ts'
+import { plainScript } from '../world/plain.ts'
 import { ROOT, type SandboxProcess, startSandbox, timed } from '../world/processes.ts'
 import { diskUsage } from '../world/usage.ts'
 
@@ -105,10 +106,8 @@ function archiveOf(data: string): string {
 }
 
 async function make(data: string): Promise<Made> {
-  const { ms, peak, out } = await timed(process.execPath, [
-    `${ROOT}test/bench/views/child.ts`,
-    data,
-  ])
+  const script = plainScript('views/child', 'world/built', 'world/peak')
+  const { ms, peak, out } = await timed(process.execPath, [script, data])
   const { cpuMs } = JSON.parse(out.trim().split('\n').at(-1) || '{}') as { cpuMs: number }
   return { ms, peak, cpuMs }
 }

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunReport } from '../../../src/sync/runner.ts'
+import { plainScript } from './plain.ts'
 import { ROOT, ended, messageFrom } from './processes.ts'
 import { type Usage, readUsage, settled } from './usage.ts'
 
@@ -43,21 +43,7 @@ const ALLOCATOR = {
 }
 
 /** Modules of the measured process. */
-const CHILD = ['daemon-child', 'built', 'peak']
-
-/**
- * Writes the modules of the measured process as plain JavaScript and returns its path: what removes types takes some
- * megabytes of a process that loads TypeScript.
- */
-function plainChild(): string {
-  const folder = `${ROOT}dist/bench`
-  mkdirSync(folder, { recursive: true })
-  for (const name of CHILD) {
-    const text = stripTypeScriptTypes(readFileSync(`${ROOT}test/bench/world/${name}.ts`, 'utf8'))
-    writeFileSync(`${folder}/${name}.js`, text.replace(/(from '\.\/\w+)\.ts'/g, "$1.js'"))
-  }
-  return `${folder}/${CHILD[0]}.js`
-}
+const CHILD = ['world/daemon-child', 'world/built', 'world/peak']
 
 /** The built daemon in a process of its own, doing nothing until it is asked. */
 export async function startDaemon(
@@ -66,7 +52,7 @@ export async function startDaemon(
   settings: Record<string, string> = {},
 ): Promise<DaemonProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
-  const child = fork(plainChild(), [], {
+  const child = fork(plainScript(...CHILD), [], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
