@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib'
 import type { ViewsWriter } from '../../store/views/writes.ts'
 import { deflate } from '../../zip/member.ts'
 import type { PreparedFolders, PreparedRecord } from './prepare/prepared.ts'
@@ -27,10 +26,8 @@ export function placeRecord(placing: Placing, num: number, record: PreparedRecor
   const { id, sha256, stamp, instant, prefixes, malformed, own, derived } = record
   const into = putStream(placing, own.folders, { ...own, num, id }, false)
   if (derived !== null) {
-    const { content, folders } = derived
-    const sums = { crc32: crc32(content), size: content.length }
-    const stream = { num, id, ...sums, deflated: deflate(content) }
-    into.push(...putStream(placing, folders, stream, true))
+    const deflated = derived.isDeflated ? derived.bytes : deflate(derived.bytes)
+    into.push(...putStream(placing, derived.folders, { ...derived, num, id, deflated }, true))
   }
   for (const prefix of prefixes) placing.prefixes.add(prefix)
   views.insertRecord({ num, id, sha256, stamp, instant, views: into, prefixes, malformed })

@@ -1,7 +1,7 @@
 import { TRANSFER_BYTES, type Chunk, type SendChunk } from '../../../threads/chunks.ts'
 import type { PreparedFolders, PreparedRecord } from './prepared.ts'
 
-/** Bytes of the whole record, of its text, and of upstream's stream; then its digest, text, stream and derived content. */
+/** Bytes of the whole record, of its text, and of upstream's stream; then its digest, text, stream and derived form. */
 const NUMBERS = 3 * 4
 const HEAD = NUMBERS + 32
 
@@ -9,8 +9,10 @@ type RecordText = [
   ...[id: string, stamp: string, instant: string, malformed: boolean],
   ...[aliases: readonly string[], prefixes: readonly string[]],
   ...[crc32: number, size: number],
-  ...[folders: PreparedFolders, derived: PreparedFolders | null],
+  ...[folders: PreparedFolders, derived: DerivedText | null],
 ]
+
+type DerivedText = [folders: PreparedFolders, crc32: number, size: number, isDeflated: boolean]
 
 /** Writes records into chunks, and sends each chunk that is full. */
 interface PreparedWriter {
@@ -35,7 +37,7 @@ export function createPreparedWriter(send: SendChunk): PreparedWriter {
   return {
     add(record) {
       const text = JSON.stringify(textOf(record))
-      const streams = record.own.deflated.length + (record.derived?.content.length ?? 0)
+      const streams = record.own.deflated.length + (record.derived?.bytes.length ?? 0)
       const most = HEAD + text.length * 3 + streams
       if (used + most > chunk.length) return renew(most).then(() => write(record, text))
       write(record, text)
@@ -51,8 +53,13 @@ function textOf(record: PreparedRecord): RecordText {
   const { id, stamp, instant, malformed, aliases, prefixes, own, derived } = record
   return [
     ...([id, stamp, instant, malformed, aliases, prefixes] as const),
-    ...([own.crc32, own.size, own.folders, derived && derived.folders] as const),
+    ...([own.crc32, own.size, own.folders, derived && derivedText(derived)] as const),
   ]
+}
+
+function derivedText(derived: NonNullable<PreparedRecord['derived']>): DerivedText {
+  const { folders, crc32, size, isDeflated } = derived
+  return [folders, crc32, size, isDeflated]
 }
 
 function writeRecord(
@@ -67,8 +74,8 @@ function writeRecord(
   to.set(own.deflated, start)
   let end = start + own.deflated.length
   if (derived !== null) {
-    to.set(derived.content, end)
-    end += derived.content.length
+    to.set(derived.bytes, end)
+    end += derived.bytes.length
   }
   to.writeUInt32LE(end - at, at)
   to.writeUInt32LE(textBytes, at + 4)
@@ -93,8 +100,15 @@ function readRecord(bytes: Buffer, at: number): PreparedRecord {
     ...{ id, stamp, instant, malformed, aliases, prefixes },
     sha256: bytes.subarray(at + NUMBERS, at + HEAD),
     own: { folders, crc32, size, deflated: bytes.subarray(start, next) },
-    derived: inDerived && { folders: inDerived, content: bytes.subarray(next, end) },
+    derived: inDerived && readDerived(inDerived, bytes.subarray(next, end)),
   }
+}
+
+function readDerived(
+  [folders, crc32, size, isDeflated]: DerivedText,
+  bytes: Uint8Array,
+): PreparedRecord['derived'] {
+  return { folders, crc32, size, bytes, isDeflated }
 }
 
 function bufferOf({ buffer, byteOffset, byteLength }: Chunk): Buffer {
