@@ -328,6 +328,15 @@ describe('a source file', () => {
     expect(relay.sort()).toEqual(['better-sqlite3', 'standardwebhooks'])
   })
 
+  test('loads with a command that only reads no code that writes or asks upstream', () => {
+    const all = SOURCES.flatMap(({ imports }) => imports)
+    const loaded = loadedWith('cli/lookup/match.ts', all)
+    expect(loaded).toContain('store/reads.ts')
+    for (const late of ['store/writer.ts', 'sync/runner.ts', 'api/reading/reader.ts'])
+      expect(loaded, `cli/lookup/match.ts loads ${late}`).not.toContain(late)
+    expect([...loaded].filter((path) => path.startsWith('upstream/'))).toEqual([])
+  })
+
   test('is in a folder of at most 16 files', () => {
     const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
     const crowded = [...rooms].filter(([, files]) => files.length > 16)

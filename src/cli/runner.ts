@@ -10,18 +10,6 @@ import { createUpstream } from '../upstream/surfaces.ts'
 import { STOPPING, warn } from './context.ts'
 import { refuseUnpublished } from './fleet/paused.ts'
 
-export { readLocalKey } from '../store/local-key.ts'
-export {
-  type GlobalOptions,
-  SERVICE_FILES,
-  isServed,
-  print,
-  printJson,
-  settings,
-  sourceFiles,
-  warn,
-} from './context.ts'
-
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
  * for a source that the settings leave out.

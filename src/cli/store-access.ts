@@ -3,7 +3,8 @@ import { unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
-import { type Writes, openWrites } from '../store/writer.ts'
+
+export { readLocalKey } from '../store/local-key.ts'
 
 /** Calls `work` and closes `store` after it, also after a promise of it or an error. */
 export function closing<T>(store: { close(): void }, work: () => T): T {
@@ -36,12 +37,6 @@ export function withStoredReads<T>(
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, none)
   return closing(db, () => work(createReads(db), db))
-}
-
-/** Calls `work` with the writes of a data folder, in the lock of its writers, and closes them after it. */
-export function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
-  const store = openWrites(dataDir)
-  return closing(store, () => store.exclusive(() => work(store)))
 }
 
 /** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */

@@ -1,4 +1,4 @@
-import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { querySourceOf } from '../api/scanners/query-source.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
 import { createFinder } from '../match/judge.ts'
 import { isFixable } from '../match/patches.ts'

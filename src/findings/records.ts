@@ -1,4 +1,4 @@
-import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { querySourceOf } from '../api/scanners/query-source.ts'
 import type { FindingChangeCounts, FindingChange, FindingCounts } from '../store/findings/reads.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../store/findings/writes.ts'
 import type { Reads } from '../store/reads.ts'

@@ -1,5 +1,5 @@
 import { nameOfTag } from '../api/lookup/tag-names.ts'
-import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { querySourceOf } from '../api/scanners/query-source.ts'
 import { MirrorError } from '../core/errors.ts'
 import { canonicalPath } from '../domain/path-templates.ts'
 import { RESOURCES } from '../domain/resources.ts'

@@ -1,4 +1,4 @@
-import { querySourceOf } from '../api/scanners/query-routes.ts'
+import { querySourceOf } from '../api/scanners/query-source.ts'
 import { type QuerySource, parseRecord } from '../query/search.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MirrorError } from '../../core/errors.ts'
 import type { QuerySource } from '../../query/search.ts'
 import type { Views, ViewRecord } from '../../store/views/reads.ts'
-import { folderOf } from '../../store/views/generations.ts'
 import { type BodyFault, readRequestBody } from '../http/streams.ts'
 import type { Failures } from '../http/problems.ts'
 import { type Heads, respond } from '../http/response.ts'
@@ -11,6 +10,7 @@ import { refuseStale } from '../snapshot/stale.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { sendOsvAnswer, sendStatus } from './query-answers.ts'
 import { type QueryOperation, evaluate } from './query-evaluate.ts'
+import { querySourceOf } from './query-source.ts'
 import { QUERY_API } from '../http/paths.ts'
 import { readTarget } from '../http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
@@ -117,16 +117,6 @@ async function withOneGeneration<Value>(
 
 function rethrow(error: unknown): never {
   throw error
-}
-
-/** Returns a generation of views as the place that queries look in. */
-export function querySourceOf(
-  views: Pick<Views, 'listCandidates' | 'readViewRecord'>,
-): QuerySource {
-  return {
-    listCandidates: views.listCandidates,
-    readRecord: (ecosystem, id) => views.readViewRecord(folderOf(ecosystem), id),
-  }
 }
 
 function refuseMethod(request: IncomingMessage, response: ServerResponse, allow: string): void {

@@ -12,7 +12,7 @@ import { readSummary } from '../../store/replication/summary.ts'
 import { VERSION } from '../../core/version.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 import { createBundleProgress } from '../progress.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 /** Options of `patchmirror export`. */
 interface ExportCommandOptions extends GlobalOptions {

@@ -1,4 +1,5 @@
-import { withStoredReads, withWrites } from '../store-access.ts'
+import { withStoredReads } from '../store-access.ts'
+import { withWrites } from '../store-writes.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 

@@ -6,7 +6,7 @@ import { shownBytes } from '../../core/disk-space.ts'
 import type { Claims } from '../../bundle/import/envelope.ts'
 import { messageOf } from '../../core/errors.ts'
 import { createBundleProgress } from '../progress.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { table } from '../output.ts'
 
 /** Options of `patchmirror inspect`. */

@@ -1,5 +1,5 @@
 import { createKeyFiles } from '../../bundle/format/keys.ts'
-import { type GlobalOptions, print, printJson } from '../runner.ts'
+import { type GlobalOptions, print, printJson } from '../context.ts'
 
 /** `patchmirror keygen FILE`: a key pair for bundles. It needs no settings and touches no data folder. */
 export function keygenCommand(file: string, options: GlobalOptions & { json?: boolean }): number {

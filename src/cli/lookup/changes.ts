@@ -11,7 +11,8 @@ import { counted, nounOf } from '../../core/text.ts'
 import { readSince, toIso } from '../../core/time.ts'
 import type { InputSbom } from '../../match/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
-import { type LookupCall, type LookupOptions, type LookupResult, limitOf, refuseLookup, runLookup } from './snapshot.ts' // prettier-ignore
+import { type LookupOptions, refuseLookup } from './open.ts'
+import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
 import { sbomsOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror changes`. */

@@ -7,13 +7,8 @@ import type { Fields } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../context.ts'
 import { cut, table } from '../output.ts'
-import {
-  type LookupResult,
-  type LookupOptions,
-  type LookupCall,
-  limitOf,
-  runLookup,
-} from './snapshot.ts'
+import { type LookupOptions } from './open.ts'
+import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 
 /** Options of commands that show a list page by page. */
 interface ListOptions extends LookupOptions {

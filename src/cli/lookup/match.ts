@@ -8,11 +8,11 @@ import { sarifReport } from '../../match/sarif.ts'
 import { vulnerabilityReport } from '../../match/vdr.ts'
 import { readCurrentViews } from '../../store/views/generations.ts'
 import { visibleLines } from '../output.ts'
-import { print, printJson, settings, warn } from '../runner.ts'
+import { print, printJson, settings, warn } from '../context.ts'
 import { closing } from '../store-access.ts'
 import { matchLines } from './match-lines.ts'
 import { readSbomFile } from './sbom-file.ts'
-import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from './snapshot.ts'
+import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from './open.ts'
 
 /** Options of `patchmirror match`. */
 interface MatchOptions extends LookupOptions {

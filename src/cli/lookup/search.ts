@@ -3,13 +3,8 @@ import { MirrorError } from '../../core/errors.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { table } from '../output.ts'
-import {
-  type LookupResult,
-  type LookupOptions,
-  type LookupCall,
-  limitOf,
-  runLookup,
-} from './snapshot.ts'
+import { type LookupOptions } from './open.ts'
+import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 
 const LIMIT = 20
 /** Longest text that is searched for, characters. */

@@ -9,13 +9,8 @@ import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../context.ts'
 import { table } from '../output.ts'
 import { TAG_COLUMNS, tagCells } from './lists.ts'
-import {
-  type LookupResult,
-  type LookupOptions,
-  type LookupCall,
-  limitOf,
-  runLookup,
-} from './snapshot.ts'
+import { type LookupOptions } from './open.ts'
+import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 import { recordFinding } from './record.ts'
 import { noIndex } from './search.ts'
 import { MOST_TAGS, findTags, tagFinding } from './tag.ts'

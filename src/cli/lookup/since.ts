@@ -12,12 +12,12 @@ import { MirrorError } from '../../core/errors.ts'
 import { csvField } from '../../core/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
-import { firstStep } from '../context.ts'
 import { table, visible } from '../output.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { closing, withStoredReads } from '../store-access.ts'
 import { noIndex } from './search.ts'
-import { limitOf, refuseLookup } from './snapshot.ts'
+import { refuseLookup } from './open.ts'
+import { limitOf } from './snapshot.ts'
 
 /** Options of `patchmirror since`. */
 interface SinceOptions extends GlobalOptions {

@@ -1,7 +1,7 @@
 import { formatConfig } from '../../config/describe.ts'
 import { settingsSchema } from '../../config/json-schema.ts'
 import { ConfigError } from '../../config/problems.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 /** `patchmirror config`: the settings in force, secrets masked, and where each came from. */
 export function configCommand(options: GlobalOptions & { json?: boolean }): number {

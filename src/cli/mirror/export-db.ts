@@ -9,9 +9,8 @@ import { performTask } from '../../views/task.ts'
 import { readOrigin } from '../../api/http/origin.ts'
 import { createStaleRule, refuseStale } from '../../api/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
-import { firstStep } from '../context.ts'
 import { withReads } from '../store-access.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { visible } from '../output.ts'
 
 /** Options of `patchmirror export-db`. */

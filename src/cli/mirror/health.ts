@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
 import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 const TIMEOUT_MS = 5_000
 

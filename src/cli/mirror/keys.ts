@@ -1,4 +1,5 @@
-import { withReads, withWrites } from '../store-access.ts'
+import { withReads } from '../store-access.ts'
+import { withWrites } from '../store-writes.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { operatorName } from '../../domain/run-facts.ts'
@@ -8,7 +9,7 @@ import { discardLocalKey } from '../../store/local-key.ts'
 import type { LocalKey } from '../../store/keys.ts'
 import type { Writes } from '../../store/writer.ts'
 import { createSecretFile } from '../secret-file.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { timeOf, table } from '../output.ts'
 
 /** Options of `patchmirror keys create`. */

@@ -1,4 +1,5 @@
-import { withReads, withWrites } from '../store-access.ts'
+import { withReads } from '../store-access.ts'
+import { withWrites } from '../store-writes.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { operatorName } from '../../domain/run-facts.ts'
@@ -7,14 +8,8 @@ import type { Reads } from '../../store/reads.ts'
 import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
-import {
-  type GlobalOptions,
-  SERVICE_FILES,
-  print,
-  printJson,
-  settings,
-  withRunner,
-} from '../runner.ts'
+import { type GlobalOptions, SERVICE_FILES, print, printJson, settings } from '../context.ts'
+import { withRunner } from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror approve` and `patchmirror reject`. */

@@ -17,7 +17,7 @@ import {
   createOutboxReads,
 } from '../../store/webhooks/outbox.ts'
 import { createSecretReader } from '../../store/secret.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { timeOf, table } from '../output.ts'
 
 /** `patchmirror relay secret`: prints the secret or key that a receiver needs to verify forwarded events. */

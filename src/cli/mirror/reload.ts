@@ -1,6 +1,6 @@
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { servingProcess } from '../../store/database/lock.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 /**
  * `patchmirror reload`: has the daemon of this data folder read its settings and files again. Settings that cannot be used

@@ -7,7 +7,7 @@ import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
-import { type GlobalOptions, print, printJson, settings } from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { duration, timeOf, table } from '../output.ts'
 
 /** Options of `patchmirror runs`. */

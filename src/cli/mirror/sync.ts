@@ -3,20 +3,19 @@ import { counted } from '../../core/text.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { RunOutcome } from '../../store/runs/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
-import { loadSettings } from '../context.ts'
 import { refuseReader } from '../fleet/paused.ts'
 import { visible } from '../output.ts'
 import { createProgress } from '../progress.ts'
 import {
   type GlobalOptions,
-  parseSources,
+  loadSettings,
   print,
   printJson,
   settings,
   sourceFiles,
   warn,
-  withRunner,
-} from '../runner.ts'
+} from '../context.ts'
+import { parseSources, withRunner } from '../runner.ts'
 import { unsyncedHere } from '../store-access.ts'
 import { untilServed } from './follow.ts'
 

@@ -20,14 +20,8 @@ import { checkViews } from '../../views/check.ts'
 import { derivedVendors } from '../../views/osv/ecosystems.ts'
 import { performTask } from '../../views/task.ts'
 import { createProgress } from '../progress.ts'
-import {
-  type GlobalOptions,
-  print,
-  printJson,
-  settings,
-  sourceFiles,
-  withRunner,
-} from '../runner.ts'
+import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
+import { withRunner } from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror verify`. */

@@ -2,7 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { type ApiKeysApi, apiKeysApi } from '../../upstream/service-api.ts'
 import { type SecretOptions, writeSecret } from './secret-output.ts'
 import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './session.ts'
-import { print } from '../runner.ts'
+import { print } from '../context.ts'
 
 /** Options of `patchmirror api-keys create`. */
 interface CreateApiKeyOptions extends SecretOptions {

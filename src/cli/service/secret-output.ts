@@ -2,7 +2,7 @@ import { messageOf } from '../../core/errors.ts'
 import type { Item, Made } from '../../upstream/service-api.ts'
 import { type SecretFile, createSecretFile } from '../secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'
-import { print } from '../runner.ts'
+import { print } from '../context.ts'
 
 /** Options of commands that receive a secret once. */
 export interface SecretOptions extends ServiceCommandOptions {

@@ -6,8 +6,7 @@ import type { Item } from '../../upstream/service-api.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { type UpstreamSurface, createUpstream } from '../../upstream/surfaces.ts'
 import { VERSION } from '../../core/version.ts'
-import { SERVICE_FILES, STOPPING } from '../context.ts'
-import { type GlobalOptions, print, settings, warn } from '../runner.ts'
+import { type GlobalOptions, SERVICE_FILES, STOPPING, print, settings, warn } from '../context.ts'
 import { table } from '../output.ts'
 
 /** Options of every command that asks the service. */

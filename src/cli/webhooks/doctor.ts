@@ -3,7 +3,7 @@ import { MirrorError, whyUnreadable } from '../../core/errors.ts'
 import { readCapture } from '../../webhooks/doctor/capture.ts'
 import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
 import { readStoredSecrets, readSecretLines } from './secrets.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks doctor`. */

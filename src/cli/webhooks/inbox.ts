@@ -8,7 +8,7 @@ import {
   createInboxReads,
 } from '../../store/webhooks/inbox.ts'
 import { nameOf, shownRow, withInbox } from './inbox-rows.ts'
-import { type GlobalOptions, isServed, print, settings } from '../runner.ts'
+import { type GlobalOptions, isServed, print, settings } from '../context.ts'
 import { duration, timeOf, table, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks inbox` and `dead-letters`. */

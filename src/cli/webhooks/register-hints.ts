@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { isUnsent, statusOf } from '../../upstream/http/errors.ts'
-import { isServed } from '../runner.ts'
+import { isServed } from '../context.ts'
 import { LIST } from './subscriptions.ts'
 import { daemonUrl, withTakenPort } from '../daemon-client.ts'
 

@@ -8,7 +8,7 @@ import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets
 import { afterFailedTest, afterLostSecret, withNextStep } from './register-hints.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
 import { type ServiceCommandOptions, printItem } from '../service/session.ts'
-import { print } from '../runner.ts'
+import { print } from '../context.ts'
 
 /** Options of `patchmirror webhooks register`. */
 interface RegisterOptions extends SecretOptions {

@@ -9,7 +9,7 @@ import type { KeptSecret } from '../../webhooks/receive/secret-file.ts'
 import { withInbox } from './inbox-rows.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '../service/session.ts'
-import { print } from '../runner.ts'
+import { print } from '../context.ts'
 import { duration, timeOf } from '../output.ts'
 import {
   type Removal,

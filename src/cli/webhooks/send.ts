@@ -13,7 +13,7 @@ import {
   signDelivery,
 } from '../../webhooks/receive/signature.ts'
 import { type StoredSecret, readStoredSecrets, readSecretLines } from './secrets.ts'
-import { type GlobalOptions, print, settings } from '../runner.ts'
+import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks send`. */

@@ -18,7 +18,7 @@ import {
   printItems,
   withSession,
 } from '../service/session.ts'
-import { print } from '../runner.ts'
+import { print } from '../context.ts'
 import { timeOf } from '../output.ts'
 
 /** What the messages name as the place to look. */

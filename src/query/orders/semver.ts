@@ -1,4 +1,4 @@
-import { SemVer } from 'semver'
+import SemVer from 'semver/classes/semver.js'
 import { type VersionOrder, createOrder, compareDigits } from './order.ts'
 
 /**
