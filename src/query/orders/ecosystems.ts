@@ -105,8 +105,21 @@ export function ecosystemNames(): { readonly names: string[]; readonly vendors: 
   return { names: [...ORDERS.keys()], vendors: [...VENDORS.keys()] }
 }
 
+/** Names that are remembered: each element of `affected` has one, and mostly the same. */
+const REMEMBERED = { names: 1_000, characters: 100 }
+const found = new Map<string, Ecosystem | null>()
+
 /** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
 export function findEcosystem(name: string): Ecosystem | null {
+  const known = found.get(name)
+  if (known !== undefined) return known
+  const ecosystem = ecosystemOf(name)
+  if (found.size >= REMEMBERED.names) found.clear()
+  if (name.length <= REMEMBERED.characters) found.set(name, ecosystem)
+  return ecosystem
+}
+
+function ecosystemOf(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')
   const order = ORDERS.get(first)
   if (order !== undefined) return { name, base: first, order }

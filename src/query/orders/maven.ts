@@ -41,28 +41,51 @@ export const mavenOrder = createOrder<readonly Token[]>({
   },
 })
 
+const DOT = 0x2e
+const HYPHEN = 0x2d
+
+/** Character by character: long lists of versions are read for each version that is looked for. */
 function tokensOf(version: string): Token[] {
   const tokens: Token[] = []
   let separator: Token['separator'] = '.'
-  for (const piece of version.split(/([.-])/)) {
-    if (piece === '.' || piece === '-') {
-      separator = piece
-      continue
-    }
-    const runs = piece.match(/\d+|\D+/g) ?? ['0']
-    for (const [i, run] of runs.entries()) {
-      tokens.push({
-        separator: i === 0 ? separator : '-',
-        value: valueOf(run, i + 1 < runs.length),
-      })
-    }
+  let start = 0
+  for (let at = 0; at <= version.length; at++) {
+    const sign = at < version.length ? version.charCodeAt(at) : DOT
+    if (sign !== DOT && sign !== HYPHEN) continue
+    addRuns(tokens, separator, version.slice(start, at))
+    separator = sign === DOT ? '.' : '-'
+    start = at + 1
   }
   return tokens
 }
 
-function valueOf(run: string, beforeDigits: boolean): string {
-  if (isNumber(run)) return run.replace(/^0+(?=\d)/, '')
-  return SAME.get(run) ?? (beforeDigits ? SHORT.get(run) : undefined) ?? run
+/** Adds the runs of digits and of other characters between two separators. */
+function addRuns(tokens: Token[], before: Token['separator'], piece: string): void {
+  let separator = before
+  let start = 0
+  for (let at = 1; at <= piece.length; at++) {
+    const isEnd = at === piece.length
+    const digits = isDigit(piece, start)
+    if (!isEnd && isDigit(piece, at) === digits) continue
+    const run = piece.slice(start, at)
+    tokens.push({ separator, value: digits ? withoutZeros(run) : wordOf(run, !isEnd) })
+    separator = '-'
+    start = at
+  }
+  if (piece === '') tokens.push({ separator, value: '0' })
+}
+
+function isDigit(text: string, at: number): boolean {
+  const sign = text.charCodeAt(at)
+  return sign >= 0x30 && sign <= 0x39
+}
+
+function withoutZeros(digits: string): string {
+  return digits.startsWith('0') ? digits.replace(/^0+(?=\d)/, '') : digits
+}
+
+function wordOf(word: string, beforeDigits: boolean): string {
+  return SAME.get(word) ?? (beforeDigits ? SHORT.get(word) : undefined) ?? word
 }
 
 /** Removes zeros and empty values from the end, and from the end of the part before each hyphen. */
