@@ -2,23 +2,18 @@ import type { Config } from '../config/schema.ts'
 import { sha256Of } from '../core/digest.ts'
 import { counted, percent, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
-import { refuseComparison } from '../differences/bounds.ts'
 import { recordSentences } from '../differences/words.ts'
-import { eachObject, fieldsOf, jsonTextOf } from '../json/objects.ts'
-import { contentOf } from '../store/database/gzip.ts'
+import { eachObject, fieldsOf } from '../json/objects.ts'
+import { DOUBTS, type Doubt, type RecordDoubt, doubtText, doubtsAbout } from './kinds.ts'
 import {
-  DOUBTS,
-  type Doubt,
-  type ParsedRecord,
-  type RecordDoubt,
-  doubtText,
-  doubtsAbout,
-} from './kinds.ts'
+  type BeforeAndAfter,
+  type ParsedVersion,
+  type Version,
+  createPairBatch,
+} from './versions.ts'
 
 type Limits = Config['guard']
 
-/** Largest record that is compared, bytes. */
-const MAX_COMPARED = 2 ** 20
 /** Events of ranges that one run compares, beside some for each stored record: its comparisons have the write lock. */
 const EVENTS = 200_000
 const EVENTS_OF_RECORD = 200
@@ -26,13 +21,6 @@ const EVENTS_OF_RECORD = 200
 const LISTED = 20
 /** Sentences about one record that are named. */
 const SENTENCES = 3
-
-/** A version of a record: a gzip member of its bytes, their size and digest. */
-interface Version {
-  readonly body: Buffer
-  readonly size: number
-  readonly sha256: Buffer
-}
 
 /** What is to be believed of the changes that a run would publish. */
 export interface RecordVerdict {
@@ -72,6 +60,13 @@ interface Found {
   readonly contents: string[]
 }
 
+/** A record that was seen: its id, its digest and the stamps that may be in the future. */
+interface Seen {
+  readonly id: string
+  readonly content: string
+  readonly stamps: unknown[]
+}
+
 /** Returns whether any kind of doubt is looked for. */
 export function isGuarding(limits: Limits): boolean {
   return KINDS.some((kind) => limits[kind] !== 'off')
@@ -96,39 +91,41 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
     const at = typeof stamp === 'string' ? parseDate(stamp) : null
     return at !== null && at > now + limits.futureDays * DAY_MS
   }
+  const compare = (old: ParsedVersion, next: ParsedVersion, stamps: unknown[]): RecordDoubt[] => {
+    if (typeof old === 'string') return [{ kind: 'notCompared', because: old }]
+    if (typeof next === 'string') return incomparable(next)
+    left -= countEvents(old.json) + countEvents(next.json)
+    if (left < 0) return incomparable(TOO_MUCH)
+    const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
+    if (!isFuture(was)) stamps.push(is)
+    return doubtsAbout(old, next)
+  }
+  const decide = (
+    { id, content, stamps }: Seen,
+    versions: BeforeAndAfter<ParsedVersion> | null,
+  ): void => {
+    const doubts = versions === null ? [] : compare(...versions, stamps)
+    const future = stamps.find(isFuture)
+    if (typeof future === 'string')
+      doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
+    for (const doubt of doubts) note(id, content, doubt)
+  }
+  const seen = createPairBatch(decide)
   return {
     see(after, before, stampBefore) {
       const { id, modified } = after
-      const doubts: RecordDoubt[] = []
       const stamps: unknown[] = isFuture(modified) && !isFuture(stampBefore()) ? [modified] : []
-      if (before !== null && !before.sha256.equals(after.sha256)) {
-        const [old, next] = [parse(before), parse(after)]
-        if (typeof old === 'string') doubts.push({ kind: 'notCompared', because: old })
-        else if (typeof next === 'string')
-          doubts.push(
-            { kind: 'notCompared', because: next },
-            { kind: 'incomparable', because: next },
-          )
-        else if ((left -= countEvents(old.json) + countEvents(next.json)) < 0)
-          doubts.push(
-            { kind: 'notCompared', because: TOO_MUCH },
-            { kind: 'incomparable', because: TOO_MUCH },
-          )
-        else {
-          doubts.push(...doubtsAbout(old, next))
-          const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
-          if (!isFuture(was)) stamps.push(is)
-        }
-      }
-      const future = stamps.find(isFuture)
-      if (typeof future === 'string')
-        doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
-      for (const doubt of doubts) note(id, after.sha256.toString('base64'), doubt)
+      const content = after.sha256.toString('base64')
+      const isChanged = before !== null && !before.sha256.equals(after.sha256)
+      seen.add({ id, content, stamps }, isChanged ? [before, after] : null)
     },
     leave: (id, modified, because) => {
       note(id, modified, { kind: 'ecosystemChanged', because })
     },
-    verdict: () => judge(limits, stored, found),
+    verdict() {
+      seen.decide()
+      return judge(limits, stored, found)
+    },
   }
 }
 
@@ -161,17 +158,12 @@ function reasonOf(limits: Limits, stored: number, kind: Doubt, count: number): s
   return `${count} of ${counted(stored, 'record')} ${doubtText(kind, count)} (guard.${kind}${least})`
 }
 
-/** Returns a version as parsed, or why it is not compared. */
-function parse({ body, size }: Version): ParsedRecord | string {
-  if (size > MAX_COMPARED) return `not compared: larger than ${MAX_COMPARED} bytes`
-  try {
-    const text = jsonTextOf(contentOf(body, size))
-    const json = JSON.parse(text) as unknown
-    const refusal = refuseComparison(text, json)
-    return refusal === null ? { json, length: text.length } : `not compared: ${refusal}`
-  } catch {
-    return DAMAGED
-  }
+/** The doubts about a record that could be compared before. */
+function incomparable(because: string): RecordDoubt[] {
+  return [
+    { kind: 'notCompared', because },
+    { kind: 'incomparable', because },
+  ]
 }
 
 const TOO_MUCH = 'not compared: the changed records of this run have too many events of ranges'
@@ -183,8 +175,6 @@ function countEvents(json: unknown): number {
       if (Array.isArray(list)) events += list.length
   return events
 }
-
-const DAMAGED = 'not compared: its stored bytes cannot be read (run "patchmirror verify")'
 
 function wordsOf(because: RecordDoubt['because']): string {
   if (typeof because === 'string') return because

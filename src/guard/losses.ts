@@ -36,9 +36,13 @@ export function lossesIn(
   return found
 }
 
+/** Whether ranges changed so that versions may be affected no more. */
 function isOfRange(one: RecordDifference): one is RangeOfPackage {
-  return one.kind.startsWith('range_') && one.kind !== 'range_added'
+  return one.kind.startsWith('range_') && !LOSSLESS.has(one.kind)
 }
+
+/** By the comparison of ranges, all versions that were affected still are. */
+const LOSSLESS: ReadonlySet<string> = new Set(['range_added', 'range_widened', 'range_rewritten'])
 
 /** Each order is judged for itself: a record may have ranges of versions and of commits. */
 function lossesOf(was: PackageFacts, is: PackageFacts): ReadonlySet<Loss> {

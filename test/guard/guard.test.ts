@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { generateRecord } from '../../src/sandbox/feed/generate.ts'
 import { telling } from '../support/tables.ts'
@@ -86,5 +87,19 @@ describe('of thirty records', () => {
     const [old, now] = [recordsOf('PyPI', before), recordsOf('PyPI', after)]
     const verdict = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
     expect(verdict).toMatchObject({ refusal: null, warning: null, lines: [] })
+  })
+
+  test.each([
+    ['has a wrong byte', (body: Buffer) => Buffer.from(body.map((byte, at) => (at === body.length - 6 ? byte ^ 1 : byte)))],
+    ['ends early', (body: Buffer) => body.subarray(0, -9)],
+    ['is empty', () => Buffer.alloc(0)],
+    ['is another of the same size', () => gzipSync(Buffer.alloc(150, ' '))],
+    ['has another one behind it', (body: Buffer) => Buffer.concat([body, body])],
+  ])('one whose stored content %s does not keep the others from being compared', (_name, damage) => {
+    const [old, now] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events)) as [Buffer[], Buffer[]]
+    const pairs = [...old, ...old, ...old].map((one, i) => [one, now[i % 30] ?? one] as const)
+    const verdict = judged(pairs, 90, {}, (body, at) => (at === 70 ? damage(body) : body))
+    expect(verdict.notCompared).toBe(1)
+    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain('89 of 90 records have a lower fixed version')
   })
 }) // prettier-ignore

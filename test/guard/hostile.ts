@@ -185,16 +185,19 @@ function versionOf(bytes: Buffer) {
   return { body, size: bytes.length, sha256: sha256Of(bytes), id, modified }
 }
 
-/** Judges the change of records, each before and after, of a store of `stored`. */
+/** Judges the change of records, each before and after, of a store of `stored`; `damage`: what became of the stored bytes. */
 export function judged(
   pairs: Iterable<readonly [before: Buffer | null, after: Buffer]>,
   stored: number,
   limits: Partial<Config['guard']> = {},
+  damage: (stored: Buffer, at: number) => Buffer = (body) => body,
 ): RecordVerdict {
   const guard = createRecordGuard({ ...DEFAULTS, ...limits }, stored, NOW)
+  let at = 0
   for (const [before, after] of pairs) {
     if (before?.equals(after) === true) continue
-    const old = before === null ? null : versionOf(before)
+    const version = before === null ? null : versionOf(before)
+    const old = version && { ...version, body: damage(version.body, at++) }
     guard.see(versionOf(after), old, () => old?.modified ?? null)
   }
   return guard.verdict()

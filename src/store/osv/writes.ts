@@ -200,6 +200,8 @@ function prepareWrites(db: Db) {
   }
 }
 
+type StagedRow = Omit<RecordToStore, 'fix'> & { fix: number | null }
+
 /**
  * Creates a staging table for records fetched one by one: temporary, so that nothing locks the database while the
  * network is slow, and memory does not grow with their number. It is lost with the connection.
@@ -207,26 +209,29 @@ function prepareWrites(db: Db) {
 export function createStaging(db: Db) {
   db.exec(
     `CREATE TEMP TABLE IF NOT EXISTS staged (
-       id TEXT PRIMARY KEY, modified TEXT, crc32 INTEGER, size INTEGER, sha256 BLOB, body BLOB, asOf INTEGER
+       id TEXT PRIMARY KEY, modified TEXT, crc32 INTEGER, size INTEGER, sha256 BLOB, body BLOB, asOf INTEGER,
+       fix INTEGER
      )`,
   )
   const put = db.prepare(
-    `INSERT OR REPLACE INTO staged (id, modified, crc32, size, sha256, body, asOf)
-     VALUES (@id, @modified, @crc32, @size, @sha256, @body, @asOf)`,
+    `INSERT OR REPLACE INTO staged (id, modified, crc32, size, sha256, body, asOf, fix)
+     VALUES (@id, @modified, @crc32, @size, @sha256, @body, @asOf, @fix)`,
   )
   const ids = db.prepare<[], string>('SELECT id FROM staged').pluck()
-  const take = db.prepare<[string], RecordToStore>('SELECT * FROM staged WHERE id = ?')
+  const take = db.prepare<[string], StagedRow>('SELECT * FROM staged WHERE id = ?')
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM staged)').pluck()
   const clear = db.prepare('DELETE FROM staged')
   return {
     stage: (record: RecordToStore): void => {
-      put.run(record)
+      put.run({ ...record, fix: fixOf(record) })
     },
     /** Calls `use` with each staged record; one is in memory at a time. */
     eachStaged(use: (record: RecordToStore) => void): void {
       for (const id of ids.all()) {
-        const record = take.get(id)
-        if (record !== undefined) use(record)
+        const row = take.get(id)
+        if (row === undefined) continue
+        const { fix, ...record } = row
+        use(fix === null ? record : { ...record, fix: fix === 1 })
       }
     },
     isEmpty: (): boolean => any.get() !== 1,

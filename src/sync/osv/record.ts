@@ -1,6 +1,7 @@
 import { crc32 as crc32Of } from 'node:zlib'
 import { sha256Of } from '../../core/digest.ts'
 import { messageOf } from '../../core/errors.ts'
+import { namesFix } from '../../domain/named-fix.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
 import { pastSeconds } from '../../core/time.ts'
@@ -54,7 +55,8 @@ export function fromAnswer(
 ): RecordToStore {
   const crc32 = crc32Of(content)
   const body = gzipMember(deflate(content), crc32, content.length)
-  return { id, modified, crc32, size: content.length, sha256: sha256Of(content), body, asOf }
+  const sums = { crc32, size: content.length, sha256: sha256Of(content) }
+  return { id, modified, ...sums, body, fix: namesFix(content), asOf }
 }
 
 /**
