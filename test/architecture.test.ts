@@ -125,6 +125,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'daemon',
     'doctor',
     'domain',
+    'findings',
     'fleet',
     'json',
     'match',

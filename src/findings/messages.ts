@@ -2,7 +2,7 @@ import { toIso, toIsoOrNull } from '../core/time.ts'
 import type { FindingsReads, TagFindings } from '../store/findings/reads.ts'
 
 /** Returns by what the tags are judged, as answers show it; null before the first judgement. */
-export function stateMessage(reads: FindingsReads): object | null {
+export function stateMessage(reads: FindingsReads) {
   const state = reads.readState()
   if (state === null) return null
   const { osv, osvAsOf, catalog, judgedAt } = state
@@ -15,7 +15,7 @@ export function stateMessage(reads: FindingsReads): object | null {
 }
 
 /** Returns a tag and its numbers of findings, as answers show it. */
-export function tagMessage({ owner, name, refusal, sbom, ...tag }: TagFindings): object {
+export function tagMessage({ owner, name, refusal, sbom, ...tag }: TagFindings) {
   const { packages, notJudged, findings, fixable, critical, high } = tag
   const counts = { packages, notJudged, findings, fixable, critical, high }
   const sboms = sbom === '' ? [] : sbom.split(' ')

@@ -11,19 +11,22 @@ import { findTags } from './tag.ts'
 export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
   const refusal = stored.use('catalog')
   if (refusal !== null) throw refusal
-  const [tag, another] = findTags(stored, name)
-  if (tag === undefined)
-    throw new MirrorError('not_found', `not found: no mirrored tag is named ${name}`)
-  if (another !== undefined)
-    throw new MirrorError(
-      'not_found',
-      `not found: ${name} names several tags: "patchmirror show ${name}" lists them with their ids`,
-    )
-  const digests = sbomDigestsOf(stored.reads, tag.id)
+  const id = idOfTag(stored, name)
+  const digests = sbomDigestsOf(stored.reads, id)
   if (digests.length === 0)
     throw new MirrorError(
       'not_ready',
-      `no SBOM of ${name} is stored here: "patchmirror show ${tag.id}" says why`,
+      `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`,
     )
   return digests.map((digest) => readMirroredSbom(stored.reads, digest, name))
+}
+
+/** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */
+export function idOfTag(stored: LookupCall, name: string): string {
+  const [tag, another] = findTags(stored, name)
+  if (tag === undefined)
+    throw new MirrorError('not_found', `not found: no mirrored tag is named ${name}`)
+  if (another === undefined) return tag.id
+  const message = `not found: ${name} names several tags: "patchmirror show ${name}" lists them with their ids`
+  throw new MirrorError('not_found', message)
 }

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { affecting, componentsOf, openFindingsBench } from '../findings/fixtures.ts'
+import { commandHost } from '../support/hosted.ts'
+
+const run = commandHost()
+
+test('findings lists what changed in the tags, and the numbers of one', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  const env = { PATCHMIRROR_DATA_DIR: dir }
+  const ask = (...args: string[]) => run(['findings', ...args], env, dir)
+  const json = async (...args: string[]): Promise<Record<string, unknown>> => {
+    const { code, out } = await ask(...args, '--json')
+    return { code, ...(JSON.parse(out) as Record<string, unknown>) }
+  }
+  expect(await json()).toMatchObject({ code: 3, found: false, reason: 'not_mirrored' })
+  await bench.crawl()
+  await bench.publish({})
+  const early = await ask()
+  expect([early.code, early.err]).toEqual([3, expect.stringContaining('not judged')])
+
+  await bench.judge()
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  const { ecosystem, name, owner } = one
+  expect((await ask()).out).toMatch(
+    /^changes of findings since 7d; 4 of 4 tags are judged\n\nnothing changed\n\n/,
+  )
+  await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
+  await bench.judge()
+  const log = await json()
+  expect(log).toMatchObject({ code: 0, complete: true, next: null })
+  const changes = log['changes'] as { tag: { id: string; name: string }; changes: object[] }[]
+  const own = changes.find(({ tag }) => tag.id === owner)
+  expect(own).toMatchObject({ cause: 'records' })
+  expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
+  const listed = await ask('--limit', '1')
+  expect(listed.out).toContain(`new finding, with a fix: T-1 in ${name} `)
+  if (changes.length > 1) expect(listed.out).toContain('more exist than these 1')
+  expect((await ask('--since', 'someday')).code).toBe(2)
+
+  const tag = await ask(owner)
+  expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
+  expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
+  expect(tag.out).toMatch(/\nchanges, the newest first\n\S+ {2}\d+ new fix/)
+  expect(await json(owner)).toMatchObject({
+    tags: [{ id: owner }],
+    changes: [{ tag: { id: owner } }],
+  })
+  expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
+  const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
+  expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])
+})
