@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startFindings } from '../../src/daemon/findings.ts'
 import { createFindingsKeeper } from '../../src/findings/keeper.ts'
+import { Database } from '../../src/store/database/sqlite.ts'
 import { removeFindings } from '../../src/store/findings/database.ts'
 import { gateReads } from '../../src/store/gated-reads.ts'
 import { snapshotStamp } from '../../src/store/pin.ts'
@@ -49,6 +50,13 @@ async function unjudged(): Promise<FindingsBench> {
   const bench = await made.promise
   removeFindings(bench.dir)
   return bench
+}
+
+/** Keeps every judgement waiting until the returned function is called. */
+function lockFindings(dir: string): () => void {
+  const db = new Database(join(dir, 'derived', 'findings.db'))
+  db.exec('BEGIN EXCLUSIVE')
+  return () => void db.close()
 }
 
 /** The OSV snapshot and the catalog's, by which the tags are judged. */
@@ -128,8 +136,10 @@ test('what is published while a judgement is under way is judged after it, witho
   const bench = await unjudged()
   const keeper = keep(bench, { servedPin: undefined })
   const first = keeper.judged()
+  const release = lockFindings(bench.dir) // else the judgement may end before what follows is published
   keeper.look()
   await bench.publish({ 'T-1': affecting('npm', 'none-has-this', null) })
+  release()
   await first
   const osv = bench.store.snapshots.readSnapshot('osv')?.id
   await expect.poll(() => keeper.report().osv).toBe(osv)
