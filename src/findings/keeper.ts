@@ -49,7 +49,7 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }
  */
 export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   const { log, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
-  let known = knownAtFirst(options)
+  let known = knownOrNothing(options)
   let running: RunningTask<FindingsReport | null> | null = null
   let timer: NodeJS.Timeout | null = null
   let [failure, closed]: [string | null, boolean] = [null, false]
@@ -93,6 +93,8 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
       if (!isDone()) after(settleMs)
     },
     report() {
+      if (running === null && known.goal !== null) known = knownOrNothing(options)
+      if (known.goal === null && !isDone()) after(settleMs) // also where the database was deleted, or is damaged
       const { goal: _, ...status } = known
       const state = known.judgedAt === null ? 'none' : isDone() ? 'current' : 'behind'
       return { ...status, state, judging: running !== null, failing: failure !== null }
@@ -110,8 +112,8 @@ type Known = Omit<TagFindingsStatus, 'state' | 'judging' | 'failing'> & {
   readonly goal: string | null
 }
 
-/** Reads what is known; nothing where that fails: the first judgement has the same reason, and the daemon starts. */
-function knownAtFirst(options: KeeperOptions): Known {
+/** Reads what is known; nothing where that fails: the next judgement has the same reason, and the daemon goes on. */
+function knownOrNothing(options: KeeperOptions): Known {
   try {
     return readKnown(options)
   } catch {

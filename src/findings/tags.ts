@@ -60,7 +60,7 @@ export async function followTags(input: TagsInput): Promise<TagsReport | null> {
       if (before.name !== tag.name) store.renameTag(before.id, tag.name)
       continue
     }
-    read++
+    if (tag.sbom !== '') read++
     if (await store.inOne(() => judgeTag(input, tag, catalog))) tags++
   }
   store.finishJudging(catalog, now)

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startFindings } from '../../src/daemon/findings.ts'
@@ -77,6 +77,26 @@ test('a judgement that fails is tried again, is logged once, and leaves a status
   expect(keeper.report()).toMatchObject({ state: 'current', failing: false, tags: 4, judged: 4 })
   expect(keeper.logged[1]).toContain('4 SBOMs were read')
 })
+
+test.each(['deleted', 'damaged'])(
+  'a database that is %s while nothing is judged is noticed by the status, and made again',
+  async (how) => {
+    const bench = await unjudged()
+    const keeper = keep(bench)
+    const first = keeper.judged()
+    keeper.look()
+    await first
+    await expect.poll(() => keeper.report().judging).toBe(false)
+    expect(keeper.report().state).toBe('current')
+    removeFindings(bench.dir)
+    if (how === 'damaged')
+      writeFileSync(join(bench.dir, 'derived', 'findings.db'), 'x'.repeat(8192))
+    const again = keeper.judged()
+    expect(keeper.report()).toMatchObject({ state: 'none', tags: 0 })
+    await again
+    expect(keeper.report()).toMatchObject({ state: 'current', tags: 4 })
+  },
+)
 
 test('views that cannot be read fail a judgement, and neither the daemon nor its status', async () => {
   const bench = await unjudged()
