@@ -17,7 +17,7 @@ type Pair = Yaml.Pair
 
 const require = createRequire(import.meta.url)
 
-/** Loads the parser with the first file: often all settings are in the environment. */
+/** Loads the parser with the first file: threads and commands without settings need none. */
 function yaml(): typeof Yaml {
   return require('yaml') as typeof Yaml
 }
