@@ -81,14 +81,20 @@ describe('the staging table', () => {
     staging.stage(record('R-2'))
     staging.stage(record('R-1', 'old'))
     staging.stage({ ...record('R-1', 'new'), asOf: null })
+    staging.stage({ ...record('R-3'), fix: true })
+    const damaged = { ...record('R-4'), body: Buffer.from('damaged') }
+    staging.stage(damaged)
     const seen: unknown[] = []
     staging.eachStaged((staged) => seen.push(staged))
-    expect(seen.length).toBe(2)
-    expect(seen).toContainEqual(record('R-2'))
-    expect(seen).toContainEqual({ ...record('R-1', 'new'), asOf: null })
+    expect(seen).toEqual([
+      { ...record('R-1', 'new'), asOf: null, fix: false },
+      { ...record('R-2'), fix: false },
+      { ...record('R-3'), fix: true },
+      damaged,
+    ])
     staging.clear()
     staging.eachStaged(() => seen.push('more'))
-    expect(seen.length).toBe(2)
+    expect(seen.length).toBe(4)
   })
 
   test('lets its records be moved into the store during iteration', () => {
