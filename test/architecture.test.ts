@@ -37,6 +37,7 @@ type Part =
   | 'query'
   | 'relay'
   | 'sandbox'
+  | 'sboms'
   | 'store'
   | 'sync'
   | 'threads'
@@ -65,8 +66,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   guard: ['core', 'differences', 'json/objects.ts', 'query', 'store/database/gzip.ts'],
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: ['core', 'differences', 'domain', 'json', 'query', 'store', 'threads', 'zip/crc32c.ts'],
-  match: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
-  findings: ['api', 'core', 'domain', 'json', 'match', 'query', 'store', 'threads'],
+  sboms: ['core', 'domain', 'json', 'store'],
+  match: ['api', 'core', 'domain', 'json', 'query', 'sboms', 'store', 'threads'],
+  findings: ['api', 'core', 'domain', 'json', 'match', 'query', 'sboms', 'store', 'threads'],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
@@ -130,6 +132,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'json',
     'match',
     'relay',
+    'sboms',
     'store',
     'sync',
     'threads',

@@ -8,7 +8,7 @@ import { type QuerySource, type SearchResult, parseRecord, search } from '../que
 import { type JudgeSource, createAheadSource, createPackageSource } from './package-source.ts'
 import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
 import { LEVELS, severityOf } from './severity.ts'
-import type { SbomComponent } from './sbom.ts'
+import type { SbomComponent } from '../sboms/sbom.ts'
 
 /** Findings in one answer, far above real SBOMs. */
 const MAX_FINDINGS = 100_000

@@ -5,7 +5,7 @@ import { openShortReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { failureOf } from '../threads/requests.ts'
 import { createMatcher } from './matcher.ts'
-import { readInputSbom } from './read.ts'
+import { readInputSbom } from '../sboms/read.ts'
 import type { MatchData, MatchMessage, MatchReply } from './route.ts'
 
 /** Largest answer, bytes of its findings and of what was not judged. */

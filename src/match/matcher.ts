@@ -10,7 +10,7 @@ import { createByteLimit, judgeComponents } from './judge.ts'
 import { judgeSourceOf } from './package-source.ts'
 import { isFixable, joinPatches, patchesNotApplied } from './patches.ts'
 import type { MatchFinding, MatchResult, MatchSnapshot, MatchVex } from './result.ts'
-import type { InputSbom } from './sbom.ts'
+import type { InputSbom } from '../sboms/sbom.ts'
 import { LEVELS } from './severity.ts'
 import { applyVex } from './vex/apply.ts'
 

@@ -1,7 +1,7 @@
 import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
 import { parsePurl, readPurl, writePurl } from '../../src/query/purl.ts'
 import type { MatchResult } from '../../src/match/result.ts'
-import type { InputSbom, SbomComponent } from '../../src/match/sbom.ts'
+import type { InputSbom, SbomComponent } from '../../src/sboms/sbom.ts'
 import type { ScannedPackage } from './scanner.ts'
 
 /** What of an OSV record the comparison looks at. */

@@ -3,7 +3,7 @@ import { createFairQueue } from '../../src/core/fair-queue.ts'
 import { evaluate } from '../../src/api/scanners/query-evaluate.ts'
 import { createByteLimit, judgeComponents } from '../../src/match/judge.ts'
 import type { JudgeSource } from '../../src/match/package-source.ts'
-import type { SbomComponent } from '../../src/match/sbom.ts'
+import type { SbomComponent } from '../../src/sboms/sbom.ts'
 
 interface Range {
   readonly type: string

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { readInputSbom } from '../../src/match/read.ts'
-import { SBOM_BOUNDS } from '../../src/match/sbom.ts'
+import { readInputSbom } from '../../src/sboms/read.ts'
+import { SBOM_BOUNDS } from '../../src/sboms/sbom.ts'
 
 const read = (document: unknown) => readInputSbom(Buffer.from(JSON.stringify(document)))
 

@@ -9,7 +9,7 @@ import {
 import { MirrorError } from '../../core/errors.ts'
 import { counted, nounOf } from '../../core/text.ts'
 import { readSince, toIso } from '../../core/time.ts'
-import type { InputSbom } from '../../match/sbom.ts'
+import type { InputSbom } from '../../sboms/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
 import { type LookupOptions, refuseLookup } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { MirrorError, whyUnreadable } from '../../core/errors.ts'
-import { readInputSbom, sbomTooLarge } from '../../match/read.ts'
-import { type InputSbom, SBOM_BOUNDS, unreadable } from '../../match/sbom.ts'
+import { readInputSbom, sbomTooLarge } from '../../sboms/read.ts'
+import { type InputSbom, SBOM_BOUNDS, unreadable } from '../../sboms/sbom.ts'
 
 /** Bytes of a read. */
 const PIECE = 2 ** 20

@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
-import type { InputSbom } from '../../match/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../match/tag-sbom.ts'
+import type { InputSbom } from '../../sboms/sbom.ts'
+import { readMirroredSbom, sbomDigestsOf } from '../../sboms/mirrored.ts'
 import type { LookupCall } from './snapshot.ts'
 import { findTags } from './tag.ts'
 

@@ -1,8 +1,8 @@
 import { instantOf } from '../../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
 import { MAX_VALUES, countValues } from '../../json/values.ts'
-import { envelopesOf } from '../envelopes.ts'
-import { textOr, unreadable } from '../sbom.ts'
+import { envelopesOf } from '../../sboms/envelopes.ts'
+import { textOr, unreadable } from '../../sboms/sbom.ts'
 import { readProductName } from './products.ts'
 
 /** What a statement says about a vulnerability in a product, in the words of OpenVEX; '' for words that are none. */
