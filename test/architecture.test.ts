@@ -24,8 +24,8 @@ type Part =
   | 'core'
   | 'daemon'
   | 'demo'
+  | 'build'
   | 'differences'
-  | 'sbom'
   | 'doctor'
   | 'domain'
   | 'findings'
@@ -143,7 +143,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   ],
   main: ['cli', 'core'],
   sandbox: ['zip'],
-  sbom: [],
+  build: ['config'],
   demo: ['cli', 'config', 'core', 'daemon', 'domain', 'sandbox', 'sync'],
 }
 

@@ -17,7 +17,7 @@ type Pair = Yaml.Pair
 
 const require = createRequire(import.meta.url)
 
-/** Loads the parser with the first file: threads and commands without settings need none. */
+/** Loads the parser with the first file: most programs get their settings from the environment, and parsed defaults. */
 function yaml(): typeof Yaml {
   return require('yaml') as typeof Yaml
 }

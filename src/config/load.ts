@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { type CronPeriod, findContradictions } from './rules/contradictions.ts'
 import { CONFIG_VARIABLE, readEnvironmentLayer, variable } from './environment.ts'
+import { readDefaults } from './defaults.ts'
 import { readFileLayer } from './file.ts'
 import type { CheckContext } from './kinds/base.ts'
 import { looksLikeCron } from './kinds/names.ts'
@@ -11,9 +11,6 @@ import { checkTogether } from './rules/combinations.ts'
 import type { Config } from './schema.ts'
 import { maskSecret } from './kinds/keys.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
-
-/** The shipped defaults; `src` and `dist` both are one level below the package root. */
-const DEFAULTS = fileURLToPath(new URL('../../config/default.yaml', import.meta.url))
 
 /** What the program runs with, and where each value came from (by dotted key). */
 export interface LoadedConfig {
@@ -70,7 +67,7 @@ function readLayers({ file, env, cwd }: LoadOptions): Layer[] {
   const path = file ?? variable(env, CONFIG_VARIABLE)
   const user = path === undefined ? [] : [resolve(cwd, path)]
   return [
-    (defaults ??= readFileLayer(DEFAULTS, 'default')),
+    (defaults ??= readDefaults()),
     ...user.map((absolute) => readFileLayer(absolute, `file ${absolute}`)),
     readEnvironmentLayer(env, cwd),
   ]

@@ -1,6 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { parsedDefaults, readDefaults } from '../../src/config/defaults.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { load } from './loading.ts'
 
@@ -19,6 +22,32 @@ test('every default validates and is known to be a default', () => {
   expect(new Set(origins.values())).toEqual(new Set(['default']))
   expect([...origins.keys()].sort()).toEqual(SETTINGS.map(({ key }) => key).sort())
   expect(warnings).toEqual([])
+})
+
+test('defaults as the build parses them are used, unless the file is another since', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-defaults-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  const [file, parsed] = [join(dir, 'default.yaml'), join(dir, 'defaults.json')]
+  const valuesOf = ({ given }: ReturnType<typeof readDefaults>) =>
+    given.map(({ setting, raw, origin }) => [setting.key, raw, origin])
+  writeFileSync(file, text)
+  const read = readDefaults(file, parsed)
+  expect(read.given).toHaveLength(SETTINGS.length)
+  writeFileSync(parsed, parsedDefaults(file))
+  expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
+
+  const marked = JSON.parse(parsedDefaults(file)) as { values: Record<string, unknown> }
+  marked.values['server.port'] = 1
+  writeFileSync(parsed, JSON.stringify(marked))
+  const portOf = () => valuesOf(readDefaults(file, parsed)).find(([key]) => key === 'server.port')
+  expect(portOf()).toEqual(['server.port', 1, 'default'])
+  writeFileSync(file, text.replace(/^ {2}port: \d+$/m, '  port: 2'))
+  expect(portOf()).toEqual(['server.port', 2, 'default'])
+  writeFileSync(file, text)
+  writeFileSync(parsed, '{')
+  expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
+  rmSync(file)
+  expect(readDefaults(file, parsed).problems).toEqual([expect.stringContaining('no such file')])
 })
 
 test('every section or setting is introduced by a comment, alone or with its neighbours', () => {

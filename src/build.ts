@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { parsedDefaults } from './config/defaults.ts'
 
 /**
  * Writes the bill of materials of the built program to dist, in CycloneDX: the libraries of package-lock.json that are
@@ -21,6 +22,9 @@ const bom = JSON.parse(text) as Bom
 const component = { ...bom.metadata.component, name, version }
 const metadata = { ...bom.metadata, component }
 writeFileSync('dist/sbom.cdx.json', `${JSON.stringify({ ...bom, metadata })}\n`)
+
+// Every command reads the defaults: parsed ones save it the parser of YAML.
+writeFileSync('dist/config/defaults.json', parsedDefaults())
 
 interface Manifest {
   readonly name: string
