@@ -42,7 +42,7 @@ export async function commitChanges(
       const draft = isFirst ? draftOf(context, listed) : null
       try {
         const { missing, left } = await writeChanges(context, listed, plan, fetched, draft, guard)
-        const verdict = judgeLeft(context, plan.stored, left, guard?.verdict() ?? null)
+        const verdict = judgeLeft(context, plan, left, guard?.verdict() ?? null)
         if (verdict !== null) recordDoubts(context, verdict)
         if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope

@@ -98,20 +98,25 @@ export async function refuseRecords(
 }
 
 /**
- * Adds to a verdict what the scope would remove because contents changed: the limits are those of removals. The identity
- * is of the ids and stamps, since what is out of scope is removed whatever it says.
+ * Adds to a verdict what the scope would remove because contents changed, beside what the index removes: the limits are
+ * those of removals. The identity is of the ids and stamps, since what is out of scope is removed whatever it says.
  */
 export function judgeLeft(
   { config: { osv } }: Pick<SyncContext, 'config'>,
-  stored: number,
+  { stored, removed }: Pick<OsvPlan, 'stored' | 'removed'>,
   left: readonly LeftRecord[],
   verdict: RecordVerdict | null,
 ): RecordVerdict | null {
-  const limits = { fraction: osv.guardFraction, count: osv.guardRecords }
-  const reason = refuseRemoval(stored, left.length, limits, 'records')
+  if (left.length === 0) return verdict
+  const refuse = (of: number, lost: number) => refuseRemoval(of, lost, limitsOf(osv), 'records')
+  // Removals over the limits were approved: then what leaves the scope is judged against the rest.
+  const beside = refuse(stored, removed.length) === null ? removed.length : 0
+  const rest = beside === removed.length ? stored : stored - removed.length
+  const reason = refuse(rest, left.length + beside)
   if (reason === null) return verdict
   const ids = left.map((one) => one.join(' ')).sort()
-  const refusal = `${counted(left.length, 'record')} left the scope (osv.include, osv.exclude): ${reason}`
+  const others = beside === 0 ? '' : `, and the index removes ${beside}`
+  const refusal = `${counted(left.length, 'record')} left the scope (osv.include, osv.exclude)${others}: ${reason}`
   return {
     refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
     warning: verdict?.warning ?? null,
@@ -134,6 +139,10 @@ function removalReason(
   if (unnamed > 0 && removed.length > 0) {
     return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }
-  const limits = { fraction: osv.guardFraction, count: osv.guardRecords }
-  return refuseRemoval(stored, removed.length, limits, 'records')
+  return refuseRemoval(stored, removed.length, limitsOf(osv), 'records')
+}
+
+/** Returns the limits of removals that the settings have. */
+function limitsOf({ guardFraction, guardRecords }: Config['osv']) {
+  return { fraction: guardFraction, count: guardRecords }
 }

@@ -40,6 +40,37 @@ describe('records that leave the scope by their content', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   }) // prettier-ignore
 
+  test('are counted with the records that the index removes', async () => {
+    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
+    await made.run('osv')
+    const { feed } = made.sandbox
+    const stored = JSON.parse(made.index()?.toString() ?? '[]') as { id: string }[]
+    const count = stored.length
+    const gone = stored.slice(0, 3)
+    for (const { id } of gone) feed.delete(id)
+    attack(made, toGo, 200)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 3, removedByScope: count - 3 } })
+    expect(report.message).toContain(`${count - 3} records left the scope (osv.include, osv.exclude), and the index removes 3: it would remove all ${count} records`)
+    expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
+    expect(made.store.osv.countRecords()).toBe(0)
+  }) // prettier-ignore
+
+  test('are judged against what remains of an approved removal', async () => {
+    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
+    await made.run('osv')
+    const { feed } = made.sandbox
+    const stored = JSON.parse(made.index()?.toString() ?? '[]') as { id: string }[]
+    for (const { id } of stored.slice(1)) feed.delete(id)
+    attack(made, toGo, 200)
+    const removal = await made.run('osv')
+    expect(removal.message).toMatch(/^it would remove \d+ of \d+ records/)
+    const rest = await approve(made, removal.id)
+    expect(rest.message).toContain('1 record left the scope (osv.include, osv.exclude): it would remove the only one of the records')
+    expect(await approve(made, rest.id)).toMatchObject({ state: 'complete' })
+    expect(made.store.osv.countRecords()).toBe(0)
+  }) // prettier-ignore
+
   test('count as moved to another ecosystem below the limits of removals', async () => {
     const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: '5' }
     const made = await bench({ sandbox: { records: 120, large: 0 }, env })
