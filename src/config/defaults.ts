@@ -14,7 +14,7 @@ const ORIGIN = 'default'
 
 /** The defaults as parsed, and of which file: SHA-256, hex. */
 interface ParsedDefaults {
-  readonly sha256: string | null
+  readonly sha256: string
   /** By dotted key. */
   readonly values: Readonly<Record<string, unknown>>
 }
@@ -27,9 +27,11 @@ export function readDefaults(file = FILE, parsed = PARSED): Layer {
     : readFileLayer(file, ORIGIN)
 }
 
-/** Returns the content of the file that `readDefaults` prefers; for the build. */
+/** Returns the content of the file that `readDefaults` prefers; for the build. Throws where the defaults cannot be read. */
 export function parsedDefaults(file = FILE): string {
-  const values = readFileLayer(file, ORIGIN).given.map(({ setting, raw }) => [setting.key, raw])
+  const { given, problems } = readFileLayer(file, ORIGIN)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  const values = given.map(({ setting, raw }) => [setting.key, raw])
   const parsed = { sha256: digestOf(file), values: Object.fromEntries(values) as object }
   return `${JSON.stringify(parsed)}\n`
 }

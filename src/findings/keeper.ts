@@ -3,7 +3,7 @@ import { MirrorError, messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { toIsoOrNull } from '../core/time.ts'
 import type { TagFindingsStatus } from '../domain/status.ts'
-import { readFindings } from '../store/findings/database.ts'
+import { markOfFindings, readFindings } from '../store/findings/database.ts'
 import { whyNoTags } from '../store/findings/words.ts'
 import type { ServedPin } from '../store/pin.ts'
 import type { Reads } from '../store/reads.ts'
@@ -49,6 +49,7 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }
  */
 export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   const { log, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
+  const { dir } = options.config.data
   let known = knownOrNothing(options)
   let running: RunningTask<FindingsReport | null> | null = null
   let timer: NodeJS.Timeout | null = null
@@ -93,9 +94,9 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
       if (!isDone()) after(settleMs)
     },
     report() {
-      if (running === null && known.goal !== null) known = knownOrNothing(options)
+      if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
       if (known.goal === null && !isDone()) after(settleMs) // also where the database was deleted, or is damaged
-      const { goal: _, ...status } = known
+      const { goal: _, mark: __, ...status } = known
       const state = known.judgedAt === null ? 'none' : isDone() ? 'current' : 'behind'
       return { ...status, state, judging: running !== null, failing: failure !== null }
     },
@@ -110,6 +111,8 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
 type Known = Omit<TagFindingsStatus, 'state' | 'judging' | 'failing'> & {
   /** What it was brought to. */
   readonly goal: string | null
+  /** Of the database that it was read from. */
+  readonly mark: string
 }
 
 /** Reads what is known; nothing where that fails: the next judgement has the same reason, and the daemon goes on. */
@@ -123,17 +126,26 @@ function knownOrNothing(options: KeeperOptions): Known {
 
 /** Throws `storage`. */
 function readKnown({ config }: KeeperOptions): Known {
+  const mark = markOfFindings(config.data.dir)
   const found = readFindings(config.data.dir, (reads) => {
     const state = reads.readState()
     if (state === null || state.catalog === null) return null
     const { osv, catalog, generation, judgedAt } = state
     const [at, goal] = [toIsoOrNull(judgedAt), `${generation} ${catalog}`]
-    return { ...reads.countTags(), osv, catalog, judgedAt: at, goal }
+    return { ...reads.countTags(), osv, catalog, judgedAt: at, goal, mark }
   })
-  return found ?? NOTHING
+  return found ?? { ...NOTHING, mark }
 }
 
-const NOTHING: Known = { tags: 0, judged: 0, osv: null, catalog: null, judgedAt: null, goal: null }
+const NOTHING: Known = {
+  tags: 0,
+  judged: 0,
+  osv: null,
+  catalog: null,
+  judgedAt: null,
+  goal: null,
+  mark: '',
+}
 
 /** Whether there is nothing to judge; what cannot be read fails the judgement too. */
 function isBroughtTo(options: KeeperOptions, known: string | null): boolean {

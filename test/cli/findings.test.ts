@@ -42,11 +42,12 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const tag = await ask(owner)
   expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
   expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
-  expect(tag.out).toMatch(/\nchanges, the newest first\n\S+ {2}\d+ new fix/)
+  expect(tag.out).toMatch(/\nchanges since 7d, the newest first\n\S+ {2}\d+ new fix/)
   expect(await json(owner)).toMatchObject({
     tags: [{ id: owner }],
     changes: [{ tag: { id: owner } }],
   })
+  expect(await json(owner, '--since', '9998-01-01')).toMatchObject({ code: 0, changes: [] })
   expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
   const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
   expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])

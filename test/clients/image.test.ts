@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { sha256Hex } from '../../src/core/digest.ts'
 import { VERSION } from '../../src/core/version.ts'
 import { runTool } from '../support/tools.ts'
 
@@ -50,6 +51,9 @@ test('the steps of the image build the program, and it runs with the libraries t
   for (const step of steps) await run(step)
   const ran = await runTool(process.execPath, ['dist/main.js', 'version'], { cwd: app, env })
   expect([ran.code, ran.out]).toEqual([0, `${VERSION}\n`])
+  // Without the settings in its first stage the image would parse the defaults at each start.
+  const defaults = readFileSync(join(app, 'dist/config/defaults.json'), 'utf8')
+  expect(defaults).toContain(sha256Hex(readFileSync('config/default.yaml')))
   // An image is used as it is, so it can reach the object store of a fleet.
   expect(existsSync(join(app, 'node_modules/@aws-sdk/client-s3/package.json'))).toBe(true)
 })

@@ -48,6 +48,7 @@ test('defaults as the build parses them are used, unless the file is another sin
   expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
   rmSync(file)
   expect(readDefaults(file, parsed).problems).toEqual([expect.stringContaining('no such file')])
+  expect(() => parsedDefaults(file)).toThrow('no such file')
 })
 
 test('every section or setting is introduced by a comment, alone or with its neighbours', () => {

@@ -21,8 +21,8 @@ const SINCE = '7d'
 export function findingsCommand(tag: string | undefined, options: FindingsOptions): number {
   const { since = SINCE } = options
   const limit = limitOf(options.limit, LIMIT)
-  if (readSince(since, Date.now()) === null)
-    throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
+  const at = readSince(since, Date.now())
+  if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
   return runLookup(options, (stored) => {
     for (const source of ['osv', 'catalog'] as const) {
       const refusal = stored.use(source)
@@ -30,7 +30,7 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
     }
     return tag === undefined
       ? changesSince(stored, since, limit)
-      : findingsOfTag(stored, tag, limit)
+      : findingsOfTag(stored, tag, { since, at, limit })
   })
 }
 
@@ -57,12 +57,26 @@ function changesSince({ config }: LookupCall, since: string, limit: number): Loo
 const INCOMPLETE =
   'the log may have forgotten earlier changes, or began again since then: it is kept for data.changeDays'
 
+/** Which changes are listed: since a time, in words and as Unix milliseconds. */
+interface Listed {
+  readonly since: string
+  readonly at: number
+  readonly limit: number
+}
+
 /** The findings of a tag as numbers, and what changed in them, the newest first. */
-function findingsOfTag(stored: LookupCall, name: string, limit: number): LookupResult {
+function findingsOfTag(
+  stored: LookupCall,
+  name: string,
+  { since, at, limit }: Listed,
+): LookupResult {
   const id = idOfTag(stored, name)
   const json = answerFindings(stored.config, (reads) => ({
     ...listTags(reads, new URLSearchParams({ tag: id })),
-    changes: reads.listLogOf(id, limit).map(changeMessage),
+    changes: reads
+      .listLogOf(id, limit)
+      .filter((one) => one.at >= at)
+      .map(changeMessage),
   }))
   const [tag] = json.tags
   const { counts, notJudgedReason } = tag ?? {}
@@ -72,7 +86,7 @@ function findingsOfTag(stored: LookupCall, name: string, limit: number): LookupR
     lines: [
       `tag ${tag?.name ?? name}`,
       ...(counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : countLines(counts)), // prettier-ignore
-      ...(changes.length === 0 ? [] : ['', 'changes, the newest first', ...changes]),
+      ...(changes.length === 0 ? [] : ['', `changes since ${since}, the newest first`, ...changes]),
     ],
   }
 }

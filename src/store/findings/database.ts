@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { isPresent, makeFolder } from '../../core/files.ts'
@@ -120,6 +120,16 @@ function open(path: string): Db {
   } catch (error) {
     db.close()
     throw error
+  }
+}
+
+/** Returns a text that differs once the database was deleted, replaced or written to; '' where none is found. Never throws. */
+export function markOfFindings(dataDir: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(findingsPath(dataDir))
+    return `${ino} ${size} ${mtimeMs}`
+  } catch {
+    return '' // reading it says why
   }
 }
 
