@@ -12,7 +12,7 @@ const [{ path: SBOM_PATH } = { path: '' }] =
   ) ?? []
 
 /** Returns the path of a tag's SBOM, as the store knows it. */
-function sbomPathOf(id: string): string {
+export function sbomPathOf(id: string): string {
   const filled = fillPath(SBOM_PATH, { id })
   return canonicalPath(filled) ?? filled
 }

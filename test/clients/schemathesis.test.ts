@@ -63,6 +63,7 @@ async function knownValues(): Promise<KnownValues[]> {
       ...{ path: '^/packages/ecosystems/', parameter: `path.${name}` },
       values: known.releases.map((one) => one[name]).slice(0, 1), // all of one release
     })),
+    { path: '^/-/changes', parameter: 'query.tag', values: known.tags },
     { path: '^/-/ui/[{]', parameter: 'path.file', values: files },
     {
       ...{ path: '^/-/changes', parameter: 'query.since' },

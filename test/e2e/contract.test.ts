@@ -84,6 +84,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
       '/-/changes?since=none',
       '/-/changes',
       '/-/changes?since=x&source=y',
+      `/-/changes?since=${listed}&tag=none`,
     ],
     ...['/-/tags/findings', '/-/tags/findings?limit=1', '/-/tags/findings?tag=none'],
     ...['/-/tags/findings?after=x', '/-/tags/changes', '/-/tags/changes?since=7d'],

@@ -167,7 +167,6 @@ export function artifactContract(resource: CatalogResource | null, path: string)
 export const DOCUMENT_CONTRACT: PathContract = {
   get: {
     summary: 'A stored document, by a signed link',
-    description: 'Use a link as an answer gave it: it opens this document for 15 minutes.',
     tags: ['Catalog'],
     parameters: [
       idParameter('digest', 'SHA-256 of the document, hex', '0'.repeat(64)),

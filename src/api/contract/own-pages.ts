@@ -18,6 +18,14 @@ const SOURCE: InputParameter = {
   schema: { type: 'string', enum: [...SOURCES, ''] },
 }
 
+const asked = (
+  name: string,
+  description: string,
+  schema: InputParameter['schema'] = TEXT,
+): InputParameter => ({
+  ...{ name, in: 'query', description, schema },
+})
+
 const OF_CONTRACT = ['ETag', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
 
 function reportContract(summary: string, schema: object): PathContract {
@@ -122,7 +130,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
     get: {
       summary: 'What changed since a snapshot',
       description:
-        'The public sources are open; for those behind a credential a local key is needed.',
+        'The public sources are open; catalog and identity take a key, and so does `tag`.',
       tags: TAGS,
       parameters: [
         {
@@ -132,30 +140,18 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
           schema: { type: 'string', minLength: 1 },
         },
         SOURCE,
-        {
-          ...{ name: 'detail', in: 'query' },
-          description: 'With `differences`: what changed in each record, as data and in words.',
-          schema: { enum: ['names', 'differences'], default: 'names' },
-        },
-        {
-          ...{ name: 'ecosystem', in: 'query' },
-          description: 'Records about packages of this ecosystem alone, with their differences.',
-          schema: TEXT,
-        },
-        {
-          ...{ name: 'purl', in: 'query' },
-          description:
-            'Records about this package alone, with their differences. Its version is not looked at.',
-          schema: PURL,
-        },
-        {
-          ...{ name: 'limit', in: 'query', description: 'Names on a page.' },
-          schema: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 },
-        },
-        {
-          ...{ name: 'after', in: 'query', description: 'The value of `next` of the page before.' },
-          schema: CURSOR,
-        },
+        asked('detail', 'With `differences`: what changed in each record, as data and in words.', {
+          enum: ['names', 'differences'],
+          default: 'names',
+        }),
+        asked(
+          'ecosystem',
+          'Records about packages of this ecosystem alone, with their differences.',
+        ),
+        asked('purl', 'Records about this package alone, with their differences. Its version is not looked at.', PURL), // prettier-ignore
+        asked('tag', 'Records about packages in the SBOM of this tag alone, by its name, digest or id.'), // prettier-ignore
+        asked('limit', 'Names on a page.', { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 }), // prettier-ignore
+        asked('after', 'The value of `next` of the page before.', CURSOR),
       ],
       responses: {
         200: uncached('A page of changes.', schemaOf('Changes')),
@@ -191,7 +187,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
   '/-/records/{id}': {
     get: {
       summary: 'Since when a record is known here',
-      description: 'Also of a removed record. Upstream’s own dates are beside it.',
+      description: 'Also of a removed record.',
       tags: TAGS,
       parameters: [
         {

@@ -158,6 +158,7 @@ export const SCHEMAS = {
         type: 'integer',
         description: 'Records of which it is not known whether the filter matches.',
       },
+      packages: { type: 'object' },
     },
     ['source', 'from', 'to', 'complete', 'changes', 'next'],
   ),

@@ -9,17 +9,18 @@ import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, placesSince } from './since.ts'
+import { type ListedPackages, packagesOfTag } from './tag-packages.ts'
 import type { Problem } from '../http/problems.ts'
 import { onlyValue, readLimit } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
 interface ChangesParts {
-  readonly reads: Pick<Reads, 'changes' | 'osv'>
+  readonly reads: Pick<Reads, 'changes' | 'osv' | 'catalog'>
   /** Unix milliseconds. */
   readonly now: number
   /** The last entry of the log that is served, so every reported change is readable; null: the latest. */
   readonly latest: number | null
-  /** Returns why this client may not read a source that takes a key; null: it may. */
+  /** Returns why this client may not read what takes a key; null: it may. */
   readonly judge: () => Problem | null
 }
 
@@ -42,14 +43,18 @@ export function isPrivateSource(source: SourceName): boolean {
   return PRIVATE.has(source)
 }
 
+/** Parameters that name packages: the answer has what differs in them. */
+const PACKAGES = ['ecosystem', 'purl', 'tag']
+
 /** Whether a query asks for differences, which take long to compute. */
 export function asksForDifferences(query: URLSearchParams): boolean {
-  return query.get('detail') === 'differences' || query.has('ecosystem') || query.has('purl')
+  return query.get('detail') === 'differences' || PACKAGES.some((name) => query.has(name))
 }
 
 /**
  * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
- * snapshot that is not known, or too long ago, is a 404, never an empty list. Throws `bad_request`.
+ * snapshot that is not known, or too long ago, is a 404, never an empty list. Throws `bad_request`; for a tag, whose SBOM is
+ * read, what `packagesOfTag` throws.
  */
 export function answerChanges(
   { reads, now, latest, judge }: ChangesParts,
@@ -58,7 +63,8 @@ export function answerChanges(
   const given = readSince(query)
   const wanted = readSource(query)
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
-  const denied = wanted !== null && isPrivateSource(wanted) ? judge() : null
+  const isPrivate = query.has('tag') || (wanted !== null && isPrivateSource(wanted))
+  const denied = isPrivate ? judge() : null
   if (denied !== null) return denied
   const [place, another] = placesSince(reads, given, wanted, now)
   if (place === undefined) return unknown(reads, given, wanted, now)
@@ -66,11 +72,12 @@ export function answerChanges(
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? judge() : null
   if (refusal !== null) return refusal
-  const detail = readDetail(query, place.source)
+  const { from, ...detail } = readDetail(reads, query, place.source)
   const asked = { after: onlyValue(query, 'after'), limit, latest, ...detail }
   const found = findChanges(reads, place, place.snapshot, asked)
   if (found === null) return unknown(reads, given, wanted, now)
-  return place.at === null ? found : { ...found, since: toIso(place.at) }
+  const since = place.at === null ? {} : { since: toIso(place.at) }
+  return { ...found, ...since, ...(from && { packages: from }) }
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
@@ -202,19 +209,24 @@ function readSince(query: URLSearchParams): string {
   )
 }
 
-/** Reads what is asked about each record. Filters ask for its differences too. Throws `bad_request`. */
+/** Reads what is asked about each record. Filters ask for its differences too. `from`: what the packages are taken from. */
 function readDetail(
+  reads: ChangesParts['reads'],
   query: URLSearchParams,
   source: SourceName,
-): Pick<AskedChanges, 'detailed' | 'filter'> {
+): Pick<AskedChanges, 'detailed' | 'filter'> & { readonly from: ListedPackages['from'] | null } {
   const detail = onlyValue(query, 'detail')
   if (detail !== null && detail !== 'differences' && detail !== 'names')
     throw new MirrorError('bad_request', 'detail=… is none of: names, differences')
-  const filter = readFilter(onlyValue(query, 'ecosystem'), onlyValue(query, 'purl'))
-  const detailed = detail === 'differences' || filter !== null
+  const detailed = asksForDifferences(query)
   if (detailed && source !== 'osv')
-    throw new MirrorError('bad_request', 'detail=…, ecosystem=… and purl=… are for the records alone: source=osv') // prettier-ignore
-  return { detailed, filter }
+    throw new MirrorError('bad_request', 'detail=…, ecosystem=…, purl=… and tag=… are for the records alone: source=osv') // prettier-ignore
+  const named = readFilter(onlyValue(query, 'ecosystem'), onlyValue(query, 'purl'))
+  const tag = onlyValue(query, 'tag')
+  if (tag === null) return { detailed, filter: named, from: null }
+  if (named !== null)
+    throw new MirrorError('bad_request', 'a tag names the packages: omit ecosystem and purl')
+  return { detailed, ...packagesOfTag(reads, tag) }
 }
 
 /** The source that the query names; null when it names none. Throws `bad_request` for an unknown one. */

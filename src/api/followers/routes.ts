@@ -18,7 +18,7 @@ export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
 /** What the pages for followers are made from. */
 export interface FollowerOptions {
-  readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin'>
+  readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin' | 'originOf'>
   readonly access: Access
   readonly failures: Failures
   readonly reading: ReadingThread
@@ -91,13 +91,15 @@ async function sendChanges(
     if ('status' in answer) return sendProblem(request, response, answer)
     return sendBody(request, response, Buffer.from(JSON.stringify(answer)))
   }
+  const denied = access.judge(request)
+  if (query.has('tag') && denied === null) served.originOf('catalog') // throws `stale`, or `not_ready` before the first
   const latest = reads.changes.readLatestLogged('osv')?.id ?? 0
   const asked = {
     differences: query.toString(),
     now: now(),
     served: servedPin?.stamp() ?? null,
     latest,
-    denied: access.judge(request),
+    denied,
   }
   const reply = await reading.ask(asked, () => response.destroyed, 'later')
   if (reply !== null) sendReply(request, response, reply)

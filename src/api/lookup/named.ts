@@ -1,3 +1,5 @@
+import { canonicalPath } from '../../domain/path-templates.ts'
+import { RESOURCES } from '../../domain/resources.ts'
 import { hasDigest, isNamed, namesOf, textsWithin } from '../../domain/image-reference.ts'
 import { readQuestion } from '../../query/query.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -33,6 +35,20 @@ export function findItems(catalog: Reads['catalog'], text: string, limit: number
   const named = findNamed(catalog, text, limit)
   return named.length > 0 ? named : findShortened(catalog, text, limit)
 }
+
+/** Tags of one name that are looked for. */
+export const MOST_TAGS = 1000
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+/** Returns the listed tags that an id, a digest, a reference or a repository names; at most `MOST_TAGS`. */
+export function findTags(catalog: Reads['catalog'], text: string): readonly TagItem[] {
+  const list = catalog.readList(TAGS)
+  const own = list === null ? null : catalog.readEntry(list.id, text)
+  if (own !== null) return [own]
+  return findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
+}
+
+type TagItem = Pick<NamedItem, 'id' | 'body'>
 
 /** `[repository@][algorithm:]` and the first digits of a digest. */
 const SHORTENED = /^(?:(.+)@)?(?:([a-z][a-z\d]*):)?([\da-f]{8,})$/i

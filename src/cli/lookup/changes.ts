@@ -1,11 +1,12 @@
 import { type FoundChanges, findChanges } from '../../api/followers/changes.ts'
-import { type PackageFilter, filterOfPurls, readFilter } from '../../api/followers/filter.ts'
+import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import {
   type SincePlace,
   SINCE_FORMS_HERE,
   isSnapshotName,
   placesSince,
 } from '../../api/followers/since.ts'
+import { type ListedPackages, packagesIn } from '../../api/followers/tag-packages.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted, nounOf } from '../../core/text.ts'
 import { readSince, toIso } from '../../core/time.ts'
@@ -30,7 +31,7 @@ interface ChangesOptions extends LookupOptions {
 interface AskedPackages {
   readonly filter: PackageFilter
   /** What they are taken from; null: they are named. */
-  readonly from: { readonly of: string; readonly packages: number; readonly unknown: number } | null
+  readonly from: ListedPackages['from'] | null
 }
 
 const LIMIT = 100
@@ -55,21 +56,13 @@ export async function changesCommand(options: ChangesOptions): Promise<number> {
     const named = readFilter(ecosystem ?? null, purl ?? null)
     const packages: AskedPackages | null =
       tag !== undefined
-        ? packagesOf(sbomsOfTag(stored, tag), tag)
+        ? packagesIn(sbomsOfTag(stored, tag), tag)
         : listed !== null
-          ? packagesOf([listed], listed.name || (sbom ?? ''))
+          ? packagesIn([listed], listed.name || (sbom ?? ''))
           : named && { filter: named, from: null }
     const place = placeOf(stored, since)
     return shown(place, collect(stored, place, packages?.filter ?? null, limit), packages)
   })
-}
-
-/** The packages of SBOMs. Throws `bad_request` where there is none that a record can be about. */
-function packagesOf(sboms: readonly InputSbom[], of: string): AskedPackages {
-  const purls = sboms.flatMap(({ components }) => components.flatMap(({ purl }) => purl ?? []))
-  const { filter, packages, unknown } = filterOfPurls(purls)
-  if (packages > 0) return { filter, from: { of, packages, unknown } }
-  throw new MirrorError('bad_request', `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`) // prettier-ignore
 }
 
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */

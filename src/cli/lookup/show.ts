@@ -1,6 +1,6 @@
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { dateInWords, datesInWords } from '../../api/lookup/dates.ts'
-import { findRecordIds } from '../../api/lookup/named.ts'
+import { MOST_TAGS, findRecordIds, findTags } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { plainRepository } from '../../domain/image-reference.ts'
 import { toIso } from '../../core/time.ts'
@@ -13,7 +13,7 @@ import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 import { recordFinding } from './record.ts'
 import { noIndex } from './search.ts'
-import { MOST_TAGS, findTags, tagFinding } from './tag.ts'
+import { tagFinding } from './tag.ts'
 
 const LIMIT = 20
 /** Names of records or tags that a message lists. */
@@ -51,7 +51,7 @@ function recordOf(stored: LookupCall, text: string, limit: number): LookupResult
 }
 
 function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
-  const named = findTags(stored, text)
+  const named = findTags(stored.reads.catalog, text)
   const [only] = named
   if (only === undefined) return null
   if (named.length === 1) return tagFinding(stored, only.id, only.body)

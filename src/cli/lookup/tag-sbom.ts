@@ -1,8 +1,8 @@
+import { findTags } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../sboms/mirrored.ts'
 import type { LookupCall } from './snapshot.ts'
-import { findTags } from './tag.ts'
 
 /**
  * Reads the mirrored SBOMs of the tag that a name, digest or id names. Throws `not_found` where it names none or several,
@@ -23,7 +23,7 @@ export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */
 export function idOfTag(stored: LookupCall, name: string): string {
-  const [tag, another] = findTags(stored, name)
+  const [tag, another] = findTags(stored.reads.catalog, name)
   if (tag === undefined)
     throw new MirrorError('not_found', `not found: no mirrored tag is named ${name}`)
   if (another === undefined) return tag.id

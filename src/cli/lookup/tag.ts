@@ -1,4 +1,3 @@
-import { findItems } from '../../api/lookup/named.ts'
 import { fillPath, canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
@@ -13,21 +12,6 @@ const NO_REASON =
   'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
 
 const ARTIFACTS = RESOURCES.find(({ name }) => name === 'tags')?.artifacts ?? []
-
-/** Tags of one name that are looked for. */
-export const MOST_TAGS = 1000
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
-
-/** Returns the listed tags that an id, a digest, a reference or a repository names; at most `MOST_TAGS`. */
-export function findTags(
-  { reads: { catalog } }: LookupCall,
-  text: string,
-): { readonly id: string; readonly body: Buffer }[] {
-  const list = catalog.readList(TAGS)
-  const own = list === null ? null : catalog.readEntry(list.id, text)
-  if (own !== null) return [own]
-  return findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
-}
 
 /** How much of an artifact of a tag is stored. */
 interface Artifact {

@@ -26,6 +26,8 @@ export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
 export interface CatalogBench extends Bench {
   /** Asks the mirror for a path, with a key. */
   ask: (path: string, init?: Omit<RequestInit, 'headers'>) => Promise<Response>
+  /** Asks the mirror for a path, without a key. */
+  askOpen: (path: string) => Promise<Response>
   /** Asks the service itself for a path of the mirror's. */
   askUpstream: (path: string) => Promise<Response>
 }
@@ -72,11 +74,15 @@ export async function catalogBench(
   const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
   const bearer = { authorization: `Bearer ${SANDBOX_KEYS.admin}` }
   const { sandbox } = bench
+  const urlOf = (path: string): string => {
+    server.snapshotChanged()
+    return `${server.address()?.url ?? ''}${path}`
+  }
   return {
     ...bench,
+    askOpen: (path) => getUrl(urlOf(path)),
     ask(path, init) {
-      server.snapshotChanged()
-      const url = `${server.address()?.url ?? ''}${path}`
+      const url = urlOf(path)
       return init === undefined ? getUrl(url, ownKey()) : fetch(url, { ...init, headers: ownKey() })
     },
     askUpstream(path) {
