@@ -82,7 +82,8 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
-  return { after: from, complete: beginning === 0 || from > beginning } // else forgotten ones may be as new
+  // The oldest that is kept is from before the time, and with it all that was forgotten; else these may be as new.
+  return { after: from, complete: beginning === 0 || from > beginning }
 }
 
 function writeCursor(place: readonly [name: string, owner: string]): string {

@@ -1,7 +1,12 @@
 import { basename } from 'node:path'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { MirrorError } from '../core/errors.ts'
-import { isUnusable, openFindings, removeFindings } from '../store/findings/database.ts'
+import {
+  closeFindings,
+  isUnusable,
+  openFindings,
+  removeFindings,
+} from '../store/findings/database.ts'
 import { createFindingsStore } from '../store/findings/writes.ts'
 import { openShortReads } from '../store/reads.ts'
 import { type RecordsReport, changedRecords, followRecords } from './records.ts'
@@ -59,7 +64,7 @@ export async function performFindings(
       const { read, gone } = found
       return { records, read, gone, tags: records.tags + found.tags, last: store.lastLog(), reset }
     } finally {
-      db.close()
+      closeFindings(db)
     }
   } catch (error) {
     throw explained(error, dataDir)

@@ -1,4 +1,4 @@
-import { openFindings, removeFindings } from '../../src/store/findings/database.ts'
+import { closeFindings, openFindings, removeFindings } from '../../src/store/findings/database.ts'
 import type { FindingChange, LoggedFindings } from '../../src/store/findings/reads.ts'
 import { type FindingsStore, createFindingsStore } from '../../src/store/findings/writes.ts'
 import { NOW } from '../store/fixtures.ts'
@@ -6,19 +6,19 @@ import { NOW } from '../store/fixtures.ts'
 const STATE = { osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' }
 
 /** Writes to the findings of tags as their judgement does, from another connection. */
-function write<T>(dir: string, work: (store: FindingsStore) => T): T {
+export function writeFindings<T>(dir: string, work: (store: FindingsStore) => T): T {
   const db = openFindings(dir, () => undefined)
   try {
     return work(createFindingsStore(db))
   } finally {
-    db.close()
+    closeFindings(db)
   }
 }
 
 /** Stores the first judgement of all tags; a database that is there is made again. Returns the name of the log. */
 export function beginFindings(dir: string): string {
   removeFindings(dir)
-  return write(dir, (store) => {
+  return writeFindings(dir, (store) => {
     store.putRecordState(STATE)
     return store.readState()?.instance.slice(0, 8) ?? ''
   })
@@ -33,7 +33,7 @@ export function logFindings(
 ): void {
   const detail: FindingChange = ['fix', 'CVE-2026-1', 'openssl', '3.0.11', 1]
   const counts = { found: 0, gone: 0, fixes: 1, fixesGone: 0, findings: 3, fixable: 1 }
-  write(dir, (store) => {
+  writeFindings(dir, (store) => {
     for (const name of tags)
       store.addLog({
         ...{ at: NOW, owner: `tag-${name}`, name, cause: 'records', snapshot },

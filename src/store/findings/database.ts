@@ -123,6 +123,19 @@ function open(path: string): Db {
   }
 }
 
+/**
+ * Closes the database after writing, so that it is read without another file beside it: on a full disk there is no room for
+ * one. Where somebody reads it just now, or the disk is full already, it stays as it is until the next time.
+ */
+export function closeFindings(db: Db): void {
+  try {
+    db.pragma('journal_mode = DELETE')
+  } catch {
+    // every write is in the log beside it
+  }
+  db.close()
+}
+
 /** Returns a text that differs once the database was deleted, replaced or written to; '' where none is found. Never throws. */
 export function markOfFindings(dataDir: string): string {
   try {

@@ -188,9 +188,9 @@ function createStateWrites(db: Db) {
      VALUES (@at, @owner, @name, @cause, @snapshot, @found, @gone, @fixes, @fixesGone, @findings, @fixable, @details)`,
   )
   const prune = db.prepare(
-    `DELETE FROM log WHERE seq <= max(
+    `DELETE FROM log WHERE seq < max(
        (SELECT coalesce(max(seq), 0) FROM log WHERE at < @before),
-       (SELECT coalesce(max(seq), 0) FROM log) - @most)`,
+       (SELECT coalesce(max(seq), 0) FROM log) - @most + 1)`,
   )
   return {
     /** Stores what all findings are of now. */
@@ -202,7 +202,10 @@ function createStateWrites(db: Db) {
     addLog(entry: Omit<LoggedFindings, 'seq'>): void {
       log.run({ ...entry, details: JSON.stringify(entry.details) })
     },
-    /** Deletes changes that are older, and those above the most that are kept. */
+    /**
+     * Deletes changes that are older, and those above the most that are kept. The newest that is older stays: it shows that
+     * nothing was forgotten after it.
+     */
     pruneLog: (days: number, now: number): void =>
       void prune.run({ before: now - days * DAY_MS, most: MAX_LOG }),
   }

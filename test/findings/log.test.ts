@@ -1,0 +1,58 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { DAY_MS } from '../../src/core/time.ts'
+import { listChanges } from '../../src/findings/answers.ts'
+import { beginFindings, logFindings, writeFindings } from '../relay/findings-log.ts'
+import { NOW, scratch } from '../store/fixtures.ts'
+import { readFindings } from './fixtures.ts'
+
+test('changes since a time are complete unless some as new were deleted, also when all are older than is kept', () => {
+  const dir = scratch()
+  const log = beginFindings(dir)
+  const day = (number: number): number => NOW + number * DAY_MS
+  const complete = (query: Readonly<Record<string, string>>, now: number): unknown =>
+    readFindings(dir, (reads) => listChanges(reads, new URLSearchParams(query), now).complete)
+  const since = (at: number, now: number): unknown => complete({ since: new Date(at).toISOString() }, now) // prettier-ignore
+  const prune = (now: number): void => writeFindings(dir, (store) => store.pruneLog(30, now))
+  for (const at of [1, 2, 3]) logFindings(dir, `s${at}`, ['a', 'b'], { at: day(at) })
+  prune(day(20))
+  expect([complete({}, day(20)), since(day(0), day(20))]).toEqual([true, true])
+
+  prune(day(100))
+  const kept = readFindings(dir, (reads) => [reads.firstLog(), reads.lastLog()])
+  expect(kept).toEqual([6, 6])
+  expect([3, 3.5, 99].map((at) => since(day(at), day(100)))).toEqual([false, true, true])
+  expect(complete({}, day(100))).toBe(false)
+  expect([4, 5, 6].map((at) => complete({ after: `${log}-${at}` }, day(100)))).toEqual([false, true, true]) // prettier-ignore
+
+  logFindings(dir, 's4', ['c'], { at: day(101) })
+  expect([2, 3.5, 101].map((at) => since(day(at), day(101)))).toEqual([false, true, true])
+  prune(day(200))
+  expect([3.5, 101, 102].map((at) => since(day(at), day(200)))).toEqual([false, false, true])
+})
+
+test('what is stored is read on a full disk, and judged again when there is room', (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-findings-'))
+  const mount = ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir]
+  const isMounted = spawnSync('mount', mount, { stdio: 'ignore' }).status === 0
+  onTestFinished(() => {
+    if (isMounted) spawnSync('umount', ['-l', dir])
+    rmSync(dir, { recursive: true, force: true })
+  })
+  if (!isMounted) return context.skip('no file system can be mounted')
+  beginFindings(dir)
+  const names = (): unknown => readFindings(dir, (reads) => reads.listLog(0, 10).map(({ name }) => name)) // prettier-ignore
+  logFindings(dir, 's1', ['a'])
+  const filler = join(dir, 'filler')
+  expect(() => writeFileSync(filler, Buffer.alloc(2 ** 20))).toThrow(/ENOSPC/)
+  expect(names()).toEqual(['a'])
+  expect(() => logFindings(dir, 's2', ['b'])).toThrow(/full|disk/)
+  expect(names()).toEqual(['a'])
+  rmSync(filler)
+  logFindings(dir, 's2', ['b'])
+  expect(names()).toEqual(['a', 'b'])
+  expect(readdirSync(join(dir, 'derived'))).toEqual(['findings.db'])
+})
