@@ -1,4 +1,5 @@
 import { type Db, guarded, openReader } from './database/open.ts'
+import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
 import { createNewTagReader, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerReader } from './replication/ledger.ts'
@@ -31,6 +32,7 @@ export function createReads(db: Db) {
       ...createAnnouncedReader(db),
       ...createNewTagReader(db),
       ...createDocumentStoreReader(db),
+      ...createDigestLines(db),
     },
     runs: createRunReader(db),
     snapshots: createSnapshotReader(db),

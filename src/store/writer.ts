@@ -1,4 +1,5 @@
 import { type Db, openWriter } from './database/open.ts'
+import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreWriter } from './catalog/documents.ts'
 import { createCatalogRepair } from './catalog/repair.ts'
 import { createNewTagWriter, createAnnouncedReader } from './catalog/tags.ts'
@@ -103,6 +104,7 @@ function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createAnnouncedReader(db),
       ...createNewTagWriter(db),
       ...createDocumentStoreWriter(db),
+      ...createDigestLines(db),
       ...createCatalogRepair(db),
     },
     dates: createDatesWriter(db),

@@ -110,13 +110,6 @@ export function createCatalogAnswerReader(db: Db) {
        SELECT mentioned.value, f.owner FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
     )
     .raw()
-  const digests = db
-    .prepare<[], [string, string, string]>(
-      `SELECT path, iif(status = 204, 'none ', 'answer ') || hex(sha256) || ' ' || links, resource
-         FROM catalog_answer
-       UNION ALL SELECT path, 'list ' || frame, resource FROM catalog_list ORDER BY 1, 2`,
-    )
-    .raw()
   const counts = db
     .prepare<[], [number, number, number]>(
       `SELECT (SELECT count(*) FROM catalog_entry), (SELECT count(*) FROM catalog_answer WHERE status = 200),
@@ -138,10 +131,6 @@ export function createCatalogAnswerReader(db: Db) {
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
     listMentions: (): [string, string][] => mentions.all(),
-    /**
-     * `[path, text, resource]` of every answer and list: with the entries' digests, everything that the catalog serves.
-     */
-    eachAnswerDigest: () => digests.iterate(),
     /** Numbers of stored list entries, answers and documents. */
     countCatalog(): { entries: number; answers: number; documents: number } {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]

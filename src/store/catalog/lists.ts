@@ -76,12 +76,6 @@ export function createCatalogListReader(db: Db) {
        ORDER BY e.ordinal LIMIT 1`,
     )
     .pluck()
-  const entryDigests = db
-    .prepare<[], [string, Buffer, string]>(
-      `SELECT l.path, e.sha, l.resource FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
-       ORDER BY l.path, e.ordinal`,
-    )
-    .raw()
   const partial = db.prepare<[], PartialList>(
     `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
      WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
@@ -100,8 +94,6 @@ export function createCatalogListReader(db: Db) {
      */
     findEntryWith: (listId: number, texts: readonly string[]): string | null =>
       withTexts.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
-    /** `[list path, sha, resource]` of every entry, in order. */
-    eachEntryDigest: () => entryDigests.iterate(),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import { IS_OWNED, ownerFlag } from '../catalog/digest-lines.ts'
 import { namedDigests } from '../catalog/documents.ts'
 import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'
@@ -12,14 +12,6 @@ import type {
   MissingValue,
   RowExtras,
 } from './rows.ts'
-
-/**
- * SQL: whether a resource belongs to the source: `users` to the identity surface, all others to the catalog
- * (`ownsResource`).
- */
-const OWN = "(resource = 'users') = ?"
-
-const flag = (source: SourceName): number => (source === 'identity' ? 1 : 0)
 
 /** Returns the key of an item in a list: canonical paths contain no space, so keys are ordered by path, then id. */
 function entryKey(path: string, id: string): string {
@@ -46,16 +38,16 @@ export function createCatalogPages(db: Db) {
 function createListPages(db: Db): Pages<ListValue> {
   const list = db.prepare<[number, string, number], ListValue>(
     `SELECT path AS key, resource, frame, entries, changed FROM catalog_list
-     WHERE ${OWN} AND path > ? ORDER BY path LIMIT ?`,
+     WHERE ${IS_OWNED} AND path > ? ORDER BY path LIMIT ?`,
   )
-  return (source, after, limit) => list.all(flag(source), after, limit)
+  return (source, after, limit) => list.all(ownerFlag(source), after, limit)
 }
 
 function createEntryPages(db: Db): Pages<EntryValue> {
   type Row = [id: string, ordinal: number, sha: string, ...facets: (string | null)[]]
   const lists = db
     .prepare<[number, string], [number, string]>(
-      `SELECT id, path FROM catalog_list WHERE ${OWN} AND path >= ? ORDER BY path`,
+      `SELECT id, path FROM catalog_list WHERE ${IS_OWNED} AND path >= ? ORDER BY path`,
     )
     .raw()
   const entries = db
@@ -67,7 +59,7 @@ function createEntryPages(db: Db): Pages<EntryValue> {
   return (source, after, limit) => {
     const [from, last] = splitEntryKey(after)
     const found: EntryValue[] = []
-    for (const [list, path] of lists.all(flag(source), from)) {
+    for (const [list, path] of lists.all(ownerFlag(source), from)) {
       const rows = entries.all(list, path === from ? last : '', limit - found.length)
       for (const [id, ordinal, sha, ...facets] of rows)
         found.push({ key: entryKey(path, id), ordinal, sha, facets: facets.slice(0, FACETS) })
@@ -81,25 +73,25 @@ function createAnswerPages(db: Db): Pages<AnswerValue> {
   const list = db.prepare<[number, string, number], AnswerValue>(
     `SELECT path AS key, resource, owner, lower(hex(owner_sha)) AS ownerSha, status, size,
        lower(hex(sha256)) AS sha256, changed, links, mentions
-     FROM catalog_answer WHERE ${OWN} AND path > ? ORDER BY path LIMIT ?`,
+     FROM catalog_answer WHERE ${IS_OWNED} AND path > ? ORDER BY path LIMIT ?`,
   )
-  return (source, after, limit) => list.all(flag(source), after, limit)
+  return (source, after, limit) => list.all(ownerFlag(source), after, limit)
 }
 
 function createMissingPages(db: Db): Pages<MissingValue> {
   const list = db.prepare<[number, string, number], MissingValue>(
-    `SELECT path AS key, resource FROM catalog_lacking WHERE ${OWN} AND path > ? ORDER BY path LIMIT ?`,
+    `SELECT path AS key, resource FROM catalog_lacking WHERE ${IS_OWNED} AND path > ? ORDER BY path LIMIT ?`,
   )
-  return (source, after, limit) => list.all(flag(source), after, limit)
+  return (source, after, limit) => list.all(ownerFlag(source), after, limit)
 }
 
 function createDocumentPages(db: Db): Pages<CatalogDocumentValue> {
   const list = db.prepare<[number, string, number], CatalogDocumentValue>(
     `SELECT digest AS key, size, stored, type, changed, digest AS blob FROM catalog_document
-     WHERE digest IN (${namedDigests('catalog_answer', `${OWN} AND links <> '[]'`)})
+     WHERE digest IN (${namedDigests('catalog_answer', `${IS_OWNED} AND links <> '[]'`)})
        AND digest > ? ORDER BY digest LIMIT ?`,
   )
-  return (source, after, limit) => list.all(flag(source), after, limit)
+  return (source, after, limit) => list.all(ownerFlag(source), after, limit)
 }
 
 /** Creates reads of the bytes and dates that row lines have besides their values. */

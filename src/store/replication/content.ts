@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { ownsResource } from '../../domain/resources.ts'
 import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import { createDigestLines } from '../catalog/digest-lines.ts'
 import type { Db } from '../database/open.ts'
 import { createRecordLines } from './record-lines.ts'
 import { combineDigests } from './rows.ts'
@@ -48,61 +48,19 @@ export function createContentDigester(
   db: Db,
   eachRecord: EachLine = createRecordLines(db).read,
 ): (source: SourceName, records?: EachLine) => string {
-  const parts = prepareParts(db)
+  const documents = db
+    .prepare<[string], [string, string]>(
+      'SELECT path, lower(hex(sha256)) FROM document WHERE source = ? AND present = 1 ORDER BY path',
+    )
+    .raw()
+  const catalog = createDigestLines(db)
   return (source, records = eachRecord) => {
     const hash = createHash('sha256')
-    let text = ''
-    const add = (line: readonly (string | null)[]): void => {
-      text += `${JSON.stringify(line)}\n`
-      if (text.length < 65_536) return
-      hash.update(text)
-      text = ''
-    }
-    for (const row of parts.documents.iterate(source)) add(['document', ...row])
-    hash.update(text)
-    text = ''
+    for (const row of documents.iterate(source))
+      hash.update(`${JSON.stringify(['document', ...row])}\n`)
     if (source === 'osv') records((lines) => hash.update(lines))
-    if (source === 'catalog' || source === 'identity') addCatalog(parts, source, add)
-    return hash.update(text).digest('hex')
-  }
-}
-
-type Parts = ReturnType<typeof prepareParts>
-
-function addCatalog(
-  parts: Parts,
-  source: SourceName,
-  add: (line: readonly (string | null)[]) => void,
-): void {
-  for (const [resource, path] of parts.lists.iterate())
-    if (ownsResource(source, resource)) add(['list', path])
-  for (const [resource, ...item] of parts.items.iterate())
-    if (ownsResource(source, resource)) add(['item', ...item])
-  for (const [resource, ...answer] of parts.answers.iterate())
-    if (ownsResource(source, resource)) add(['answer', ...answer])
-}
-
-function prepareParts(db: Db) {
-  return {
-    documents: db
-      .prepare<[string], [string, string]>(
-        'SELECT path, lower(hex(sha256)) FROM document WHERE source = ? AND present = 1 ORDER BY path',
-      )
-      .raw(),
-    lists: db
-      .prepare<[], [string, string]>('SELECT resource, path FROM catalog_list ORDER BY path')
-      .raw(),
-    items: db
-      .prepare<[], [string, string, string, string]>(
-        `SELECT l.resource, l.path, e.id, lower(hex(e.sha)) FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
-         ORDER BY l.path, e.id`,
-      )
-      .raw(),
-    answers: db
-      .prepare<[], [string, string, string, string]>(
-        `SELECT resource, path, lower(hex(sha256)), links FROM catalog_answer WHERE status = 200
-         ORDER BY path`,
-      )
-      .raw(),
+    if (source === 'catalog' || source === 'identity')
+      for (const lines of catalog.contentLines(source)) hash.update(lines)
+    return hash.digest('hex')
   }
 }

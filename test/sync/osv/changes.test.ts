@@ -24,12 +24,14 @@ function holdings(reads: Reads, source: SourceName): Copy {
 /** Answers that are served, and lists with all that is in them. */
 function catalogHoldings(reads: Reads): Copy {
   const held: Copy = new Map()
-  for (const [path, text] of reads.catalog.eachAnswerDigest()) {
-    const answer = reads.catalog.readAnswer(path)
-    if (answer === null || answer.status === 200) held.set(path, text)
+  for (const { path, status, sha256 } of reads.catalog.eachStoredAnswer()) {
+    const links = JSON.stringify(reads.catalog.readAnswer(path)?.links)
+    if (status === 200) held.set(path, `${sha256.toString('hex')} ${links}`)
   }
-  for (const [path, sha] of reads.catalog.eachEntryDigest())
-    held.set(path, `${held.get(path) ?? ''} ${sha.toString('hex')}`)
+  for (const { id, path, frame } of reads.catalog.listLists()) {
+    const items = [...reads.catalog.eachEntry(id)].map(({ sha }) => sha.toString('hex'))
+    held.set(path, `${held.get(path) ?? ''} ${frame} ${items.join(' ')}`)
+  }
   return held
 }
 
