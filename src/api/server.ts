@@ -62,6 +62,7 @@ export interface ServerOptions {
   readonly eventBounds?: EventBounds
   /** Called with the last served entry of the change log whenever it changes. */
   readonly onServed?: FollowerOptions['onServed']
+  readonly onFindingsServed?: FollowerOptions['onFindingsServed']
   /** Starts what answers beside the serving thread; a thread of its own when not given. */
   readonly startReading?: (data: ReadingData) => ReadingThread
   /** Makes the private routes; none when not given. */
@@ -201,11 +202,11 @@ function createEnds() {
 }
 
 function createFollowers(
-  { webhookLog, findingsLog, eventBounds: bounds = {}, now, onServed = () => undefined }: ServerOptions, // prettier-ignore
+  { webhookLog, findingsLog, eventBounds: bounds = {}, now, onServed = () => undefined, onFindingsServed = () => undefined }: ServerOptions, // prettier-ignore
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading'>,
 ) {
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
-  return createFollowerRoutes({ ...parts, ...logs, bounds, now, onServed })
+  return createFollowerRoutes({ ...parts, ...logs, bounds, now, onServed, onFindingsServed })
 }
 
 /** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */

@@ -18,7 +18,7 @@ interface RelayStartOptions {
 /** The relay, and what the server shows of it. */
 export interface RunningRelay {
   /** For the server's options. */
-  shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed'>
+  shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed' | 'onFindingsServed'>
   /** Resolves when its first position in the change log is stored, or when it cannot start yet; never rejects. */
   readonly placed: Promise<unknown>
   /** A delivery was stored: clients of the event stream are to be notified. */
@@ -40,7 +40,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   const attempt = createAttempt(log, config.data.dir)
   const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
   let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
-  let served = 0
+  let [served, isFindingsServed] = [0, false]
   const opened = attempt<ReturnType<typeof open>>(
     () => open(config.data.dir),
     () => null,
@@ -49,13 +49,22 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
     served = upTo
     void thread?.then((begun) => begun.served(upTo))
   }
+  const onFindingsServed = (isServed: boolean): void => {
+    isFindingsServed = isServed
+    void thread?.then((begun) => begun.servesFindings(isServed))
+  }
+  /** Tells a new thread what is served. */
+  const tell = (): void => {
+    onServed(served)
+    onFindingsServed(isFindingsServed)
+  }
   return {
-    shown: { ...(opened && shownOf(opened.reads, attempt)), onServed },
+    shown: { ...(opened && shownOf(opened.reads, attempt)), onServed, onFindingsServed },
     placed: Promise.resolve(thread),
     arrived() {
       if (thread !== null) return
       thread = begin(options)
-      onServed(served)
+      tell()
     },
     judged: () => void thread?.then((begun) => begun.judged()),
     restart() {
@@ -65,7 +74,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
       thread = Promise.resolve(old)
         .then((running) => running?.close())
         .then(() => begin(options))
-      onServed(served)
+      tell()
     },
     async close() {
       await (await thread)?.close()

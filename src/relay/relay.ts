@@ -25,7 +25,7 @@ export interface RelaySettings {
 }
 
 /** Dependencies of the relay. */
-interface RelayDeps extends Pick<FindingsDeps, 'findings'> {
+interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */

@@ -25,6 +25,8 @@ export type ToRelay =
   | { readonly type: 'served'; readonly log: number }
   /** The tags were judged again. */
   | { readonly type: 'judged' }
+  /** Whether the findings of tags are served. */
+  | { readonly type: 'findings'; readonly isServed: boolean }
   | StopMessage
 
 export type FromRelay =
@@ -59,7 +61,7 @@ function main(port: MessagePort): void {
     settings.dialect,
   )
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
-  let served = 0
+  let [served, servesFindings] = [0, false]
   const relayLoop = createRelay({
     settings,
     outbox: createRelayOutbox(db),
@@ -67,6 +69,7 @@ function main(port: MessagePort): void {
     changed: createChangeCheck([db, mirror]),
     served: () => served,
     findings: (use) => readFindings(config.data.dir, use),
+    servesFindings: () => servesFindings,
     send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
     now: Date.now,
     random: Math.random,
@@ -77,6 +80,7 @@ function main(port: MessagePort): void {
   port.on('message', (message: ToRelay) => {
     if (message.type !== 'stop') {
       if (message.type === 'judged') relayLoop.judged()
+      else if (message.type === 'findings') servesFindings = message.isServed
       else served = message.log
       relayLoop.tick()
       return

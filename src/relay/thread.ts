@@ -13,6 +13,8 @@ export interface RelayThread {
   served(log: number): void
   /** The tags were judged again: the relay may tell of it. */
   judged(): void
+  /** Whether the findings of tags are served: until they are, the relay tells of none. */
+  servesFindings(isServed: boolean): void
   /** Ends it. What is under way is sent again by the next start. */
   close(): Promise<void>
 }
@@ -31,7 +33,7 @@ export async function startRelayThread({
   onTurn,
   ...data
 }: RelayThreadDeps): Promise<RelayThread> {
-  let served = 0
+  let [served, isServed] = [0, false]
   const supervisor = supervise<ToRelay, FromRelay>({
     file: workerFile('relay.worker', import.meta.url),
     data: data satisfies RelayStart,
@@ -40,7 +42,10 @@ export async function startRelayThread({
       if (message.type === 'turn') onTurn(message.turn)
       else onFault(message.message)
     },
-    onReady: () => supervisor.post({ type: 'served', log: served }),
+    onReady() {
+      supervisor.post({ type: 'findings', isServed })
+      supervisor.post({ type: 'served', log: served })
+    },
     onFailed: onFault,
   })
   await supervisor.started
@@ -50,6 +55,10 @@ export async function startRelayThread({
       supervisor.post({ type: 'served', log })
     },
     judged: () => supervisor.post({ type: 'judged' }),
+    servesFindings(now) {
+      isServed = now
+      supervisor.post({ type: 'findings', isServed })
+    },
     close: () => supervisor.stop(),
   }
 }

@@ -24,6 +24,7 @@ const relay = createRelay({
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
   findings: (use) => readFindings(dir, use),
+  servesFindings: () => true,
   send: createSender({
     chat: { urls: new Set(), template: '{summary}' },
     ...deps,

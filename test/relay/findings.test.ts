@@ -121,6 +121,26 @@ describe('changed findings of tags', () => {
     expect([to.got.length, new Set(to.ids()).size]).toEqual([2, 1])
   })
 
+  test('are sent once they are served, none of them lost, also to a target that was added meanwhile', async () => {
+    const [there, comes] = await Promise.all([target(), target()])
+    const made = await begun(there)
+    made.serveFindings(false)
+    logFindings(made.dir, 's1', ['a'])
+    await judged(made)
+    const again = await made.restart({ targets: [there.url, comes.url] })
+    again.serveFindings(false)
+    await judged(again)
+    const opened = again.looks()
+    logFindings(made.dir, 's2', ['b'])
+    again.relay.tick()
+    await again.relay.idle()
+    expect([snapshotsOf(there), snapshotsOf(comes), again.looks()]).toEqual([[], [], opened])
+    again.serveFindings(true)
+    again.relay.tick()
+    await again.relay.idle()
+    expect([snapshotsOf(there).sort(), snapshotsOf(comes)]).toEqual([['s1', 's2'], ['s2']])
+  })
+
   test('are announced neither twice nor from before where their database is made again', async () => {
     const to = await target()
     const made = await begun(to)

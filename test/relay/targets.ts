@@ -116,6 +116,8 @@ export interface RelayBench {
   turns: string[]
   /** How often the findings of tags were opened. */
   looks(): number
+  /** Whether the findings are served. */
+  serveFindings(isServed: boolean): void
   /** Moves the clock. */
   pass(ms: number): void
   /** One look, and what follows from it until nothing is under way. */
@@ -138,7 +140,7 @@ export function bench(
   dir = scratch(),
   start = NOW,
 ): RelayBench {
-  let [time, looks] = [start, 0]
+  let [time, looks, servesFindings] = [start, 0, true]
   const now = (): number => time
   openWrites(dir).close()
   const [inboxDb, outboxDb, mirror] = [openInbox(dir), openInbox(dir), openReader(dir)]
@@ -168,6 +170,7 @@ export function bench(
       looks++
       return readFindings(dir, use)
     },
+    servesFindings: () => servesFindings,
     send: createSender(deps),
     now,
     random: () => 0.5,
@@ -190,6 +193,7 @@ export function bench(
     faults,
     turns,
     looks: () => looks,
+    serveFindings: (isServed) => void (servesFindings = isServed),
     pass: (ms) => {
       time += ms
     },

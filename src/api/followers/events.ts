@@ -21,6 +21,8 @@ export interface EventsOptions {
   readonly webhooks: EventLog | null
   /** What changed in the findings of tags; null: they are not judged here. */
   readonly findings: FindingsLog | null
+  /** Whether `/-/tags/changes` is served now: until then no event says that there are changes. */
+  readonly servesFindings: () => boolean
   readonly access: Pick<Access, 'judge'>
   /** Between two signs of life; 15 seconds when not given. */
   readonly heartbeatMs?: number
@@ -201,13 +203,14 @@ function next(options: EventsOptions, place: LogPosition): LoggedEvent[] {
   return isNew ? webhooks.list(place.webhooks, BATCH) : changedFindings(options, place)
 }
 
-/** One event for all that changed since; none for the first judgement. */
+/** One event for all that changed since; none for the first judgement, and none yet while they are not served. */
 function changedFindings(
-  { findings }: EventsOptions,
+  { findings, servesFindings }: EventsOptions,
   { findings: since }: LogPosition,
 ): LoggedEvent[] {
   const id = findings?.last() ?? null
   if (findings === null || id === null || id === since) return []
+  if (since !== null && !servesFindings()) return []
   const data = since === null ? null : () => findings.since(since)
   return [{ id, name: 'findings', source: 'catalog', data }]
 }

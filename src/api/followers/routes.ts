@@ -5,6 +5,7 @@ import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
+import { isRefused } from '../snapshot/stale.ts'
 import { sendRecordDates } from './record.ts'
 import { errorOf } from '../../threads/requests.ts'
 import { respondUnstored } from '../http/response.ts'
@@ -18,7 +19,7 @@ export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
 /** What the pages for followers are made from. */
 export interface FollowerOptions {
-  readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin' | 'originOf'>
+  readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin' | 'originOf' | 'knownOrigin'>
   readonly access: Access
   readonly failures: Failures
   readonly reading: ReadingThread
@@ -31,6 +32,8 @@ export interface FollowerOptions {
   readonly now: () => number
   /** Called with the last served entry of the change log, at first and whenever it changes. */
   readonly onServed: (log: number) => void
+  /** Called with whether the findings of tags are served, at first and whenever that changes. */
+  readonly onFindingsServed: (isServed: boolean) => void
 }
 
 /** The pages for those who follow the mirror: `/-/changes`, `/-/events` and `/-/records/{id}`. */
@@ -39,19 +42,26 @@ interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
   answer(request: IncomingMessage, response: ServerResponse): boolean
 }
 
+/** Sources without which the findings of tags are not served. */
+const FINDINGS_OF = ['osv', 'catalog'] as const
+
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, findings, bounds, onServed } = options
+  const { served, access, failures, webhooks, findings, bounds, onServed, onFindingsServed } = options // prettier-ignore
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
-  const events = createEvents({ ...bounds, snapshots, webhooks, findings, access })
-  let lastServed = -1
+  const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source))) // prettier-ignore
+  const events = createEvents({ ...bounds, snapshots, webhooks, findings, servesFindings, access })
+  let [lastServed, servedFindings]: [number, boolean | null] = [-1, null]
   return {
     look() {
       events.look()
       const last = snapshots.last()
       if (last !== lastServed) onServed(last)
       lastServed = last
+      const isServed = servesFindings()
+      if (isServed !== servedFindings) onFindingsServed(isServed)
+      servedFindings = isServed
     },
     close: () => events.close(),
     answer(request, response) {

@@ -32,12 +32,17 @@ export function createStaleRule(settings: StaleSettings, now: () => number): Sta
   }
 }
 
+/** Reports whether `staleAction` refuses to serve a source now. */
+export function isRefused(origin: SnapshotOrigin | null): boolean {
+  return origin?.stale?.refused === true
+}
+
 /** Returns the origin; throws `stale` when `staleAction` refuses to serve it. */
 export function refuseStale(origin: SnapshotOrigin): SnapshotOrigin {
-  if (origin.stale?.refused !== true) return origin
+  if (!isRefused(origin)) return origin
   throw new MirrorError(
     'stale',
-    `what this mirror has is as of ${origin.asOf}, ${origin.stale.limit}, and staleAction is refuse: ` +
+    `what this mirror has is as of ${origin.asOf}, ${origin.stale?.limit ?? ''}, and staleAction is refuse: ` +
       'it is served again after the next complete sync or import',
   )
 }

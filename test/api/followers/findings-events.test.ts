@@ -1,19 +1,27 @@
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
+import { HOUR_MS } from '../../../src/core/time.ts'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { createFindingsFeed } from '../../../src/findings/feed.ts'
 import { beginFindings, logFindings } from '../../relay/findings-log.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
-import { FEEDS, type Served, closeAll, serve } from '../served.ts'
+import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)
 
 /** A server of a folder whose tags are judged, and what logs a further change. */
-async function start(): Promise<Served & { log: string; change: (tags: string[]) => void }> {
+async function start(
+  options: Pick<ServedOptions, 'env' | 'now'> = {},
+): Promise<Served & { log: string; change: (tags: string[]) => void }> {
   let feed: ReturnType<typeof createFindingsFeed> | null = null
   let log = ''
-  const served = await serve((store) => store.publishFeeds(FEEDS), {
-    env: { PATCHMIRROR_SERVER_KEYS: TEST_KEY },
+  const fill = (store: Served['store']): void => {
+    store.publishFeeds(FEEDS)
+    if (options.now !== undefined) store.publishOsv({})
+  }
+  const served = await serve(fill, {
+    ...options,
+    env: { PATCHMIRROR_SERVER_KEYS: TEST_KEY, ...options.env },
     findingsLog(config) {
       log = beginFindings(config.data.dir)
       return (feed = createFindingsFeed(config))
@@ -58,6 +66,37 @@ test('a client with a key gets one event with the position and sums when finding
   await expect.poll(open.text).toContain('event: snapshot\nid: 2\n')
   expect(open.text()).not.toContain('findings')
   await expect.poll(keyed.text).toContain(`event: snapshot\nid: 2.0.${served.log}-2\n`)
+})
+
+test('changes of findings are announced when they are served again, and none is lost', async () => {
+  let now = FILLED_AT
+  const env = { PATCHMIRROR_OSV_STALE_ACTION: 'refuse', PATCHMIRROR_OSV_MAX_AGE_HOURS: '1' }
+  const served = await start({ env, now: () => now })
+  const { log } = served
+  const before = await follow(served, bearer())
+  await expect.poll(before.text).toContain(`id: 2.0.${log}-0\n`)
+  now += 2 * HOUR_MS
+  served.change(['a'])
+  const meanwhile = await follow(served, bearer())
+  await expect.poll(meanwhile.text).toContain(`id: 2.0.${log}-1\n`)
+  served.change(['b'])
+  served.store.publishFeeds({ ...FEEDS, '/external/cve_feed': '[]' })
+  served.server.snapshotChanged()
+  for (const [reader, place] of [
+    [before, 0],
+    [meanwhile, 1],
+  ] as const)
+    await expect.poll(reader.text).toContain(`event: snapshot\nid: 3.0.${log}-${place}\n`)
+  expect([before, meanwhile].flatMap((reader) => dataOf(reader.text()))).toEqual([])
+  served.store.publishOsv({ a: '{}' }, now)
+  served.server.snapshotChanged()
+  for (const [reader, tags] of [
+    [before, 2],
+    [meanwhile, 1],
+  ] as const)
+    await expect
+      .poll(() => dataOf(reader.text()))
+      .toMatchObject([{ counts: { tags }, complete: true }])
 })
 
 test('a client that was away gets all changes of findings as one event, and goes on in the log of another mirror', async () => {
