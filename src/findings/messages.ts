@@ -16,8 +16,8 @@ export function stateMessage(reads: FindingsReads) {
 
 /** Returns a tag and its numbers of findings, as answers show it. */
 export function tagMessage({ owner, name, refusal, sbom, ...tag }: TagFindings) {
-  const { packages, notJudged, findings, fixable, critical, high } = tag
-  const counts = { packages, notJudged, findings, fixable, critical, high }
+  const { packages, notJudged, findings, fixable, critical, high, suppressed } = tag
+  const counts = { packages, notJudged, findings, fixable, critical, high, suppressed }
   const sboms = sbom === '' ? [] : sbom.split(' ')
   return { id: owner, name, sboms, notJudgedReason: refusal, ...(refusal === null && { counts }) }
 }

@@ -9,8 +9,11 @@ import {
 } from '../store/findings/database.ts'
 import { createFindingsStore } from '../store/findings/writes.ts'
 import { openShortReads } from '../store/reads.ts'
-import { type RecordsReport, changedRecords, followRecords } from './records.ts'
-import { followTags } from './tags.ts'
+import type { DuringReads } from './judge/during.ts'
+import { createPatched, followPatches } from './judge/patches.ts'
+import { type RecordsReport, changedRecords, followRecords } from './judge/records.ts'
+import { followTags } from './judge/tags.ts'
+import { createVexRules, followVex } from './judge/vex.ts'
 
 /** What the tags are judged from. */
 export interface FindingsTask {
@@ -52,17 +55,23 @@ export async function performFindings(
     try {
       const store = createFindingsStore(db)
       const { reads } = shortReads
-      const during = <T>(work: (from: typeof reads) => T): T =>
-        shortReads.during(() => work(reads), served)
+      const during: DuringReads = (work) =>
+        shortReads.during(() => work(reads, shortReads.vex), served)
       const changedBetween = (from: string, to: string) =>
         during((one) => changedRecords(one, from, to))
       const generation = basename(views.folder)
-      const records = await followRecords({ store, views, generation, changedBetween, now })
-      const found = await followTags({ store, views, during, now })
+      await followVex({ store, during })
+      const patched = await followPatches({ store, during, now })
+      const rules = createVexRules({ store, during, now })
+      const input = { store, views, rules, isPatched: createPatched(during), now }
+      const records = await followRecords({ ...input, generation, changedBetween })
+      const found = await followTags({ ...input, during })
+      store.sweepNames()
       store.pruneLog(keepDays, now)
       if (found === null) return null
       const { read, gone } = found
-      return { records, read, gone, tags: records.tags + found.tags, last: store.lastLog(), reset }
+      const tags = patched + records.tags + found.tags
+      return { records, read, gone, tags, last: store.lastLog(), reset }
     } finally {
       closeFindings(db)
     }

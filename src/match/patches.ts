@@ -1,3 +1,4 @@
+import { sha256Hex } from '../core/digest.ts'
 import { RESOURCES } from '../domain/resources.ts'
 import { resolveField } from '../json/field-names.ts'
 import { type Fields, isObject } from '../json/objects.ts'
@@ -39,11 +40,8 @@ export function joinPatches(
     return patchesNotApplied(findings, 'the list of patches names no CVEs')
   const placesOf = createPlaces(check)
   const found = new Map(findings.flatMap(placesOf).map((place) => [place, createPatchList()]))
-  for (const { patch, ecosystem, name } of ticketsAbout(findings, {
-    catalog,
-    list: list.id,
-    check,
-  })) {
+  const cves = [...new Set(findings.flatMap(cvesOf))]
+  for (const { patch, ecosystem, name } of ticketsAbout(cves, { catalog, list: list.id, check })) {
     const same = found.get(placeOf(patch.cve, ecosystem, name))
     same?.add(patch)
   }
@@ -54,6 +52,36 @@ export function joinPatches(
     return { ...finding, patches, patchCount }
   })
   return { findings: joined, patches: { notApplied: null, entries: list.entries } }
+}
+
+/**
+ * Returns the places that done entries about CVEs are about, as `patchPlaces` names them; none where the mirror has no list
+ * that names CVEs.
+ */
+export function listDonePlaces(
+  cves: readonly string[],
+  { catalog }: Pick<Reads, 'catalog'>,
+): Set<string> {
+  const places = new Set<string>()
+  const list = catalog.readList(LIST.path)
+  if (list === null || !catalog.hasFacet(list.id, CVE_FACET)) return places
+  const reading = { catalog, list: list.id, check: () => undefined }
+  for (const { patch, ecosystem, name } of ticketsAbout(cves, reading))
+    if (isDone(patch)) places.add(placeOf(patch.cve, ecosystem, name))
+  return places
+}
+
+/** Returns a text that differs once the list of patches does. */
+export function patchListState({ catalog }: Pick<Reads, 'catalog'>): string {
+  const list = catalog.readList(LIST.path)
+  if (list === null) return ''
+  const pages = catalog.listPages(list.id).map(({ sha256 }) => sha256.toString('base64'))
+  return `${list.entries} ${list.changed} ${sha256Hex(pages.join(' '))}`
+}
+
+/** Returns the places of entries about CVEs and a package. `base`: its ecosystem without a release. */
+export function patchPlaces(cves: readonly string[], base: string, name: string): string[] {
+  return cves.flatMap((cve) => namesIn(base, name).map((one) => placeOf(cve, base, one)))
 }
 
 /** Creates the list of the patches about one CVE and package: it counts all, and keeps some, before others those that are done. */
@@ -84,12 +112,11 @@ interface Reading {
   readonly check: () => void
 }
 
-/** Iterates over the entries about the CVEs of findings; CVEs that have too many entries together are read one at a time. */
+/** Iterates over the entries about CVEs; those that have too many entries together are read one at a time. */
 function* ticketsAbout(
-  findings: readonly MatchFinding[],
+  cves: readonly string[],
   { catalog, list, check }: Reading,
 ): Generator<Ticket, void, undefined> {
-  const cves = [...new Set(findings.flatMap(cvesOf))]
   for (let at = 0; at < cves.length; at += AT_ONCE) {
     check()
     const values = cves.slice(at, at + AT_ONCE)
@@ -120,11 +147,8 @@ function createPlaces(check: () => void): (finding: MatchFinding) => string[] {
     known.set(component, name)
     if (name === null) return []
     const bases = new Set(ecosystems.map((one) => findEcosystem(one)?.base ?? ''))
-    return cvesOf(finding).flatMap((cve) =>
-      [...bases].flatMap((base) =>
-        base === '' ? [] : namesIn(base, name).map((one) => placeOf(cve, base, one)),
-      ),
-    )
+    const cves = cvesOf(finding)
+    return [...bases].flatMap((base) => (base === '' ? [] : patchPlaces(cves, base, name)))
   }
 }
 
@@ -172,7 +196,12 @@ function queryOf(list: number, values: readonly string[]) {
   }
 }
 
-function cvesOf({ id, aliases, upstream }: MatchFinding): string[] {
+/** Returns the CVEs that a finding is about. */
+export function cvesOf({
+  id,
+  aliases,
+  upstream,
+}: Pick<MatchFinding, 'id' | 'aliases' | 'upstream'>): string[] {
   return [...new Set([id, ...aliases, ...upstream])].filter((name) => name.startsWith('CVE-'))
 }
 

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest'
 import { performFindings } from '../../src/findings/task.ts'
 import { askAbout } from '../../src/match/judge.ts'
 import { createMatcher } from '../../src/match/matcher.ts'
+import { isFixable } from '../../src/match/patches.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../src/sboms/mirrored.ts'
 import type { ServiceOptions } from '../../src/sandbox/service/types.ts'
 import { withFindings } from '../../src/store/findings/database.ts'
@@ -25,7 +26,7 @@ export interface FindingsBench extends Bench {
   known: () => Known
   /** The same, made from the beginning; what was known stays as it is. */
   fresh: () => Promise<Known>
-  /** What `patchmirror match` finds in the SBOMs of a tag: package, version and record, each once. */
+  /** What `patchmirror match` finds in the SBOMs of a tag and VEX does not rule out: package, version and record, each once. */
   matched: (tag: string) => Promise<string[]>
 }
 
@@ -95,9 +96,11 @@ export function readKnown(dir: string) {
     const rows = db
       .prepare<[], string>(
         `SELECT t.owner || ' ' || c.ecosystem || ' ' || c.name || '@' || c.version || ' ' ||
-           coalesce(f.record || iif(f.fixable, ' fixable ', ' ') || f.level, '-')
+           coalesce(f.record || iif(f.fixable OR f.patched, ' fixable ', ' ') || f.level
+             || iif(s.tag IS NULL, '', ' suppressed'), '-')
          FROM tag t JOIN tag_component tc ON tc.tag = t.id JOIN component c ON c.id = tc.component
-         LEFT JOIN finding f ON f.component = c.id ORDER BY 1`,
+         LEFT JOIN finding f ON f.component = c.id
+         LEFT JOIN suppressed s ON s.component = c.id AND s.tag = t.id AND s.record = f.record ORDER BY 1`,
       )
       .pluck()
       .all()
@@ -105,12 +108,21 @@ export function readKnown(dir: string) {
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM component WHERE id NOT IN (SELECT component FROM tag_component))
            + (SELECT count(*) FROM finding WHERE component NOT IN (SELECT id FROM component))
-           + (SELECT count(*) FROM tag_component WHERE tag NOT IN (SELECT id FROM tag))`,
+           + (SELECT count(*) FROM tag_component WHERE tag NOT IN (SELECT id FROM tag))
+           + (SELECT count(*) FROM suppressed s LEFT JOIN finding f ON f.component = s.component AND f.record = s.record
+              LEFT JOIN tag_component t ON t.tag = s.tag AND t.component = s.component
+              WHERE f.record IS NULL OR t.tag IS NULL)
+           + (SELECT count(*) FROM record WHERE id NOT IN (SELECT record FROM finding))
+           + (SELECT count(*) FROM vex_place WHERE kind = 1 AND owner NOT IN (SELECT id FROM tag))
+           + (SELECT count(*) FROM vex_place WHERE kind = 0 AND owner NOT IN (SELECT id FROM component))
+           + (SELECT count(*) FROM vex_statement WHERE document NOT IN (SELECT id FROM vex_document))
+           + (SELECT count(*) FROM tag WHERE vex_stale = 1)`,
       )
       .pluck()
       .get()
+    const documents = db.prepare<[], string>('SELECT digest FROM vex_document ORDER BY 1').pluck().all() // prettier-ignore
     const tags = reads.listTags('', '', 1000).map(({ id: _, ...tag }) => tag)
-    return { snapshots: [state?.osv, state?.catalog], tags, rows, unused }
+    return { snapshots: [state?.osv, state?.catalog], tags, rows, documents, unused }
   })
   if (found === null) throw new Error('there are no findings')
   return found
@@ -124,13 +136,13 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
     const found = new Set<string>()
     for (const digest of sbomDigestsOf(reads.reads, tag)) {
       const sbom = readMirroredSbom(reads.reads, digest, tag)
-      const request = { now: Date.now(), served: null, catalog: false, check: () => undefined }
+      const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
       const { findings } = await matcher.match(sbom, request)
-      for (const { id, fixed, component } of findings) {
+      for (const { id, component, ...finding } of findings) {
         const query = askAbout(component)
         if ('code' in query) throw new Error(query.reason)
         const { ecosystem, name, version } = query
-        const fix = fixed.length > 0 ? ' fixable' : ''
+        const fix = isFixable(finding) ? ' fixable' : ''
         found.add(`${tag} ${ecosystem.name} ${name}@${version} ${id}${fix}`)
       }
     }
@@ -139,6 +151,23 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
     matcher.close()
     reads.close()
   }
+}
+
+/** The findings of all tags that count, as `matched` has them. */
+export function visibleRows({ rows }: Pick<Known, 'rows'>): string[] {
+  const counted = rows.filter((row) => !/ (?:-|suppressed)$/.test(row))
+  return counted.map((row) => row.replace(/ \d$/, '')).sort()
+}
+
+/** A VEX document (OpenVEX) with one statement. */
+export function vexAbout(
+  vulnerability: string,
+  products: readonly object[],
+  status: string,
+  timestamp = '2026-05-01T00:00:00Z',
+): string {
+  const one = { vulnerability: { name: vulnerability }, products, status, timestamp }
+  return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', statements: [one] })
 }
 
 /** A record about a package, affected from the first version on; `fixed`: to this one. */
@@ -155,14 +184,21 @@ export function affecting(
   }
 }
 
+interface TagComponent {
+  owner: string
+  subjects: string
+  ecosystem: string
+  name: string
+  version: string
+  packages: string
+}
+
 /** The packages of a tag as the index of its findings has them. */
-export function componentsOf(
-  dir: string,
-): { owner: string; ecosystem: string; name: string; version: string }[] {
+export function componentsOf(dir: string): TagComponent[] {
   const found = withFindings(dir, (db) =>
     db
-      .prepare<[], { owner: string; ecosystem: string; name: string; version: string }>(
-        `SELECT t.owner, c.ecosystem, c.name, c.version FROM tag t JOIN tag_component tc ON tc.tag = t.id
+      .prepare<[], TagComponent>(
+        `SELECT t.owner, t.subjects, c.ecosystem, c.name, c.version, c.packages FROM tag t JOIN tag_component tc ON tc.tag = t.id
          JOIN component c ON c.id = tc.component ORDER BY t.owner, c.name, c.version`,
       )
       .all(),

@@ -40,7 +40,6 @@ const LIMIT = {
 export const FINDINGS_CONTRACT: PathContract = {
   get: {
     summary: 'Findings of the mirrored tags',
-    description: 'VEX and patches are not applied.',
     tags: ['Mirror'],
     parameters: [
       LIMIT,

@@ -98,13 +98,15 @@ interface Counts {
   readonly fixable: number
   readonly critical: number
   readonly high: number
+  readonly suppressed: number
 }
 
-function countLines({ packages, notJudged, findings, fixable, critical, high }: Counts): string[] {
+function countLines(counts: Counts): string[] {
+  const { packages, notJudged, findings, fixable, critical, high, suppressed } = counts
   return [
     `${counted(findings, 'finding')}: ${fixable} with a fix, ${critical} critical, ${high} high`,
+    ...(suppressed === 0 ? [] : [`${counted(suppressed, 'finding')} ruled out by VEX`]),
     `${counted(packages, 'package')}, of which ${notJudged} are not judged`,
-    'VEX and the list of patches are not applied: "patchmirror match" applies both to an SBOM',
   ]
 }
 

@@ -1,7 +1,7 @@
 import { DAY_MS, instantOf, stampOf, toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import type { MatchFinding, SuppressedFinding, VexReason } from '../result.ts'
-import { createCoverages } from './coverage.ts'
+import { type NamedComponent, createCoverages } from './coverage.ts'
 import { type Statement, readStatements, rulesOut } from './statements.ts'
 
 /** Largest document that is read, bytes: far above any real VEX document. */
@@ -45,7 +45,7 @@ export function applyVex(findings: readonly MatchFinding[], input: VexInput): Ap
   let [unread, csaf] = [0, 0]
   for (const document of read) {
     check()
-    const statements = statementsIn(reads, document)
+    const statements = readVexStatements(reads, document)
     if (statements === null || statements === 'csaf') {
       unread++
       if (statements === 'csaf') csaf++
@@ -62,8 +62,9 @@ export function applyVex(findings: readonly MatchFinding[], input: VexInput): Ap
   return { findings: left, suppressed, documents: documents.length, unread, csaf }
 }
 
-function statementsIn(
-  reads: VexInput['reads'],
+/** Reads the statements of a stored document as `readStatements`; null also where it is damaged or too large. */
+export function readVexStatements(
+  reads: Pick<VexReader, 'readVexContent'>,
   document: VexDocument,
 ): ReturnType<typeof readStatements> {
   const content = document.size > MAX_BYTES ? null : reads.readVexContent(document)
@@ -76,15 +77,23 @@ interface Said {
   readonly reason: VexReason | null
 }
 
+/** What of a finding VEX is about. */
+interface StatedFinding extends Pick<MatchFinding, 'id' | 'aliases' | 'upstream'> {
+  readonly component: NamedComponent
+}
+
 /** Creates what remembers, for each id of each finding, the statement that counts. */
-function createVexJudge(findings: readonly MatchFinding[], { subjects, now, check }: VexInput) {
+export function createVexJudge<Finding extends StatedFinding>(
+  findings: readonly Finding[],
+  { subjects, now, check }: Pick<VexInput, 'subjects' | 'now' | 'check'>,
+) {
   const byId = groupById(findings)
-  const said = new Map<MatchFinding, Map<string, Said>>()
+  const said = new Map<Finding, Map<string, Said>>()
   const coverageOf = createCoverages(findings, subjects, check)
   const latest = instantOf(toIso(now + AHEAD_MS))
   return {
-    add(statement: Statement, { digest }: VexDocument): void {
-      const ids = [...new Set(statement.vulnerabilities.map(plain))].filter((id) => byId.has(id))
+    add(statement: Statement, { digest }: Pick<VexDocument, 'digest'>): void {
+      const ids = [...new Set(statement.vulnerabilities.map(statedId))].filter((id) => byId.has(id))
       if (ids.length === 0) return
       const coverage = coverageOf(statement)
       for (const id of ids)
@@ -99,22 +108,33 @@ function createVexJudge(findings: readonly MatchFinding[], { subjects, now, chec
           if (before === undefined || isLater(one, before)) known.set(id, one)
         }
     },
-    reasonFor: (finding: MatchFinding): VexReason | null =>
+    reasonFor: (finding: Finding): VexReason | null =>
       reasonIn(said.get(finding) ?? new Map<string, Said>(), finding),
   }
 }
 
-function groupById(findings: readonly MatchFinding[]): Map<string, MatchFinding[]> {
-  const byId = new Map<string, MatchFinding[]>()
+function groupById<Finding extends StatedFinding>(
+  findings: readonly Finding[],
+): Map<string, Finding[]> {
+  const byId = new Map<string, Finding[]>()
   for (const finding of findings)
-    for (const id of new Set(
-      [finding.id, ...finding.aliases, ...finding.upstream].filter((one) => one !== '').map(plain),
-    )) {
+    for (const id of statedIds(finding)) {
       const same = byId.get(id)
       if (same === undefined) byId.set(id, [finding])
       else same.push(finding)
     }
   return byId
+}
+
+/** Returns the ids by which statements name the vulnerability of a finding, each once, in the form of `statedId`. */
+export function statedIds({ id, aliases, upstream }: Omit<StatedFinding, 'component'>): string[] {
+  const named = [id, ...aliases, ...upstream].filter((one) => one !== '')
+  return [...new Set(named.map(statedId))]
+}
+
+/** Returns an id of a vulnerability as it is compared. */
+export function statedId(id: string): string {
+  return id.toLowerCase()
 }
 
 /**
@@ -123,19 +143,15 @@ function groupById(findings: readonly MatchFinding[]): Map<string, MatchFinding[
  */
 function reasonIn(
   said: ReadonlyMap<string, Said>,
-  { id, aliases, upstream }: MatchFinding,
+  { id, aliases, upstream }: Omit<StatedFinding, 'component'>,
 ): VexReason | null {
   const [newest] = [...said.values()].sort((one, other) => (one.at < other.at ? 1 : -1))
   if (newest === undefined || [...said.values()].some(({ reason }) => reason === null)) return null
-  const cves = [id, ...aliases, ...upstream].map(plain).filter((one) => one.startsWith('cve-'))
-  const several = upstream.length > 1 ? upstream.map(plain) : []
+  const cves = [id, ...aliases, ...upstream].map(statedId).filter((one) => one.startsWith('cve-'))
+  const several = upstream.length > 1 ? upstream.map(statedId) : []
   const needed = new Set([...cves, ...several])
-  const isWhole = needed.size < 2 || said.has(plain(id)) || [...needed].every((one) => said.has(one)) // prettier-ignore
+  const isWhole = needed.size < 2 || said.has(statedId(id)) || [...needed].every((one) => said.has(one)) // prettier-ignore
   return isWhole ? newest.reason : null
-}
-
-function plain(id: string): string {
-  return id.toLowerCase()
 }
 
 function isLater(one: Said, before: Said): boolean {

@@ -1,9 +1,12 @@
-import type { MatchFinding, MatchedComponent } from '../result.ts'
+import type { MatchedComponent } from '../result.ts'
 import { type ProductName, isCovered, readProductName } from './products.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statements.ts'
 
+/** What of a component says which product it is. */
+export type NamedComponent = Pick<MatchedComponent, 'purl' | 'version'>
+
 /** Returns the product of a statement that a component is, or clearly belongs to; null for none. */
-type Coverage = (component: MatchedComponent) => string | null
+type Coverage = (component: NamedComponent) => string | null
 
 /** A name in a statement, and the product that the statement names with it. */
 interface Entry {
@@ -20,7 +23,7 @@ const REMEMBERED = 20_000
  * SBOM describes. `check` is called for each product, and throws to stop.
  */
 export function createCoverages(
-  findings: readonly MatchFinding[],
+  findings: readonly { readonly component: NamedComponent }[],
   subjects: readonly string[],
   check: () => void,
 ): (statement: Statement) => Coverage {
@@ -28,11 +31,7 @@ export function createCoverages(
   const own = new Map(findings.map(({ component }) => [component, ownName(component)]))
   const keys = new Set([...own.values()].map((name) => name?.key))
   const wholes = subjects.flatMap((purl) => nameOf(purl) ?? [])
-  const namesIn = ({ purl, versions }: VexName): ProductName[] => {
-    const name = nameOf(purl)
-    if (name === null || versions === null) return name === null ? [] : [name]
-    return versions.map((version) => ({ ...name, version }))
-  }
+  const namesIn = (named: VexName): ProductName[] => productNames(named, nameOf)
   return (statement) => {
     const byKey = new Map<string, Entry[]>()
     const addParts = createAdder(byKey, { keys, namesIn, check })
@@ -52,6 +51,33 @@ export function createCoverages(
       return name === null ? null : (findIn(byKey, name, check) ?? ofSubject)
     }
   }
+}
+
+function productNames(
+  { purl, versions }: VexName,
+  nameOf: (purl: string) => ProductName | null,
+): ProductName[] {
+  const name = nameOf(purl)
+  if (name === null || versions === null) return name === null ? [] : [name]
+  return versions.map((version) => ({ ...name, version }))
+}
+
+/**
+ * Returns the places of the products that a statement is about: a component that it covers, or whose SBOM describes what it
+ * covers, has one of these among its own.
+ */
+export function statedPlaces({ products, status }: Statement): string[] {
+  const named = products.flatMap(({ names, parts }) =>
+    // What rules nothing out is also about the parts of what an SBOM does not name.
+    parts === null || rulesOut(status) ? names : [...names, ...parts],
+  )
+  return [...new Set(named.flatMap((one) => productNames(one, readProductName)).map(placeOf))]
+}
+
+/** Returns the places of a component, or of what an SBOM describes. */
+export function ownPlaces(component: NamedComponent): string[] {
+  const name = ownName(component)
+  return name === null ? [] : placesOf(name)
 }
 
 /**
@@ -96,12 +122,16 @@ function placeOf({ key, version }: ProductName): string {
   return JSON.stringify([key, version])
 }
 
+function placesOf(own: ProductName): string[] {
+  return [...new Set([placeOf(own), placeOf({ ...own, version: '' })])]
+}
+
 function findIn(
   byKey: ReadonlyMap<string, readonly Entry[]>,
   own: ProductName,
   check: () => void,
 ): string | null {
-  for (const place of new Set([placeOf(own), placeOf({ ...own, version: '' })]))
+  for (const place of placesOf(own))
     for (const { name, product } of byKey.get(place) ?? []) {
       check()
       if (isCovered(own, name)) return product
@@ -110,7 +140,7 @@ function findIn(
 }
 
 /** Names a component: the version of the SBOM counts where the package URL has none. */
-function ownName({ purl, version }: MatchedComponent): ProductName | null {
+function ownName({ purl, version }: NamedComponent): ProductName | null {
   const name = purl === null ? null : readProductName(purl)
   return name === null || name.version !== '' ? name : { ...name, version }
 }

@@ -26,6 +26,8 @@ export interface Service extends ServiceEdits {
   revoke(secret: string): boolean
   /** The exact bytes of an owner's documents of one kind; empty when it has none. */
   documents(kind: OwnerKind, id: string, artifact: ArtifactKind): Buffer[]
+  /** Gives an owner's documents of one kind another content, under new addresses. */
+  writeArtifact(kind: OwnerKind, id: string, artifact: ArtifactKind, content: string): void
   /** The public key that provenances are signed with, PEM. */
   publicKey(): Buffer
   /**
@@ -90,6 +92,11 @@ export function createService(
     ...edits,
     addTag: (imageId) => announcing.announce(edits.addTag(imageId)),
     deliveries: announcing.deliveries,
+    writeArtifact(kind, id, artifact, content) {
+      edits.rotateArtifact(kind, id, artifact)
+      for (const number of state.artifacts.of(kind, id)[artifact] ?? [])
+        documents.write({ kind: artifact, number }, content)
+    },
     revoke: (secret) => credentials.revoke(secret),
     documents: (kind, id, artifact) =>
       (state.artifacts.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),

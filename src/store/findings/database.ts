@@ -22,25 +22,29 @@ const TABLES = `
     catalog TEXT,                 -- the snapshot whose tags are all judged; null: not yet
     judged_at INTEGER             -- when this was complete the last time
   ) STRICT;
-  CREATE TABLE component (        -- a package in a version, once for all tags
+  CREATE TABLE component (        -- a package in a version, once for all tags that list the same of it
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
     ecosystem TEXT NOT NULL,
     version TEXT NOT NULL,
-    UNIQUE (name, ecosystem, version)
+    packages TEXT NOT NULL,       -- JSON: what SBOMs list of it, each package URL with the version beside it
+    UNIQUE (name, ecosystem, version, packages)
   ) STRICT;
   CREATE TABLE tag (
     id INTEGER PRIMARY KEY,
     owner TEXT NOT NULL UNIQUE,   -- its id in the service's list
     name TEXT NOT NULL,
     sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
+    subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes
     refusal TEXT,                 -- why it is not judged; null: it is
     packages INTEGER NOT NULL,
     not_judged INTEGER NOT NULL,  -- packages of which records cannot say anything
     findings INTEGER NOT NULL,
     fixable INTEGER NOT NULL,
     critical INTEGER NOT NULL,
-    high INTEGER NOT NULL
+    high INTEGER NOT NULL,
+    suppressed INTEGER NOT NULL,  -- findings that VEX rules out; the other numbers are without them
+    vex_stale INTEGER NOT NULL    -- 1: VEX about it changed since
   ) STRICT;
   CREATE INDEX tag_by_name ON tag (name);
   CREATE TABLE tag_component (
@@ -53,17 +57,50 @@ const TABLES = `
     component INTEGER NOT NULL,
     record TEXT NOT NULL,
     fixable INTEGER NOT NULL,     -- 1: the record names a fixed version
+    patched INTEGER NOT NULL,     -- 1: the service has patched it, says its list of patches
     level INTEGER NOT NULL,       -- severity: 0 critical, 1 high, 2 any other
     PRIMARY KEY (component, record)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX finding_by_record ON finding (record);
+  CREATE TABLE record (           -- those that findings are about
+    id TEXT PRIMARY KEY,
+    names TEXT NOT NULL           -- JSON: its aliases, and what it is derived from
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE suppressed (       -- findings of tags that VEX rules out
+    component INTEGER NOT NULL,
+    tag INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (component, tag, record)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE vex_document (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE   -- SHA-256, hex
+  ) STRICT;
+  CREATE TABLE vex_statement (    -- which documents say anything about a product and a vulnerability
+    place INTEGER NOT NULL,       -- of the product, as the vulnerability 48 bits of a digest: others may be the same
+    vulnerability INTEGER NOT NULL,
+    document INTEGER NOT NULL,
+    PRIMARY KEY (place, vulnerability, document)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX vex_statement_of_document ON vex_statement (document);
+  CREATE TABLE vex_place (        -- the products that components and tags are
+    place INTEGER NOT NULL,
+    kind INTEGER NOT NULL,        -- 0: a component, 1: a tag
+    owner INTEGER NOT NULL,       -- its id
+    PRIMARY KEY (place, kind, owner)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
+  CREATE TABLE followed (         -- up to which state of the catalog
+    name TEXT PRIMARY KEY,        -- vex, patches
+    state TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
     owner TEXT NOT NULL,
     name TEXT NOT NULL,
-    cause TEXT NOT NULL,          -- records, sbom
-    snapshot TEXT NOT NULL,       -- that caused it: OSV's for records, the catalog's for an SBOM
+    cause TEXT NOT NULL,          -- records, sbom, vex, patches
+    snapshot TEXT NOT NULL,       -- that caused it: OSV's for records, else the catalog's
     found INTEGER NOT NULL,
     gone INTEGER NOT NULL,
     fixes INTEGER NOT NULL,
@@ -77,7 +114,9 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 1
+const VERSION = 2
+/** What led from one layout to the next: nothing, it is made again. */
+const NO_STEPS = Array.from({ length: VERSION - 1 }, () => '')
 
 /** Returns the database file; safe to delete while nothing runs. */
 function findingsPath(dataDir: string): string {
@@ -115,7 +154,7 @@ function open(path: string): Db {
     const version = userVersion(db)
     if (version > VERSION || (version > 0 && version < VERSION))
       throw new MirrorError('schema', 'another version')
-    migrate(db, [TABLES])
+    migrate(db, [...NO_STEPS, TABLES])
     return db
   } catch (error) {
     db.close()

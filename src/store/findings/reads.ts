@@ -1,12 +1,14 @@
 import type { Db } from '../database/sqlite.ts'
 
-/** Numbers of findings; a finding is a record about a package in a version. */
+/** Numbers of findings; a finding is a record about a package in a version. Those that VEX rules out are only in `suppressed`. */
 export interface FindingCounts {
   readonly findings: number
-  /** Findings whose record names a fixed version. */
+  /** Findings whose record names a fixed version, or that the service has patched. */
   readonly fixable: number
   readonly critical: number
   readonly high: number
+  /** Findings that VEX rules out. */
+  readonly suppressed: number
 }
 
 /** What is known of a tag. */
@@ -17,6 +19,8 @@ export interface TagFindings extends FindingCounts {
   readonly name: string
   /** SHA-256 of its SBOMs, separated by spaces; empty: none is stored. */
   readonly sbom: string
+  /** JSON: for each SBOM the package URLs of what it describes. */
+  readonly subjects: string
   /** Why it is not judged; null: it is. */
   readonly refusal: string | null
   readonly packages: number
@@ -75,8 +79,8 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly at: number
   readonly owner: string
   readonly name: string
-  readonly cause: 'records' | 'sbom'
-  /** The snapshot that caused it: OSV's for records, the catalog's for an SBOM. */
+  readonly cause: 'records' | 'sbom' | 'vex' | 'patches'
+  /** The snapshot that caused it: OSV's for records, else the catalog's. */
   readonly snapshot: string
   /** Of the tag after it. */
   readonly findings: number
@@ -85,7 +89,7 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly details: readonly FindingChange[]
 }
 
-const TAG = `id, owner, name, sbom, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high`
+const TAG = `id, owner, name, sbom, subjects, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, gone, fixes, fixes_gone AS fixesGone, findings, fixable, details`
 
 type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { DAY_MS } from '../../core/time.ts'
 import type { Db } from '../database/sqlite.ts'
+import { createVexStore } from './vex.ts'
 import {
   type FindingCounts,
   type FindingsState,
@@ -15,22 +16,23 @@ export interface FindingComponent {
   readonly ecosystem: string
   readonly name: string
   readonly version: string
+  /** JSON: what SBOMs list of it, each package URL with the version beside it. */
+  readonly packages: string
 }
 
 /** A finding of a component. */
 export interface StoredFinding {
   readonly record: string
+  /** 1: the record names a fixed version. */
   readonly fixable: number
+  /** 1: the service has patched it. */
+  readonly patched: number
   /** Severity: 0 critical, 1 high, 2 any other. */
   readonly level: number
 }
 
 /** A finding of a tag, and its package. */
-export interface TagFinding extends StoredFinding {
-  readonly ecosystem: string
-  readonly name: string
-  readonly version: string
-}
+export type TagFinding = StoredFinding & FindingComponent
 
 /** Most changes that are kept. */
 const MAX_LOG = 200_000
@@ -43,6 +45,7 @@ export function createFindingsStore(db: Db) {
     ...createTags(db),
     ...createTagComponents(db),
     ...createStateWrites(db),
+    ...createVexStore(db),
     /** Does the work in one transaction: none of its writes is there when it throws. */
     async inOne<T>(work: () => Promise<T>): Promise<T> {
       db.exec('BEGIN IMMEDIATE')
@@ -60,71 +63,92 @@ export function createFindingsStore(db: Db) {
 
 export type FindingsStore = ReturnType<typeof createFindingsStore>
 
-const COMPONENT = 'id, name, ecosystem, version'
+const COMPONENT = 'id, name, ecosystem, version, packages'
 
 function createComponents(db: Db) {
   const named = db.prepare<[string], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE name = ?`) // prettier-ignore
   const one = db
-    .prepare<[string, string, string], number>(
-      'SELECT id FROM component WHERE name = ? AND ecosystem = ? AND version = ?',
+    .prepare<[string, string, string, string], number>(
+      'SELECT id FROM component WHERE name = ? AND ecosystem = ? AND version = ? AND packages = ?',
     )
     .pluck()
   const withRecord = db.prepare<[string], FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
   )
-  const all = db.prepare<[string, string, string, number], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version) > (?, ?, ?)
-     ORDER BY name, ecosystem, version LIMIT ?`,
+  const all = db.prepare<[string, string, string, string, number], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version, packages) > (?, ?, ?, ?)
+     ORDER BY name, ecosystem, version, packages LIMIT ?`,
   )
-  const add = db.prepare('INSERT INTO component (name, ecosystem, version) VALUES (?, ?, ?)')
+  const add = db.prepare('INSERT INTO component (name, ecosystem, version, packages) VALUES (?, ?, ?, ?)') // prettier-ignore
   const findings = db.prepare<[number], StoredFinding>(
-    'SELECT record, fixable, level FROM finding WHERE component = ?',
+    'SELECT record, fixable, patched, level FROM finding WHERE component = ?',
   )
   const put = db.prepare(
-    `INSERT INTO finding (component, record, fixable, level) VALUES (?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, level = excluded.level`,
+    `INSERT INTO finding (component, record, fixable, patched, level) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level`,
   )
   const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
+  const patched = db.prepare<[], { component: number; record: string }>(
+    'SELECT component, record FROM finding WHERE patched = 1',
+  )
+  const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`) // prettier-ignore
   return {
     listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
     listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
     /** Components after one, the versions of a package one after the other; null: from the first. */
     listComponents: (after: FindingComponent | null, limit: number): FindingComponent[] =>
-      all.all(after?.name ?? '', after?.ecosystem ?? '', after?.version ?? '', limit),
-    findComponent: ({ name, ecosystem, version }: Omit<FindingComponent, 'id'>): number | null =>
-      one.get(name, ecosystem, version) ?? null,
-    addComponent: ({ name, ecosystem, version }: Omit<FindingComponent, 'id'>): number =>
-      Number(add.run(name, ecosystem, version).lastInsertRowid),
-    listFindings: (component: number): StoredFinding[] => findings.all(component),
-    putFinding(component: number, { record, fixable, level }: StoredFinding): void {
-      put.run(component, record, fixable, level)
+      all.all(
+        after?.name ?? '',
+        after?.ecosystem ?? '',
+        after?.version ?? '',
+        after?.packages ?? '',
+        limit,
+      ),
+    readComponent: (id: number): FindingComponent | null => byId.get(id) ?? null,
+    findComponent(of: Omit<FindingComponent, 'id'>): number | null {
+      return one.get(of.name, of.ecosystem, of.version, of.packages) ?? null
     },
+    addComponent: (of: Omit<FindingComponent, 'id'>): number =>
+      Number(add.run(of.name, of.ecosystem, of.version, of.packages).lastInsertRowid),
+    listFindings: (component: number): StoredFinding[] => findings.all(component),
+    putFinding(component: number, { record, fixable, patched, level }: StoredFinding): void {
+      put.run(component, record, fixable, patched, level)
+    },
+    /** Findings that the service has patched. */
+    eachPatched: () => patched.iterate(),
     dropFinding: (component: number, record: string): void => void drop.run(component, record),
   }
 }
 
+/** A tag, and whether VEX about it changed (1) since it was judged. */
+type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly vexStale: number }
+
 function createTags(db: Db) {
   const put = db.prepare<Omit<TagFindings, 'id'>>(
-    `INSERT INTO tag (owner, name, sbom, refusal, packages, not_judged, findings, fixable, critical, high)
-     VALUES (@owner, @name, @sbom, @refusal, @packages, @notJudged, @findings, @fixable, @critical, @high)
-     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, refusal = @refusal, packages = @packages,
-       not_judged = @notJudged, findings = @findings, fixable = @fixable, critical = @critical, high = @high`,
+    `INSERT INTO tag (owner, name, sbom, subjects, refusal, packages, not_judged, findings, fixable, critical, high,
+       suppressed, vex_stale)
+     VALUES (@owner, @name, @sbom, @subjects, @refusal, @packages, @notJudged, @findings, @fixable, @critical, @high,
+       @suppressed, 0)
+     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal,
+       packages = @packages, not_judged = @notJudged, findings = @findings, fixable = @fixable, critical = @critical,
+       high = @high, suppressed = @suppressed, vex_stale = 0`,
   )
   const rename = db.prepare('UPDATE tag SET name = ? WHERE id = ?')
   const count = db.prepare<FindingCounts & { id: number }>(
     `UPDATE tag SET findings = findings + @findings, fixable = fixable + @fixable,
-       critical = critical + @critical, high = high + @high WHERE id = @id`,
+       critical = critical + @critical, high = high + @high, suppressed = suppressed + @suppressed WHERE id = @id`,
   )
   const byId = db.prepare<[number], Pick<TagFindings, 'owner' | 'name' | 'findings' | 'fixable'>>(
     'SELECT owner, name, findings, fixable FROM tag WHERE id = ?',
   )
-  const owners = db.prepare<[], Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'>>(
-    'SELECT id, owner, name, sbom FROM tag',
+  const owners = db.prepare<[], KnownTag>(
+    'SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag',
   )
+  const subjects = db.prepare<[number], string>('SELECT subjects FROM tag WHERE id = ?').pluck()
   const drop = db.prepare('DELETE FROM tag WHERE id = ?')
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   const ofTag = db.prepare<[number], TagFinding>(
-    `SELECT f.record, f.fixable, f.level, c.ecosystem, c.name, c.version
+    `SELECT f.record, f.fixable, f.patched, f.level, c.id, c.ecosystem, c.name, c.version, c.packages
      FROM tag_component t JOIN finding f ON f.component = t.component JOIN component c ON c.id = t.component
      WHERE t.tag = ?`,
   )
@@ -141,6 +165,9 @@ function createTags(db: Db) {
       return byId.get(id) ?? null
     },
     listOwners: () => owners.all(),
+    /** JSON, as `TagFindings` has it. */
+    readSubjects: (tag: number): string => subjects.get(tag) ?? '[]',
+    /** Also those that VEX rules out. */
     listTagFindings: (tag: number): TagFinding[] => ofTag.all(tag),
     dropTag: (id: number): void => void drop.run(id),
   }
@@ -159,6 +186,8 @@ function createTagComponents(db: Db) {
     .prepare<[number], number>('SELECT 1 FROM tag_component WHERE component = ? LIMIT 1')
     .pluck()
   const dropFindings = db.prepare('DELETE FROM finding WHERE component = ?')
+  const unsuppress = db.prepare('DELETE FROM suppressed WHERE component = ? AND tag = ?')
+  const dropPlaces = db.prepare('DELETE FROM vex_place WHERE kind = 0 AND owner = ?')
   const dropComponent = db.prepare('DELETE FROM component WHERE id = ?')
   return {
     listTagsOf: (component: number): number[] => tagsOf.all(component),
@@ -168,8 +197,10 @@ function createTagComponents(db: Db) {
       unlink.run(tag)
       for (const component of next) link.run(tag, component)
       for (const component of before) {
+        unsuppress.run(component, tag)
         if (isUsed.get(component) !== undefined) continue
         dropFindings.run(component)
+        dropPlaces.run(component)
         dropComponent.run(component)
       }
     },

@@ -18,6 +18,8 @@ export interface DocumentName {
 /** The documents of a seed, made when they are asked for and kept while there is room. */
 export interface Documents {
   read(name: DocumentName): Representation
+  /** Gives a document another content. */
+  write(name: DocumentName, content: string): void
 }
 
 /** What documents follow from. */
@@ -35,11 +37,16 @@ const GZIP_UP_TO = 1 << 20
 /** Numbers of one kind are different documents; the same seed and number give the same bytes. */
 export function createDocuments(options: DocumentOptions): Documents {
   const cache = new Map<string, Representation>()
+  const written = new Map<string, Representation>()
+  const keyOf = ({ kind, number }: DocumentName): string => `${kind}-${number}`
   let bytes = 0
   return {
+    write(name, content) {
+      written.set(keyOf(name), representationOf({ bytes: Buffer.from(content), type: JSON_TYPE }))
+    },
     read(name) {
-      const key = `${name.kind}-${name.number}`
-      const found = cache.get(key)
+      const key = keyOf(name)
+      const found = written.get(key) ?? cache.get(key)
       if (found !== undefined) return found
       const { bytes: content, type } = makeDocument(options, name)
       const made = representationOf({ bytes: content, type: typeOf(type, options.types) })

@@ -76,12 +76,13 @@ function findingBlocks(call: PageCall, id: string): Block[] {
   if (found === null) return []
   const { tag, changes } = found
   if (tag.refusal !== null) return []
-  const { findings, fixable, critical, high, packages, notJudged } = tag
+  const { findings, fixable, critical, high, suppressed, packages, notJudged } = tag
   const counts: Block = {
     kind: 'facts',
     rows: [
       ['findings', plain(`${grouped(findings)}, ${grouped(fixable)} with a fix`)],
       ['severity', plain(`${grouped(critical)} critical, ${grouped(high)} high`)],
+      ['ruled out by VEX', plain(grouped(suppressed))],
       ['packages', plain(`${grouped(packages)}, of which ${grouped(notJudged)} are not judged`)],
       ['all tags', link('changes of findings', call.ui('tag-changes'))],
     ],

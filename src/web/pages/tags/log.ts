@@ -44,7 +44,7 @@ export function changesTable(
   return {
     kind: 'table',
     title: 'Changes of findings',
-    note: 'By records that changed, or another SBOM. VEX and the list of patches are not applied.',
+    note: 'By other records, SBOMs, VEX or patches. What VEX rules out does not count.',
     columns: ['Since', 'Tag', 'Change', 'The first of them', 'Findings then'],
     rows,
     empty: 'No finding changed.',

@@ -1,29 +1,38 @@
-import { querySourceOf } from '../api/scanners/query-source.ts'
-import { eachObject, fieldsOf } from '../json/objects.ts'
-import { createFinder } from '../match/judge.ts'
-import { isFixable } from '../match/patches.ts'
-import { findEcosystem } from '../query/orders/ecosystems.ts'
-import { type QuerySource, parseRecord } from '../query/search.ts'
-import type { FindingComponent, StoredFinding } from '../store/findings/writes.ts'
-import { folderOf, packageKey } from '../store/views/generations.ts'
-import type { Views } from '../store/views/reads.ts'
+import { querySourceOf } from '../../api/scanners/query-source.ts'
+import { eachObject, fieldsOf } from '../../json/objects.ts'
+import { createFinder } from '../../match/judge.ts'
+import { cvesOf, isFixable } from '../../match/patches.ts'
+import { findEcosystem } from '../../query/orders/ecosystems.ts'
+import { type QuerySource, parseRecord } from '../../query/search.ts'
+import type { FindingComponent, StoredFinding } from '../../store/findings/writes.ts'
+import { folderOf, packageKey } from '../../store/views/generations.ts'
+import type { Views } from '../../store/views/reads.ts'
+import { writeNames } from './names.ts'
+import type { IsPatched } from './patches.ts'
+
+/** A finding, and the names of its record as they are stored. */
+interface EvaluatedFinding extends StoredFinding {
+  readonly names: string
+}
 
 /** Finds what the records of a source say about a package in a version. */
 export type Evaluate = (
   component: Omit<FindingComponent, 'id'>,
-) => Promise<readonly StoredFinding[]>
+) => Promise<readonly EvaluatedFinding[]>
 
 /** Creates the evaluation by a source, which is that of `patchmirror match`. Ask for the versions of a package in a row. */
-export function createEvaluation(source: QuerySource): Evaluate {
+export function createEvaluation(source: QuerySource, isPatched: IsPatched): Evaluate {
   const find = createFinder(source, () => undefined)
   return async ({ ecosystem: named, name, version }) => {
     const ecosystem = findEcosystem(named)
     if (ecosystem === null) return []
     const found = await find({ ecosystem, name, version, pageToken: '' })
-    return found.map(({ id, fixed, severity: { level } }) => ({
+    return found.map(({ id, aliases, upstream, fixed, severity: { level } }) => ({
       record: id,
       fixable: isFixable({ fixed, patches: [] }) ? 1 : 0,
+      patched: isPatched({ ecosystem: named, name }, cvesOf({ id, aliases, upstream })) ? 1 : 0,
       level: level === 'critical' ? 0 : level === 'high' ? 1 : 2,
+      names: writeNames({ aliases, upstream }),
     }))
   }
 }

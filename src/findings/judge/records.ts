@@ -1,11 +1,14 @@
-import { querySourceOf } from '../api/scanners/query-source.ts'
-import type { FindingChangeCounts, FindingChange, FindingCounts } from '../store/findings/reads.ts'
-import type { FindingComponent, FindingsStore, StoredFinding } from '../store/findings/writes.ts'
-import type { Reads } from '../store/reads.ts'
-import { folderOf } from '../store/views/generations.ts'
-import type { Views } from '../store/views/reads.ts'
-import { MOST_DETAILS, compareFindingSets, isChange } from './compare.ts'
+import { querySourceOf } from '../../api/scanners/query-source.ts'
+import type { QuerySource } from '../../query/search.ts'
+import type { FindingComponent, FindingsStore, StoredFinding } from '../../store/findings/writes.ts'
+import type { Reads } from '../../store/reads.ts'
+import { folderOf } from '../../store/views/generations.ts'
+import type { Views } from '../../store/views/reads.ts'
 import { type Evaluate, createChangedRecords, createEvaluation } from './evaluate.ts'
+import { readNames } from './names.ts'
+import type { IsPatched } from './patches.ts'
+import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
+import type { VexRules } from './vex.ts'
 
 /** Counts up when the same records make other findings here. */
 const RULES = 1
@@ -16,6 +19,8 @@ const BATCH = 500
 
 interface RecordsInput {
   readonly store: FindingsStore
+  readonly rules: VexRules
+  readonly isPatched: IsPatched
   readonly views: Views
   /** The generation of views, by its name. */
   readonly generation: string
@@ -53,7 +58,7 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
     const components = await (changed === null
       ? compareAll(input, tally)
       : compareSome(input, tally, changed))
-    const tags = tally.close(input.now, osv)
+    const tags = tally.close({ at: input.now, cause: 'records', snapshot: osv })
     store.putRecordState(next)
     return { records: changed?.length ?? null, components, tags }
   })
@@ -83,14 +88,37 @@ export function changedRecords(
   return changes.listChanged(span, '', MOST_NAMED).map(({ name }) => name)
 }
 
-type Tally = ReturnType<typeof createTally>
+/** What the components of a run are compared with. */
+interface Comparing {
+  readonly tally: Tally
+  readonly evaluate: Evaluate
+  /** The names of a record as they were stored before the run. */
+  readonly namesBefore: (record: string) => string | null
+}
 
-async function compareAll({ store, views }: RecordsInput, tally: Tally): Promise<number> {
-  const evaluate = createEvaluation(querySourceOf(views))
+function comparing(
+  { store, isPatched }: RecordsInput,
+  tally: Tally,
+  source: QuerySource,
+): Comparing {
+  const names = new Map<string, string | null>()
+  return {
+    ...{ tally, evaluate: createEvaluation(source, isPatched) },
+    namesBefore(record) {
+      const before = names.has(record) ? names.get(record) : store.readNames(record)
+      names.set(record, before ?? null)
+      return before ?? null
+    },
+  }
+}
+
+async function compareAll(input: RecordsInput, tally: Tally): Promise<number> {
+  const { store, views } = input
+  const by = comparing(input, tally, querySourceOf(views))
   let [last, count]: [FindingComponent | null, number] = [null, 0]
   for (;;) {
     const batch: FindingComponent[] = store.listComponents(last, BATCH)
-    for (const one of batch) await replace(store, tally, one, evaluate, () => true)
+    for (const one of batch) await replace(input, by, one, () => true)
     count += batch.length
     last = batch.at(-1) ?? null
     if (last === null) return count
@@ -98,88 +126,73 @@ async function compareAll({ store, views }: RecordsInput, tally: Tally): Promise
 }
 
 async function compareSome(
-  { store, views }: RecordsInput,
+  input: RecordsInput,
   tally: Tally,
   ids: readonly string[],
 ): Promise<number> {
+  const { store, views } = input
   const { source, packages } = createChangedRecords(views, ids)
-  const evaluate = createEvaluation(source)
+  const by = comparing(input, tally, source)
   const touched = new Map<number, FindingComponent>()
   for (const { folder, name } of packages)
     for (const one of store.listComponentsNamed(name))
       if (folderOf(one.ecosystem) === folder) touched.set(one.id, one)
   for (const id of ids) for (const one of store.listComponentsWith(id)) touched.set(one.id, one)
   const changed = new Set(ids)
-  for (const one of touched.values())
-    await replace(store, tally, one, evaluate, (record) => changed.has(record))
+  for (const one of touched.values()) await replace(input, by, one, (record) => changed.has(record))
   return touched.size
 }
 
-/** Replaces those findings of a component whose records are evaluated. */
+/** Replaces those findings of a component whose records are evaluated, and what VEX rules out of them. */
 async function replace(
-  store: FindingsStore,
-  tally: Tally,
+  { store, rules }: RecordsInput,
+  { tally, evaluate, namesBefore }: Comparing,
   component: FindingComponent,
-  evaluate: Evaluate,
   isEvaluated: (record: string) => boolean,
 ): Promise<void> {
   const before = store.listFindings(component.id).filter(({ record }) => isEvaluated(record))
   const after = await evaluate(component)
   const [old, now] = [byRecord(before), byRecord(after)]
-  for (const { record } of before) if (!now.has(record)) store.dropFinding(component.id, record)
+  const gone = before.filter(({ record }) => !now.has(record))
   const differing = after.filter((one) => !isEqual(old.get(one.record), one))
+  const renamed = after.filter(({ record, names }) => namesBefore(record) !== names)
+  const asked = after.filter((one) => !old.has(one.record) || renamed.includes(one))
+  if (gone.length + differing.length + asked.length === 0) return
+  for (const { record } of gone) store.dropFinding(component.id, record)
   for (const one of differing) store.putFinding(component.id, one)
-  if (differing.length > 0 || before.length !== after.length) tally.add(component, before, after)
+  for (const { record, names } of renamed) store.putNames(record, names)
+  const was = hiddenOf(store, component.id)
+  const open = [...gone, ...asked].map(({ record }) => record)
+  const kept = [...was].map(([tag, records]) => [tag, without(records, new Set(open))] as const)
+  const is = new Map<number, Set<string>>(kept)
+  const questions = asked.map(({ record, names }) => ({ component, record, names: readNames(names) })) // prettier-ignore
+  for (const tag of questions.length === 0 ? [] : store.listTagsOf(component.id))
+    for (const { record } of rules.ruledOut(store.readSubjects(tag), questions))
+      is.set(tag, (is.get(tag) ?? new Set<string>()).add(record))
+  storeHidden(store, component.id, was, is)
+  tally.add({ component, before, after }, was, is)
 }
 
-function byRecord(findings: readonly StoredFinding[]): Map<string, StoredFinding> {
+/** Writes what VEX rules out of the findings of a component, as far as it differs. */
+function storeHidden(store: FindingsStore, component: number, was: Hidden, is: Hidden): void {
+  for (const tag of new Set([...was.keys(), ...is.keys()])) {
+    const [old, now] = [was.get(tag) ?? new Set<string>(), is.get(tag) ?? new Set<string>()]
+    for (const record of without(old, now)) store.unsuppress({ component, tag, record })
+    for (const record of without(now, old)) store.suppress({ component, tag, record })
+  }
+}
+
+function without(records: ReadonlySet<string>, others: ReadonlySet<string>): Set<string> {
+  return new Set([...records].filter((record) => !others.has(record)))
+}
+
+function byRecord<Finding extends StoredFinding>(
+  findings: readonly Finding[],
+): Map<string, Finding> {
   return new Map(findings.map((one) => [one.record, one]))
 }
 
 function isEqual(one: StoredFinding | undefined, other: StoredFinding): boolean {
-  return one?.fixable === other.fixable && one.level === other.level
+  const { fixable, patched, level } = other
+  return one?.fixable === fixable && one.patched === patched && one.level === level
 }
-
-type Sums = { -readonly [Name in keyof (FindingChangeCounts & FindingCounts)]: number }
-
-/** Creates what adds up, for each tag, what differs in its components. */
-function createTally(store: FindingsStore) {
-  const tags = new Map<number, { readonly sums: Sums; readonly details: FindingChange[] }>()
-  return {
-    add(
-      component: FindingComponent,
-      before: readonly StoredFinding[],
-      after: readonly StoredFinding[],
-    ): void {
-      const withPackage = (one: StoredFinding) => ({ ...component, ...one })
-      const { counts, details, ...changes } = compareFindingSets(
-        before.map(withPackage),
-        after.map(withPackage),
-      )
-      const difference = { ...counts, ...changes }
-      for (const tag of store.listTagsOf(component.id)) {
-        const one = tags.get(tag) ?? { sums: { ...NOTHING }, details: [] }
-        tags.set(tag, one)
-        for (const name of NAMES) one.sums[name] += difference[name]
-        one.details.push(...details.slice(0, MOST_DETAILS - one.details.length))
-      }
-    },
-    /** Stores it, and logs what changed; returns the number of tags in which anything did. */
-    close(at: number, snapshot: string): number {
-      let logged = 0
-      for (const [id, { sums, details }] of tags) {
-        const tag = store.countTag(id, sums)
-        if (tag === null || !isChange(sums)) continue
-        store.addLog({ ...sums, ...tag, at, cause: 'records', snapshot, details })
-        logged++
-      }
-      return logged
-    },
-  }
-}
-
-const NOTHING: Sums = {
-  ...{ found: 0, gone: 0, fixes: 0, fixesGone: 0 },
-  ...{ findings: 0, fixable: 0, critical: 0, high: 0 },
-}
-const NAMES = Object.keys(NOTHING) as (keyof Sums)[]

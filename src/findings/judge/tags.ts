@@ -1,18 +1,21 @@
-import { nameOfTag } from '../api/lookup/tag-names.ts'
-import { querySourceOf } from '../api/scanners/query-source.ts'
-import { MirrorError } from '../core/errors.ts'
-import { canonicalPath } from '../domain/path-templates.ts'
-import { RESOURCES } from '../domain/resources.ts'
-import type { Fields } from '../json/objects.ts'
-import { askAbout } from '../match/judge.ts'
-import type { InputSbom } from '../sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../sboms/mirrored.ts'
-import type { TagFindings } from '../store/findings/reads.ts'
-import type { FindingComponent, FindingsStore } from '../store/findings/writes.ts'
-import type { Reads } from '../store/reads.ts'
-import type { Views } from '../store/views/reads.ts'
+import { nameOfTag } from '../../api/lookup/tag-names.ts'
+import { querySourceOf } from '../../api/scanners/query-source.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { canonicalPath } from '../../domain/path-templates.ts'
+import { RESOURCES } from '../../domain/resources.ts'
+import type { Fields } from '../../json/objects.ts'
+import type { InputSbom } from '../../sboms/sbom.ts'
+import { readMirroredSbom, sbomDigestsOf } from '../../sboms/mirrored.ts'
+import type { FindingCounts, TagFindings } from '../../store/findings/reads.ts'
+import type { FindingsStore, TagFinding } from '../../store/findings/writes.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Views } from '../../store/views/reads.ts'
 import { compareFindingSets, countFindings, isChange } from './compare.ts'
+import { type DuringReads, catalogOf } from './during.ts'
 import { createEvaluation } from './evaluate.ts'
+import { type TagPackage, NOTHING_READ, type ReadPackages, packagesOf } from './packages.ts'
+import type { IsPatched } from './patches.ts'
+import { type VexRules, ruleTag, visibleIn } from './vex.ts'
 
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
@@ -20,8 +23,9 @@ interface TagsInput {
   readonly store: FindingsStore
   /** Show the snapshot that all findings are of. */
   readonly views: Views
-  /** Reads of one snapshot of the store; what is read by a digest may be another. */
-  readonly during: <T>(work: (reads: Reads) => T) => T
+  readonly rules: VexRules
+  readonly isPatched: IsPatched
+  readonly during: DuringReads
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -58,6 +62,8 @@ export async function followTags(input: TagsInput): Promise<TagsReport | null> {
     const before = known.get(tag.owner)
     if (before?.sbom === tag.sbom) {
       if (before.name !== tag.name) store.renameTag(before.id, tag.name)
+      const isStale = before.vexStale === 1
+      if (isStale && (await store.inOne(() => ruleAgain(input, tag.owner, catalog)))) tags++
       continue
     }
     if (tag.sbom !== '') read++
@@ -65,10 +71,6 @@ export async function followTags(input: TagsInput): Promise<TagsReport | null> {
   }
   store.finishJudging(catalog, now)
   return { catalog, read, gone: gone.length, tags }
-}
-
-function catalogOf({ snapshots }: Reads): string | null {
-  return snapshots.readSnapshot('catalog')?.id ?? null
 }
 
 function listTags(reads: Reads): Map<string, ListedTag> {
@@ -86,6 +88,7 @@ function listTags(reads: Reads): Map<string, ListedTag> {
 function dropTag(store: FindingsStore, id: number): Promise<void> {
   return store.inOne(() => {
     store.replaceComponents(id, [])
+    store.replaceTagPlaces(id, [])
     store.dropTag(id)
     return Promise.resolve()
   })
@@ -96,36 +99,55 @@ function dropTag(store: FindingsStore, id: number): Promise<void> {
  * where its log begins.
  */
 async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Promise<boolean> {
-  const { store, now } = input
+  const { store, rules } = input
   const known = store.readTag(tag.owner)
-  const before = known === null || known.refusal !== null ? null : store.listTagFindings(known.id)
+  const before = known === null || known.refusal !== null ? null : visibleIn(store, known.id)
   const read = readSboms(input, tag, catalog)
   const refused = 'refusal' in read
-  const components = refused ? [] : read.components
+  const { components, subjects, packages, notJudged } = refused ? NOTHING_READ : read
   const about = {
     ...{ ...tag, sbom: refused ? read.sbom : tag.sbom, refusal: refused ? read.refusal : null },
-    ...{ packages: refused ? 0 : read.packages, notJudged: refused ? 0 : read.notJudged },
+    ...{ subjects, packages, notJudged },
   }
   const ids = await addComponents(input, components)
   const id = store.putTag({ ...about, ...countFindings([]) })
+  rules.replaceTag(id, subjects)
   store.replaceComponents(id, ids)
-  const after = store.listTagFindings(id)
-  const counts = countFindings(after)
+  const { visible, suppressed } = ruleTag(store, rules, id, subjects)
+  const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...about, ...counts })
   if (before === null || refused) return false
-  const { counts: _, ...difference } = compareFindingSets(before, after)
-  if (!isChange(difference)) return false
-  const { owner, name } = tag
-  store.addLog({ ...difference, ...counts, owner, name, at: now, cause: 'sbom', snapshot: catalog })
-  return true
+  return logChange(input, { ...tag, catalog, cause: 'sbom', before, visible, counts })
 }
 
-type Component = Omit<FindingComponent, 'id'>
+/** Asks VEX again about the findings of a tag whose SBOM is as before; returns whether a change was logged. */
+function ruleAgain(input: TagsInput, owner: string, catalog: string): Promise<boolean> {
+  const { store, rules } = input
+  const tag = store.readTag(owner)
+  if (tag === null) return Promise.resolve(false)
+  const before = visibleIn(store, tag.id)
+  const { visible, suppressed } = ruleTag(store, rules, tag.id, tag.subjects)
+  const counts = { ...countFindings(visible), suppressed }
+  store.putTag({ ...tag, ...counts })
+  const logged = logChange(input, { ...tag, catalog, cause: 'vex', before, visible, counts })
+  return Promise.resolve(logged)
+}
 
-interface ReadPackages {
-  readonly components: readonly Component[]
-  readonly packages: number
-  readonly notJudged: number
+interface TagChange extends Pick<ListedTag, 'owner' | 'name'> {
+  readonly catalog: string
+  readonly cause: 'sbom' | 'vex'
+  readonly before: readonly TagFinding[]
+  readonly visible: readonly TagFinding[]
+  readonly counts: FindingCounts
+}
+
+function logChange({ store, now }: TagsInput, change: TagChange): boolean {
+  const { owner, name, catalog: snapshot, cause, before, visible, counts } = change
+  const { counts: _, ...difference } = compareFindingSets(before, visible)
+  if (!isChange(difference)) return false
+  const { findings, fixable } = counts
+  store.addLog({ ...difference, findings, fixable, owner, name, at: now, cause, snapshot })
+  return true
 }
 
 /** Why a tag is not judged; `sbom`: empty where its SBOM may be read another time. */
@@ -160,31 +182,14 @@ function readSboms(
   return sboms.length === 0 ? refusal : packagesOf(sboms)
 }
 
-function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
-  const components = new Map<string, Component>()
-  const unknown = new Set<string>()
-  for (const { components: listed } of sboms)
-    for (const { name, version, purl } of listed) {
-      const query = askAbout({ purl, version })
-      if ('code' in query) {
-        unknown.add(JSON.stringify(purl === null ? [name, version] : [purl, version, '']))
-        continue
-      }
-      const one = { ecosystem: query.ecosystem.name, name: query.name, version: query.version }
-      components.set(JSON.stringify([one.ecosystem, one.name, one.version]), one)
-    }
-  const packages = components.size + unknown.size
-  return { components: [...components.values()], packages, notJudged: unknown.size }
-}
-
 /** Returns the numbers of components; those that no tag had are judged. */
 async function addComponents(
-  { store, views }: TagsInput,
-  components: readonly Component[],
+  { store, views, rules, isPatched }: TagsInput,
+  components: readonly TagPackage[],
 ): Promise<number[]> {
   const known = components.flatMap((one) => store.findComponent(one) ?? [])
   const added = components.filter((one) => store.findComponent(one) === null)
-  const evaluate = createEvaluation(querySourceOf(views))
+  const evaluate = createEvaluation(querySourceOf(views), isPatched)
   const ids: number[] = []
   for (const [ecosystem, ones] of Map.groupBy(added, (one) => one.ecosystem)) {
     const names = [...new Set(ones.map(({ name }) => name))]
@@ -192,8 +197,12 @@ async function addComponents(
     for (const one of ones.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const id = store.addComponent(one)
       ids.push(id)
+      rules.addComponent(id, one.packages)
       if (!recorded.has(one.name)) continue
-      for (const finding of await evaluate(one)) store.putFinding(id, finding)
+      for (const finding of await evaluate(one)) {
+        store.putFinding(id, finding)
+        store.putNames(finding.record, finding.names)
+      }
     }
   }
   return [...known, ...ids]

@@ -1,5 +1,9 @@
-import type { FindingChangeCounts, FindingChange, FindingCounts } from '../store/findings/reads.ts'
-import type { TagFinding } from '../store/findings/writes.ts'
+import type {
+  FindingChangeCounts,
+  FindingChange,
+  FindingCounts,
+} from '../../store/findings/reads.ts'
+import type { TagFinding } from '../../store/findings/writes.ts'
 
 /** Changes that are named in the log of a tag, at most; all are counted. */
 export const MOST_DETAILS = 10
@@ -42,16 +46,20 @@ function keyOf({ ecosystem, name, record }: TagFinding): string {
 }
 
 function fixableIn(findings: readonly TagFinding[]): number {
-  return findings.filter(({ fixable }) => fixable === 1).length
+  return findings.filter(isFixed).length
+}
+
+function isFixed({ fixable, patched }: TagFinding): boolean {
+  return fixable === 1 || patched === 1
 }
 
 function detailOf(more: number, fixes: number, one: TagFinding | undefined): FindingChange[] {
   const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
   if (one === undefined || (more === 0 && fixes === 0)) return []
-  return [[change, one.record, one.name, one.version, one.fixable === 1 ? 1 : 0]]
+  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0]]
 }
 
-/** Returns the numbers of findings. */
+/** Returns the numbers of findings, which VEX rules none of out. */
 export function countFindings(findings: readonly TagFinding[]): FindingCounts {
   const count = (is: (one: TagFinding) => boolean): number => findings.filter(is).length
   return {
@@ -59,6 +67,7 @@ export function countFindings(findings: readonly TagFinding[]): FindingCounts {
     fixable: fixableIn(findings),
     critical: count(({ level }) => level === 0),
     high: count(({ level }) => level === 1),
+    suppressed: 0,
   }
 }
 
@@ -68,6 +77,7 @@ function differenceOf(before: FindingCounts, after: FindingCounts): FindingCount
     fixable: after.fixable - before.fixable,
     critical: after.critical - before.critical,
     high: after.high - before.high,
+    suppressed: after.suppressed - before.suppressed,
   }
 }
 

@@ -1,0 +1,88 @@
+import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match/patches.ts'
+import { findEcosystem } from '../../query/orders/ecosystems.ts'
+import type { FindingComponent, FindingsStore } from '../../store/findings/writes.ts'
+import { type DuringReads, catalogOf } from './during.ts'
+import { readNames } from './names.ts'
+import { createTally, hiddenOf } from './tally.ts'
+
+/** Says whether the service has patched a package for one of these CVEs. */
+export type IsPatched = (
+  component: Pick<FindingComponent, 'ecosystem' | 'name'>,
+  cves: readonly string[],
+) => boolean
+
+/** Creates the function that asks the mirrored list of patches, about each CVE once. */
+export function createPatched(during: DuringReads): IsPatched {
+  const done = new Set<string>()
+  const asked = new Set<string>()
+  return (component, cves) => {
+    const missing = cves.filter((cve) => !asked.has(cve))
+    for (const cve of missing) asked.add(cve)
+    if (missing.length > 0)
+      for (const place of during((reads) => listDonePlaces(missing, reads))) done.add(place)
+    return isAmong(done, component, cves)
+  }
+}
+
+function isAmong(
+  done: ReadonlySet<string>,
+  { ecosystem, name }: Pick<FindingComponent, 'ecosystem' | 'name'>,
+  cves: readonly string[],
+): boolean {
+  const base = findEcosystem(ecosystem)?.base ?? ''
+  return done.size > 0 && patchPlaces(cves, base, name).some((place) => done.has(place))
+}
+
+interface PatchesInput {
+  readonly store: FindingsStore
+  readonly during: DuringReads
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/**
+ * Brings what the service has patched to another list of patches, in one transaction; returns the number of tags whose findings
+ * differ. It reads the entries about the CVEs of findings, and writes the findings that differ.
+ */
+export async function followPatches({ store, during, now }: PatchesInput): Promise<number> {
+  const { catalog, state } = during((reads) => ({
+    ...{ catalog: catalogOf(reads), state: patchListState(reads) },
+  }))
+  if (catalog === null || state === store.readFollowed('patches')) return 0
+  return store.inOne(() => {
+    const tally = createTally(store)
+    for (const [id, records] of differing(store, during)) {
+      const component = store.readComponent(id)
+      if (component === null || records.size === 0) continue
+      const before = store.listFindings(id).filter(({ record }) => records.has(record))
+      const after = before.map((one) => ({ ...one, patched: 1 - one.patched }))
+      for (const one of after) store.putFinding(id, one)
+      const hidden = hiddenOf(store, id)
+      tally.add({ component, before, after }, hidden, hidden)
+    }
+    store.putFollowed('patches', state)
+    return Promise.resolve(tally.close({ at: now, cause: 'patches', snapshot: catalog }))
+  })
+}
+
+/** Returns the records of those findings of components that are patched and were not, or were and are not any more. */
+function differing(store: FindingsStore, during: DuringReads): Map<number, Set<string>> {
+  const byComponent = new Map<number, Set<string>>()
+  const flip = (component: number, record: string): void => {
+    const records = byComponent.get(component) ?? new Set()
+    byComponent.set(component, records)
+    if (!records.delete(record)) records.add(record)
+  }
+  for (const { component, record } of store.eachPatched()) flip(component, record)
+  const cvesBy = new Map<string, string[]>()
+  for (const { id, names } of store.eachNames()) cvesBy.set(id, cvesOf({ id, ...readNames(names) }))
+  const cves = [...new Set([...cvesBy.values()].flat())]
+  const done = during((reads) => listDonePlaces(cves, reads))
+  const named = new Set([...done].map((place) => (JSON.parse(place) as string[])[0] ?? ''))
+  for (const [record, own] of cvesBy) {
+    if (!own.some((cve) => named.has(cve))) continue
+    for (const component of store.listComponentsWith(record))
+      if (isAmong(done, component, own)) flip(component.id, record)
+  }
+  return byComponent
+}

@@ -1,0 +1,127 @@
+import type { Db } from '../database/sqlite.ts'
+
+/** A finding of a tag that VEX rules out. */
+interface SuppressedRow {
+  readonly component: number
+  readonly tag: number
+  readonly record: string
+}
+
+/** What a statement is about, as numbers: the product, and the vulnerability. */
+export type VexAbout = readonly [place: number, vulnerability: number]
+
+/** Creates reads and writes of what VEX says about the findings of tags. */
+export function createVexStore(db: Db) {
+  return {
+    ...createDocuments(db),
+    ...createPlaces(db),
+    ...createSuppressed(db),
+    ...createNames(db),
+    ...createFollowed(db),
+  }
+}
+
+function createDocuments(db: Db) {
+  const all = db.prepare<[], { id: number; digest: string }>('SELECT id, digest FROM vex_document')
+  const add = db.prepare('INSERT INTO vex_document (digest) VALUES (?)')
+  const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
+  const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)') // prettier-ignore
+  const unstate = db.prepare('DELETE FROM vex_statement WHERE document = ?')
+  const mark = db.prepare(
+    `UPDATE tag SET vex_stale = 1 WHERE id IN (
+       SELECT p.owner FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 1 WHERE s.document = @id
+       UNION SELECT t.tag FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 0
+         JOIN tag_component t ON t.component = p.owner WHERE s.document = @id)`,
+  )
+  const isAny = db.prepare<[number], number>('SELECT 1 FROM vex_statement WHERE place = ? LIMIT 1').pluck() // prettier-ignore
+  const about = db
+    .prepare<[number, number], string>(
+      `SELECT d.digest FROM vex_statement s JOIN vex_document d ON d.id = s.document
+       WHERE s.place = ? AND s.vulnerability = ?`,
+    )
+    .pluck()
+  return {
+    listVexDocuments: () => all.all(),
+    /** Adds a document with what it says anything about, and marks the tags that it may be about. */
+    addVexDocument(digest: string, statements: Iterable<VexAbout>): void {
+      const id = Number(add.run(digest).lastInsertRowid)
+      for (const [place, vulnerability] of statements) state.run(place, vulnerability, id)
+      mark.run({ id })
+    },
+    /** Deletes a document, and marks the tags that it may have been about. */
+    dropVexDocument(id: number): void {
+      mark.run({ id })
+      unstate.run(id)
+      drop.run(id)
+    },
+    isPlaceNamed: (place: number): boolean => isAny.get(place) !== undefined,
+    /** SHA-256 of the documents that may say anything about it, hex. */
+    listVexAbout: (place: number, vulnerability: number): string[] =>
+      about.all(place, vulnerability),
+  }
+}
+
+function createPlaces(db: Db) {
+  const add = db.prepare('INSERT OR IGNORE INTO vex_place (place, kind, owner) VALUES (?, ?, ?)')
+  const drop = db.prepare('DELETE FROM vex_place WHERE kind = 1 AND owner = ?')
+  return {
+    addComponentPlaces(component: number, places: readonly number[]): void {
+      for (const place of places) add.run(place, 0, component)
+    },
+    replaceTagPlaces(tag: number, places: readonly number[]): void {
+      drop.run(tag)
+      for (const place of places) add.run(place, 1, tag)
+    },
+  }
+}
+
+function createSuppressed(db: Db) {
+  const ofComponent = db.prepare<[number], SuppressedRow>(
+    'SELECT component, tag, record FROM suppressed WHERE component = ?',
+  )
+  const ofTag = db.prepare<[number], SuppressedRow>(
+    `SELECT s.component, s.tag, s.record FROM tag_component t
+     JOIN suppressed s ON s.component = t.component AND s.tag = t.tag WHERE t.tag = ?`,
+  )
+  const add = db.prepare('INSERT INTO suppressed (component, tag, record) VALUES (@component, @tag, @record)') // prettier-ignore
+  const drop = db.prepare(
+    'DELETE FROM suppressed WHERE component = @component AND tag = @tag AND record = @record',
+  )
+  return {
+    listSuppressedOf: (component: number): SuppressedRow[] => ofComponent.all(component),
+    listSuppressedIn: (tag: number): SuppressedRow[] => ofTag.all(tag),
+    suppress: (row: SuppressedRow): void => void add.run(row),
+    unsuppress: (row: SuppressedRow): void => void drop.run(row),
+  }
+}
+
+function createNames(db: Db) {
+  const names = db.prepare<[string], string>('SELECT names FROM record WHERE id = ?').pluck()
+  const all = db.prepare<[], { id: string; names: string }>('SELECT id, names FROM record')
+  const put = db.prepare(
+    'INSERT INTO record (id, names) VALUES (?, ?) ON CONFLICT DO UPDATE SET names = excluded.names',
+  )
+  const sweep = db.prepare(
+    'DELETE FROM record WHERE NOT EXISTS (SELECT 1 FROM finding f WHERE f.record = record.id)',
+  )
+  return {
+    /** JSON: the aliases of a record, and what it is derived from; null where no finding is about it. */
+    readNames: (record: string): string | null => names.get(record) ?? null,
+    eachNames: () => all.iterate(),
+    putNames: (record: string, text: string): void => void put.run(record, text),
+    /** Forgets the records that no finding is about any more. */
+    sweepNames: (): void => void sweep.run(),
+  }
+}
+
+function createFollowed(db: Db) {
+  const read = db.prepare<[string], string>('SELECT state FROM followed WHERE name = ?').pluck()
+  const put = db.prepare(
+    'INSERT INTO followed (name, state) VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state',
+  )
+  return {
+    /** Up to which state of the catalog; null: none yet. */
+    readFollowed: (name: 'vex' | 'patches'): string | null => read.get(name) ?? null,
+    putFollowed: (name: 'vex' | 'patches', state: string): void => void put.run(name, state),
+  }
+}

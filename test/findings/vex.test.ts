@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import {
+  type FindingsBench,
+  affecting,
+  componentsOf,
+  openFindingsBench,
+  readFindings,
+  vexAbout,
+  visibleRows,
+} from './fixtures.ts'
+
+const CVE = 'CVE-2026-77001'
+const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
+const tagOf = (dir: string, owner: string) => readFindings(dir, (reads) => reads.readTag(owner))
+
+/** A tag with a VEX document, and a package of it that no other tag has in this version. */
+async function opened(bench: FindingsBench) {
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const components = componentsOf(bench.dir)
+  const found = components.find(
+    (one) =>
+      bench.sandbox.service.documents('tag', one.owner, 'vex').length > 0 &&
+      components.filter(({ packages }) => packages === one.packages).length === 1 &&
+      components.filter(({ owner, name }) => owner === one.owner && name === one.name).length === 1,
+  )
+  if (found === undefined) throw new Error('no such component')
+  const [[purl = ''] = []] = JSON.parse(found.packages) as string[][]
+  return { ...found, purl }
+}
+
+/** What is known is what a judgement from the beginning finds, and what `match` does. */
+async function expectAgreement(bench: FindingsBench): Promise<void> {
+  const known = bench.known()
+  expect(known).toEqual(await bench.fresh())
+  expect(known.unused).toBe(0)
+  const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
+  expect(visibleRows(known)).toEqual(matched.flat().sort())
+}
+
+test('findings that VEX rules out do not count, and are announced when a statement changes', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const { owner, ecosystem, name, purl } = await opened(bench)
+  const about = (more: object = {}) => ({ ...affecting(ecosystem, name, null), aliases: [CVE], ...more }) // prettier-ignore
+  const state = async (content: string) => {
+    sandbox.service.writeArtifact('tag', owner, 'vex', content)
+    await bench.crawl()
+    return bench.judge()
+  }
+  const own = () => log(dir).filter((one) => one.owner === owner)
+  await bench.publish({ 'T-1': about() })
+  await bench.judge()
+  expect(own().at(-1)).toMatchObject({ cause: 'records', found: 1 })
+  const before = tagOf(dir, owner)
+
+  await state(vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
+  expect(own().at(-1)).toMatchObject({ cause: 'vex', found: 0, gone: 1 })
+  expect(own().at(-1)?.details).toEqual([['gone', 'T-1', name, expect.any(String), 0]])
+  const findings = (before?.findings ?? 0) - 1
+  expect(tagOf(dir, owner)).toMatchObject({ findings, suppressed: 1 })
+  await expectAgreement(bench)
+
+  // Another record about the same vulnerability is ruled out at once, a record that is not about it any more counts.
+  const position = log(dir).length
+  await bench.publish({ 'T-2': about({ aliases: [], upstream: [CVE] }) })
+  await bench.judge()
+  expect(own().filter(({ seq }) => seq > position)).toEqual([])
+  expect(tagOf(dir, owner)).toMatchObject({ findings, suppressed: 2 })
+  await bench.publish({ 'T-2': about({ aliases: ['CVE-2026-77002'] }) })
+  await bench.judge()
+  expect(own().at(-1)).toMatchObject({ cause: 'records', found: 1 })
+  expect(tagOf(dir, owner)).toMatchObject({ findings: findings + 1, suppressed: 1 })
+  await expectAgreement(bench)
+
+  await state(vexAbout(CVE, [{ '@id': purl }], 'affected', '2026-05-02T00:00:00Z'))
+  expect(own().at(-1)).toMatchObject({ cause: 'vex', found: 1 })
+  expect(tagOf(dir, owner)).toMatchObject({ findings: findings + 2, suppressed: 0 })
+  await expectAgreement(bench)
+})
+
+/** An SBOM of an image with one package (CycloneDX). */
+function sbomOf(image: string, purl: string): string {
+  const described = { type: 'container', name: image, purl: `pkg:oci/${image}@1` }
+  const components = [{ type: 'library', name: 'a', purl }]
+  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component: described }, components }) // prettier-ignore
+}
+
+test('a statement about what an SBOM describes is about the tags of that SBOM', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const { owner, ecosystem, name, purl } = await opened(bench)
+  const [other = ''] = sandbox.service.ids('tags').filter((id) => id !== owner)
+  for (const [tag, image] of [[owner, 'one'], [other, 'two']] as const)
+    sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(image, purl)) // prettier-ignore
+  await bench.crawl()
+  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+  await bench.judge()
+  const counts = () => [owner, other].map((id) => [tagOf(dir, id)?.findings, tagOf(dir, id)?.suppressed]) // prettier-ignore
+  const product = (image: string) => ({ '@id': `pkg:oci/${image}`, subcomponents: [{ '@id': purl }] }) // prettier-ignore
+  const state = async (image: string) => {
+    sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [product(image)], 'fixed'))
+    await bench.crawl()
+    await bench.judge()
+    await expectAgreement(bench)
+  }
+  const [found = 0] = counts()[0] ?? []
+  expect(found).toBeGreaterThan(0)
+  expect(counts()).toEqual([[found, 0], [found, 0]]) // prettier-ignore
+  await state('one')
+  expect(counts()).toEqual([[found - 1, 1], [found, 0]]) // prettier-ignore
+  await state('two')
+  expect(counts()).toEqual([[found, 0], [found - 1, 1]]) // prettier-ignore
+
+  // A statement on a part of an image that no SBOM names rules nothing out; with another image, nothing is left to rule out.
+  sandbox.service.writeArtifact('tag', other, 'sbom', sbomOf('three', purl))
+  await bench.crawl()
+  await bench.judge()
+  expect(counts()).toEqual([[found, 0], [found, 0]]) // prettier-ignore
+  await expectAgreement(bench)
+  sandbox.service.rotateArtifact('tag', owner, 'vex')
+  await bench.crawl()
+  await bench.judge()
+  await expectAgreement(bench)
+})
+
+test('a patch that the service has done is a fix, until it is not any more', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const { owner, ecosystem, name } = await opened(bench)
+  const ticket = sandbox.service.addTicket()
+  const [base = ''] = ecosystem.split(':')
+  const set = async (status: string) => {
+    const about = { cve_id: CVE, ecosystem: base, package_src_name: name, ticket_status: status }
+    sandbox.service.change('tickets', ticket, about)
+    await bench.crawl()
+    await bench.judge()
+  }
+  const own = () => log(dir).filter((one) => one.owner === owner).at(-1) // prettier-ignore
+  await set('in_progress')
+  await bench.publish({ [CVE]: affecting(ecosystem, name, null) })
+  await bench.judge()
+  expect(own()).toMatchObject({ cause: 'records', found: 1, fixes: 0 })
+  const before = tagOf(dir, owner)?.fixable ?? -1
+  await set('done')
+  expect(own()).toMatchObject({ cause: 'patches', found: 0, fixes: 1 })
+  expect(own()?.details).toEqual([['fix', CVE, name, expect.any(String), 1]])
+  expect(tagOf(dir, owner)).toMatchObject({ fixable: before + 1 })
+  await expectAgreement(bench)
+  await bench.publish({ 'T-3': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+  await bench.judge()
+  expect(own()).toMatchObject({ cause: 'records', found: 1, fixes: 1 })
+  await set('in_progress')
+  expect(own()).toMatchObject({ cause: 'patches', fixes: 0, fixesGone: 2 })
+  expect(tagOf(dir, owner)).toMatchObject({ fixable: before })
+  await expectAgreement(bench)
+})
