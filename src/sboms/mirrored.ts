@@ -27,8 +27,9 @@ export function readMirroredSbom(
   { catalog }: Pick<Reads, 'catalog'>,
   digest: string,
   of: string,
+  maxBytes: number = SBOM_BOUNDS.bytes,
 ): InputSbom {
-  const content = wholeContent(catalog, digest, SBOM_BOUNDS.bytes)
+  const content = wholeContent(catalog, digest, maxBytes)
   const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
   if (typeof content === 'string')
     throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)

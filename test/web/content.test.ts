@@ -343,6 +343,8 @@ describe('the pages of changes', () => {
         401,
         200,
       ])
+      const ofTag = await page(`${path}?tag=x`, NO_KEY)
+      expect([path, ofTag.status, (await page(`${path}?tag=x`)).status]).toEqual([path, 401, 404])
     }
   })
 

@@ -26,8 +26,13 @@ const LONGEST_NAME = 1_000
 /**
  * Returns the packages in the mirrored SBOMs of the tag that a name, digest or id names. Throws `not_found` where it names
  * none or several, or the tag has no SBOM here; `not_ready` where that is to come, or cannot be read; `bad_request`.
+ * `maxBytes`: of one SBOM.
  */
-export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string): ListedPackages {
+export function packagesOfTag(
+  { catalog }: Pick<Reads, 'catalog'>,
+  text: string,
+  maxBytes?: number,
+): ListedPackages {
   const name = text.slice(0, 100)
   const [tag, another] = text.length > LONGEST_NAME ? [] : findTags(catalog, text)
   if (tag === undefined) throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
@@ -40,7 +45,7 @@ export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string)
     throw new MirrorError(isComing ? 'not_ready' : 'not_found', message)
   }
   return packagesIn(
-    digests.map((digest) => readMirroredSbom({ catalog }, digest, name)),
+    digests.map((digest) => readMirroredSbom({ catalog }, digest, name, maxBytes)),
     name,
   )
 }

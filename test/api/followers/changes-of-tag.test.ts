@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/sboms/mirrored.ts'
 import { nameOfTag } from '../../../src/api/lookup/tag-names.ts'
 import { readPurl } from '../../../src/query/purl.ts'
 import { HOUR_MS } from '../../../src/core/time.ts'
+import { openShortReads } from '../../../src/store/reads.ts'
+import { createPageMaker } from '../../../src/web/make-page.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 2, tags: 4, packages: 0, tickets: 0 }
@@ -62,6 +64,32 @@ test('changes of a tag are those of the packages in its SBOM, by its id, its dig
     }) // prettier-ignore
     expect((body['packages'] as { packages: number }).packages).toBeGreaterThan(0)
     expect(answer.headers.get('cache-control')).toBe('no-store')
+  }
+})
+
+test('the page and the feeds of changes show those of a tag, unless the catalog is too old', async () => {
+  const { made, tags: [tag = ''] } = await mirror() // prettier-ignore
+  const { ecosystem, name } = packageOf(made, tag)
+  await publish(made, 'T-1', ecosystem, name)
+  await publish(made, 'T-2', ecosystem, 'no-tag-has-this')
+  const reads = openShortReads(made.dir)
+  if (reads === null) throw new Error('no database')
+  onTestFinished(() => reads.close())
+  const show = (page: string, query: string, more: Partial<typeof made.config.catalog> = {}) => {
+    const config = { ...made.config, catalog: { ...made.config.catalog, ...more } }
+    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
+    const asked = { page, query, signedIn: true, status: null, now: Date.now() + 60_000, served: null } // prettier-ignore
+    const shown = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
+    if ('failed' in shown) throw new Error(shown.failed.message)
+    return { status: shown.status, text: Buffer.from(shown.body).toString() }
+  }
+  for (const page of ['changes', 'changes.atom', 'changes.json']) {
+    const { status, text } = show(page, `since=1&tag=${tag}`)
+    expect([page, status, text.includes('T-1'), text.includes('T-2')]).toEqual([page, 200, true, false]) // prettier-ignore
+    expect([page, text.includes(`tag=${tag}`)]).toEqual([page, true])
+    expect([page, show(page, `tag=${tag}&purl=pkg:npm/a`).status]).toEqual([page, 400])
+    const old = show(page, `tag=${tag}`, { maxAgeHours: 1e-9, staleAction: 'refuse' })
+    expect([page, old.status, old.text]).toEqual([page, 503, expect.stringContaining('older than catalog.maxAgeHours')]) // prettier-ignore
   }
 })
 

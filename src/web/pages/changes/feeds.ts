@@ -2,11 +2,12 @@ import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
-import { type PackageFilter, readFilter } from '../../../api/followers/filter.ts'
+import type { PackageFilter } from '../../../api/followers/filter.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { asksForPrivate, askedSources, changeWords } from './log.ts'
+import { askedPackages } from './packages.ts'
 
 /** Entries of a feed's page, and names in the text of an entry. */
 const ENTRIES = 50
@@ -27,6 +28,7 @@ const COMMON = {
     before: 'Entries before this one only: the older pages of the feed.',
     ecosystem: 'Records about packages of this ecosystem alone, with what changed in them.',
     purl: 'Records about this package alone, with what changed in them.',
+    tag: 'Records about packages in the SBOM of this tag alone; it takes a key.',
   },
 } as const
 
@@ -49,26 +51,31 @@ export const CHANGES_JSON: Page = {
 function feedView(call: PageCall, path: string): PageView {
   const { query, reads, ui, absolute } = call
   const [ecosystem, purl] = [parameter(query, 'ecosystem'), parameter(query, 'purl')]
-  const filter = readFilter(ecosystem || null, purl || null)
+  const tag = parameter(query, 'tag')
+  const asks = askedPackages(call, ecosystem)
+  const filter = asks?.filter ?? null
   const sources = filter === null ? askedSources(call) : (['osv'] as const)
   const before = numberOf(query, 'before')
   const most = filter === null ? ENTRIES : FILTERED
   const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1) // prettier-ignore
   const shown = found.slice(0, most)
   const source = parameter(query, 'source')
-  const subject = purl || ecosystem || source
+  const subject = asks?.subject ?? source
   const title = subject === '' ? 'Changes on this mirror' : `Changes of ${subject} on this mirror`
   // One id for one set of sources: a feed with a key shows other entries than one without.
   const name = `feed ${sources.filter(isPrivateSource).length > 0 ? 'all' : 'open'} ${source}`
-  const id = urn(call, filter === null ? name : `${name} ${ecosystem} ${purl}`)
-  const self = { source, ecosystem, purl }
+  const id = urn(
+    call,
+    filter === null ? name : `${name} ${ecosystem} ${purl}${tag && ` of ${tag}`}`,
+  )
+  const self = { source, ecosystem, purl, tag }
   const feed: WebFeed = {
     ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? 0) },
     self: absolute(ui(path, { ...self, before })),
     home: absolute(ui('changes', { source })),
     next: found.length > most ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
     entries: shown.flatMap((row) =>
-      filter === null ? [entryOf(call, row)] : filteredEntry(call, row, filter, purl || ecosystem),
+      filter === null ? [entryOf(call, row)] : filteredEntry(call, row, filter, subject),
     ),
   }
   return { title, blocks: [], feed }

@@ -4,8 +4,9 @@ import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { grouped } from '../../cells.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
 
-/** Reports whether a query names a source whose changes take a key. */
+/** Reports whether a query names a tag, or a source whose changes take a key. */
 export function asksForPrivate(query: URLSearchParams): boolean {
+  if ((query.get('tag')?.trim() ?? '') !== '') return true
   const source = SOURCES.find((one) => one === query.get('source')?.trim())
   return source !== undefined && isPrivateSource(source)
 }

@@ -27,17 +27,18 @@ export const CHANGE_LIST: Page = {
       'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
     entry: 'The number of a published snapshot in the log.',
     purl: 'Records about this package alone; with `since`.',
+    tag: 'Records about packages in the SBOM of this tag alone; it takes a key.',
     before: 'Published snapshots with smaller numbers only.',
     after: 'The position where the page begins, from the page before.',
   },
   load(call) {
     const entry = numberOf(call.query, 'entry')
-    const [since, source, purl] = ['since', 'source', 'purl'].map((name) => parameter(call.query, name)) // prettier-ignore
-    const isList = entry === null && since === '' && purl === ''
+    const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name)) // prettier-ignore
+    const isList = entry === null && since === '' && purl === '' && tag === ''
     const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
     const alternates = [
-      { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl }) },
-      { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl }) },
+      { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
+      { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl, tag }) },
     ] // prettier-ignore
     return { ...view, alternates }
   },

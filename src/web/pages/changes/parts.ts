@@ -24,9 +24,15 @@ export function formBlock(call: PageCall): Block {
         value: parameter(query, 'purl'),
         hint: 'a purl, for records',
       },
+      ...(signedIn ? [tagField(parameter(query, 'tag'))] : []),
     ],
     button: 'Show',
   }
+}
+
+/** The SBOM of a tag is of the catalog: the field is for those with a key. */
+function tagField(value: string) {
+  return { name: 'tag', label: 'Tag', value, hint: 'for the packages in its SBOM' }
 }
 
 /** Says since when the log has a source; nothing where it has none of it. */

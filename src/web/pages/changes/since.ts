@@ -1,5 +1,4 @@
 import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
-import { readFilter } from '../../../api/followers/filter.ts'
 import { type SincePlace, isSnapshotName, placesSince } from '../../../api/followers/since.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { counted, nounOf } from '../../../core/text.ts'
@@ -9,6 +8,7 @@ import type { Block } from '../../blocks.ts'
 import { clip, code } from '../../cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
+import { askedPackages } from './packages.ts'
 import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
 
 /** Rows on a page. */
@@ -20,14 +20,16 @@ const SINCE = '7d'
 export function sinceView(call: PageCall): PageView {
   const { query, reads } = call
   const since = parameter(query, 'since') || SINCE
-  const purl = parameter(query, 'purl')
+  const [purl, tag] = [parameter(query, 'purl'), parameter(query, 'tag')]
+  const isOfPackages = purl !== '' || tag !== ''
   const chosen = choiceOf(query, 'source', SOURCES)
-  const wanted = chosen === '' && purl !== '' ? 'osv' : chosen === '' ? null : chosen
-  if (purl !== '' && wanted !== 'osv') throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv') // prettier-ignore
-  const filter = readFilter(null, purl === '' ? null : purl)
+  const wanted = chosen === '' && isOfPackages ? 'osv' : chosen === '' ? null : chosen
+  if (isOfPackages && wanted !== 'osv') throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv') // prettier-ignore
+  const asks = askedPackages(call, '')
+  const filter = asks?.filter ?? null
   const place = placeOf(call, since, wanted)
   const source = place?.source ?? wanted ?? 'osv'
-  const title = `Changes of ${purl === '' ? source : clip(purl, 100)} since ${clip(since, 64)}`
+  const title = `Changes of ${clip(asks?.subject ?? source, 100)} since ${clip(since, 64)}`
   const blocks = [formBlock(call)]
   const asked = {
     after: parameter(query, 'after') || null,
@@ -37,9 +39,9 @@ export function sinceView(call: PageCall): PageView {
   const found = place === null ? null : findConcerning(reads, place, { ...asked, filter })
   if (found === null) return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows: beginning(call, source) }, UNKNOWN] } // prettier-ignore
   if (!found.complete) return { title, blocks: [...blocks, EVERYTHING] }
-  const first = asked.after === null ? null : { source, since, purl }
+  const first = asked.after === null ? null : { source, since, purl, tag }
   const next =
-    found.next === null ? null : { source, since: place?.snapshot, purl, after: found.next }
+    found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
   return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
 }
 
