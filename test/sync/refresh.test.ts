@@ -26,6 +26,8 @@ describe('a refresh', () => {
       const paths = new Set(asked(made, 'api')) // the other form's lists are probed for their cursor
       expect([...paths].sort()).toEqual([...lists, image, ...own].sort())
       expect(asked(made, 'artifacts')).toHaveLength(4) // three documents and the public key
+      // The image that it replaces links to no document, so none is searched that could be dropped.
+      expect(report.facts).not.toHaveProperty('documentsDropped')
       expect(made.store.catalog.findAnnounced(target)).toEqual({
         listed: true,
         digestMatches: true,
@@ -35,6 +37,19 @@ describe('a refresh', () => {
       await expectNothingLeft(made)
     },
   )
+
+  test('drops the documents that a changed tag no longer links to, and no others', async () => {
+    const made = await mirrored({ ...SMALL, tags: 2 })
+    const { service } = made.sandbox
+    const [tag = ''] = service.ids('tags')
+    const before = made.store.catalog.countCatalog().documents
+    service.rotateArtifact('tag', tag, 'sbom')
+    const report = await refresh(made, announced(service, tag))
+    expect(report).toMatchObject({ state: 'complete', facts: { documentsDropped: 1 } })
+    expect(made.store.catalog.countCatalog().documents).toBe(before)
+    expect(await differences(made)).toEqual([])
+    await expectNothingLeft(made)
+  })
 
   test('costs three requests and no write when the named tag has not changed', async () => {
     const made = await mirrored(WIDE)

@@ -87,6 +87,8 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       sql.fetchedBody.get(path) ?? null,
     /** Paths of the fetched answers. */
     eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
+    /** Whether a fetched answer replaces one that links to other documents. */
+    replacesLinks: (path: string): boolean => sql.otherLinks.get(path) === 1,
     /** Deletes fetched answers, so that they are requested again. */
     dropFetched: (paths: readonly string[]): void => {
       for (const path of paths) sql.dropFetched.run(path)
@@ -168,6 +170,11 @@ function prepareAnswerWrites(db: Db) {
     fetchedBody: db.prepare<[string], Pick<FetchedAnswer, 'status' | 'body' | 'size'>>(
       'SELECT status, body, size FROM catalog_fetched WHERE path = ?',
     ),
+    otherLinks: db
+      .prepare<[string], number>(
+        'SELECT a.links <> f.links FROM catalog_answer a JOIN catalog_fetched f USING (path) WHERE path = ?',
+      )
+      .pluck(),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
     addMissing: db.prepare(

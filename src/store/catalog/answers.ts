@@ -39,6 +39,13 @@ export type StoredAnswer = Pick<
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
 
+/** The stored answers of a run, by path. */
+export interface StoredAnswers {
+  get(path: string): StoredAnswer | undefined
+  has(path: string): boolean
+  values(): Iterable<Pick<StoredAnswer, 'path' | 'owner' | 'status'>>
+}
+
 type StoredRow = [
   path: string,
   resource: string,
@@ -125,8 +132,7 @@ export function createCatalogAnswerReader(db: Db) {
     /** Returns the path when the last run was to fetch it and could not; null otherwise. */
     readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
     listMissingPaths: (): MissingPath[] => missing.all(),
-    /** Every stored answer, without its bytes. */
-    eachStoredAnswer: createStoredAnswers(db),
+    ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
@@ -143,25 +149,40 @@ export function createCatalogAnswerReader(db: Db) {
  * Creates the reading of all stored answers. The rows come as arrays: of many thousands, objects made here take half the
  * time of those that the library makes.
  */
-function createStoredAnswers(db: Db): () => Generator<StoredAnswer> {
-  const rows = db
-    .prepare<[], StoredRow>(
-      'SELECT path, resource, owner, owner_sha, etag, status, sha256, confirmed_at FROM catalog_answer',
-    )
+function createStoredAnswers(db: Db) {
+  const columns = 'path, resource, owner, owner_sha, etag, status, sha256, confirmed_at'
+  const rows = db.prepare<[], StoredRow>(`SELECT ${columns} FROM catalog_answer`).raw()
+  const one = db
+    .prepare<[string], StoredRow>(`SELECT ${columns} FROM catalog_answer WHERE path = ?`)
     .raw()
-  return function* () {
-    for (const [
-      path,
-      resource,
-      owner,
-      ownerSha,
-      etag,
-      status,
-      sha256,
-      confirmedAt,
-    ] of rows.iterate())
-      yield { path, resource, owner, ownerSha, etag, status, sha256, confirmedAt }
+  const names = db
+    .prepare<[], [string, string, number]>('SELECT path, owner, status FROM catalog_answer')
+    .raw()
+  return {
+    /** Every stored answer, without its bytes. */
+    *eachStoredAnswer(): Generator<StoredAnswer> {
+      for (const row of rows.iterate()) yield toStored(row)
+    },
+    /** Every stored answer for a run that needs the digests of few: those are read when they are asked for. */
+    readStoredNames(): StoredAnswers {
+      const known = new Map(
+        names.all().map(([path, owner, status]) => [path, { path, owner, status }]),
+      )
+      return {
+        has: (path) => known.has(path),
+        values: () => known.values(),
+        get(path) {
+          const row = known.has(path) ? one.get(path) : undefined
+          return row && toStored(row)
+        },
+      }
+    },
   }
+}
+
+function toStored(row: StoredRow): StoredAnswer {
+  const [path, resource, owner, ownerSha, etag, status, sha256, confirmedAt] = row
+  return { path, resource, owner, ownerSha, etag, status, sha256, confirmedAt }
 }
 
 /** Returns a text that differs whenever the served answer differs; null if none is served, as upstream has none. */

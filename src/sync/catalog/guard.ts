@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sha256Of } from '../../core/digest.ts'
 import { ownsResource } from '../../domain/resources.ts'
-import { type StoredAnswer, isNone } from '../../store/catalog/answers.ts'
+import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { packContent } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { deflate } from '../../zip/member.ts'
@@ -18,7 +18,7 @@ import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
 export async function guardCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
   approved: Quarantine | null,
 ): Promise<SyncResult | null> {
   const { config, store, source } = context
@@ -71,16 +71,16 @@ export async function guardCatalog(
 function lostArtifacts(
   { store }: CatalogContext,
   { wanted }: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
 ): { stored: number; gone: string[] } {
-  const gone: string[] = []
+  const isArtifact = (path: string): boolean => (wanted.get(path)?.document ?? null) !== null
+  const isLost = (path: string): boolean =>
+    isArtifact(path) && stored.get(path)?.status === 200 && isNone(store.catalog.readFetched(path))
+  const gone = [...store.catalog.eachFetchedPath()].filter(isLost)
   let count = 0
-  for (const { path, status } of stored.values()) {
-    const document = wanted.get(path)?.document ?? null
-    if (status !== 200 || document === null) continue
-    count++
-    if (isNone(store.catalog.readFetched(path))) gone.push(path)
-  }
+  // Where nothing is lost, the number of artifacts decides nothing.
+  if (gone.length > 0)
+    for (const { path, status } of stored.values()) if (status === 200 && isArtifact(path)) count++
   return { stored: count, gone: gone.sort() }
 }
 
@@ -110,12 +110,12 @@ function digestOfIds(ids: Iterable<string>): string {
 function ownersOf(
   { source }: CatalogContext,
   { wanted }: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
 ): { stored: Set<string>; gone: string[] } {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
   const all = new Set<string>()
   for (const { owner } of stored.values())
-    if (ownsResource(source, owner.split('/', 1)[0] ?? '')) all.add(owner)
+    if (!all.has(owner) && ownsResource(source, owner.split('/', 1)[0] ?? '')) all.add(owner)
   return { stored: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
 }
 

@@ -1,7 +1,7 @@
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
-import type { StoredAnswer } from '../../store/catalog/answers.ts'
+import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
 import type { SyncResult } from '../context.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -15,7 +15,7 @@ import { isNarrow } from './scope/refresh-scope.ts'
 export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
   const gone = [...stored.values()].filter((answer) => isGone(context, crawl, answer))
@@ -36,7 +36,7 @@ export async function publishCatalog(
   let mayDrop = !isNarrow(context) || gone.length > 0
   for (const path of store.catalog.eachFetchedPath()) {
     if (crawl.wanted.has(path)) unpublished++
-    mayDrop ||= stored.has(path)
+    mayDrop ||= store.catalog.replacesLinks(path)
   }
   if (moved + unpublished === 0 && before?.whole === whole) {
     await store.exclusive(() => confirm(context, crawl))
@@ -59,7 +59,7 @@ export async function publishCatalog(
       context.now(),
     )
     confirm(context, crawl)
-    // A refresh that only adds has nothing to drop. The other source may have fetched documents that no published answer links to yet.
+    // A refresh that only adds, or replaces what links to no document, has nothing to drop. The other source may have fetched documents that no published answer links to yet.
     if (source === 'catalog' && mayDrop) facts['documentsDropped'] = store.catalog.sweepDocuments()
     if (!isNarrow(context))
       store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
@@ -143,9 +143,12 @@ function recordMissing(
 }
 
 /** Returns whether an answer is no longer in scope. While its owner's list fails, it stays in scope. */
-function isGone({ source }: CatalogContext, crawl: Crawl, { path, owner }: StoredAnswer): boolean {
-  if (!ownsResource(source, owner.split('/', 1)[0] ?? '')) return false
-  return !crawl.wanted.has(path)
+function isGone(
+  { source }: CatalogContext,
+  crawl: Crawl,
+  { path, owner }: Pick<StoredAnswer, 'path' | 'owner'>,
+): boolean {
+  return !crawl.wanted.has(path) && ownsResource(source, owner.split('/', 1)[0] ?? '')
 }
 
 function writeSnapshot(

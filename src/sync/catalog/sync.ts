@@ -1,9 +1,9 @@
-import type { StoredAnswer } from '../../store/catalog/answers.ts'
+import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl, Walks } from './crawl.ts'
 import { fetchAll } from './answers/fetch-all.ts'
-import { refreshScopeOf, carriedOver } from './scope/refresh-scope.ts'
+import { refreshScopeOf, carriedOver, isNarrow } from './scope/refresh-scope.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
 import {
@@ -50,11 +50,10 @@ async function crawlAll(
   walks: Walks,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
-  const { facts, store } = context
+  const { facts } = context
   await walkLists(context, walks)
   const { crawl, tasks, inScope } = await planCrawl(context, walks)
-  const stored = new Map<string, StoredAnswer>()
-  for (const answer of store.catalog.eachStoredAnswer()) stored.set(answer.path, answer)
+  const stored = readStored(context)
   await fetchAll(context, crawl, stored, tasks)
   await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))
@@ -73,6 +72,13 @@ async function crawlAll(
   if (unusable.length === 0) return result
   const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
   return { ...result, message: `${result.message}; ${warning}` }
+}
+
+/** Returns the stored answers; a refresh compares the digests of few. */
+function readStored(context: CatalogContext): StoredAnswers {
+  const { catalog } = context.store
+  if (isNarrow(context)) return catalog.readStoredNames()
+  return new Map([...catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]))
 }
 
 /** What a run requests first, and the number of items in scope. */
@@ -148,7 +154,7 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
     }
   }
   if (context.source === 'catalog' && context.has('catalog')) {
-    const listed = itemsOf(context, walks, resourceNamed('packages'))
+    const listed = () => itemsOf(context, walks, resourceNamed('packages'))
     tasks.push(...releaseTasks(scope.packages, listed))
   }
   return tasks
@@ -161,14 +167,15 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
 function mentionTasks(context: CatalogContext, { wanted, refreshScope }: Crawl): Task[] {
   if (context.source !== 'catalog') return []
   const avrs = resourceNamed('avrs')
-  const owners = new Map<string, string>()
-  for (const { owner, ownerSha } of wanted.values())
-    if (!owners.has(owner)) owners.set(owner, `${owner} ${ownerSha.toString('hex')}`)
+  const mentions = context.store.catalog.listMentions()
+  const owners = new Map<string, Task | null>(mentions.map(([, owner]) => [owner, null]))
+  for (const task of wanted.values())
+    if (owners.get(task.owner) === null) owners.set(task.owner, task)
   const naming = new Map<string, string[]>()
-  for (const [id, owner] of context.store.catalog.listMentions()) {
-    const sha = owners.get(owner)
-    if (sha === undefined) continue
-    naming.set(id, [...(naming.get(id) ?? []), sha])
+  for (const [id, owner] of mentions) {
+    const task = owners.get(owner) ?? null
+    if (task === null) continue
+    naming.set(id, [...(naming.get(id) ?? []), `${owner} ${task.ownerSha.toString('hex')}`])
     if (refreshScope.covers({ owner })) refreshScope.add(`${avrs.name}/${id}`)
   }
   const named = [...naming].flatMap(([id, shas]) => tasksOfItem(avrs, id, digestOf(shas)))

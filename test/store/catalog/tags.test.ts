@@ -207,7 +207,13 @@ describe('the artifacts of a listed tag', () => {
       return Promise.resolve({ commit: true })
     })
     expect([...store.catalog.eachFetchedPath()]).toHaveLength(500)
-    expect([...store.catalog.eachStoredAnswer()]).toHaveLength(1999)
+    const stored = [...store.catalog.eachStoredAnswer()]
+    expect(stored).toHaveLength(1999)
+    const names = store.catalog.readStoredNames()
+    expect(stored.map(({ path }) => names.get(path))).toEqual(stored)
+    const shown = stored.map(({ path, owner, status }) => ({ path, owner, status }))
+    expect([...names.values()]).toEqual(shown)
+    expect([names.get('/v1/tags/2499'), names.has('/v1/tags/2499')]).toEqual([undefined, false])
   })
 
   test('are reported as complete, none yet, lacking or out of scope', async () => {

@@ -1,6 +1,6 @@
 import { messageOf, MirrorError } from '../../../core/errors.ts'
 import { isAddressable } from '../../../domain/path-templates.ts'
-import { type StoredAnswer, isNone } from '../../../store/catalog/answers.ts'
+import { type StoredAnswer, type StoredAnswers, isNone } from '../../../store/catalog/answers.ts'
 import { statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl, RefreshScope } from '../crawl.ts'
@@ -17,7 +17,7 @@ import { runPool } from '../../../core/pool.ts'
 export async function fetchAll(
   context: CatalogContext,
   crawl: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
   tasks: readonly Task[],
 ): Promise<void> {
   const { source, store, config, facts } = context

@@ -1,7 +1,7 @@
 import { type Release, archsIn, listedRelease, releasesIn } from '../../../json/releases.ts'
 import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
 import { type DocumentKind, RELEASES } from '../../../domain/resources.ts'
-import type { StoredAnswer } from '../../../store/catalog/answers.ts'
+import type { StoredAnswers } from '../../../store/catalog/answers.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl } from '../crawl.ts'
@@ -14,32 +14,48 @@ const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as cons
 
 /**
  * Returns the package catalog's tasks of the packages in scope. Packages share paths: all versions of a name, all
- * architectures of a version. An answer is unchanged while every listed package that it covers is unchanged.
+ * architectures of a version. An answer is unchanged while every listed package that it covers is unchanged; which ones
+ * these are is found out when the first digest is asked for: a refresh asks for none.
  */
 export function releaseTasks(
   packages: Scope['packages'],
-  listed: Iterable<Pick<ListedItem, 'sha' | 'value'>>,
+  listed: () => Iterable<Pick<ListedItem, 'sha' | 'value'>>,
 ): Task[] {
   const tasks = new Map<string, Task>()
   const pathsBySha = new Map<string, Path[]>() // the packages in scope are listed as well
+  let digests: Map<string, string[]> | null = null
+  const coveredBy = (canonical: string): string[] => {
+    digests ??= coveredPackages(tasks, pathsBySha, listed())
+    pathsBySha.clear()
+    return digests.get(canonical) ?? []
+  }
   for (const item of packages) {
     const paths = listedPaths(item)
     pathsBySha.set(item.sha.toString('hex'), paths)
     for (const { path, document } of paths) {
       const task = taskOf(RELEASE, path, `packages/${item.id}`, NO_OWNER_DIGEST, document)
-      if (!tasks.has(task.canonical)) tasks.set(task.canonical, task)
+      const { canonical, owner } = task
+      if (tasks.has(canonical)) continue
+      const ownerSha = { get: () => digestOf([owner, ...coveredBy(canonical)]), enumerable: true }
+      tasks.set(canonical, Object.defineProperty(task, 'ownerSha', ownerSha))
     }
   }
+  return [...tasks.values()]
+}
+
+/** Returns the digests of the listed packages that the answer of each path covers. */
+function coveredPackages(
+  tasks: ReadonlyMap<string, Task>,
+  pathsBySha: ReadonlyMap<string, Path[]>,
+  listed: Iterable<Pick<ListedItem, 'sha' | 'value'>>,
+): Map<string, string[]> {
   const digests = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
   for (const item of listed) {
     const sha = item.sha.toString('hex')
     for (const { path } of pathsBySha.get(sha) ?? listedPaths(item))
       digests.get(canonicalPath(path) ?? path)?.push(sha)
   }
-  return [...tasks.values()].map((task) => ({
-    ...task,
-    ownerSha: digestOf([task.owner, ...(digests.get(task.canonical) ?? [])]),
-  }))
+  return digests
 }
 
 interface Path {
@@ -144,13 +160,14 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
 export function carriedReleases(
   context: CatalogContext,
   { wanted }: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
 ): Task[] {
   if (!isNarrow(context)) return []
   const owners = new Set([...wanted.values()].map(({ owner }) => owner))
-  return [...stored.values()].flatMap(({ path, owner, ownerSha }) => {
+  return [...stored.values()].flatMap(({ path, owner }) => {
     if (wanted.has(path) || !owners.has(owner) || !path.startsWith('/packages/')) return []
     const document = matchPath(RELEASES.provenance, path) === null ? null : 'provenance'
+    const ownerSha = stored.get(path)?.ownerSha ?? NO_OWNER_DIGEST
     return [{ ...taskOf(RELEASE, path, owner, ownerSha, document), canonical: path }]
   })
 }

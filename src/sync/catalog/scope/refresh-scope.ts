@@ -13,7 +13,7 @@ import type { CatalogContext } from '../context.ts'
 import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
 import { resourceNamed } from '../answers/plan.ts'
-import type { StoredAnswer } from '../../../store/catalog/answers.ts'
+import type { StoredAnswers } from '../../../store/catalog/answers.ts'
 import { ownsResource } from '../../../domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
@@ -41,7 +41,7 @@ export function refreshScopeOf(context: CatalogContext, walks: Walks, scope: Sco
     covers: ({ owner }) =>
       changed.owners.has(owner) ||
       named.has(owner) ||
-      changed.kinds.has(owner.split('/', 1)[0] ?? ''),
+      (changed.kinds.size > 0 && changed.kinds.has(owner.split('/', 1)[0] ?? '')),
     names,
     add: (owner) => void changed.owners.add(owner),
   }
@@ -90,7 +90,7 @@ function changedOwners(
 export function carriedOver(
   context: CatalogContext,
   { wanted, wantedLists, requested }: Crawl,
-  stored: ReadonlyMap<string, StoredAnswer>,
+  stored: StoredAnswers,
 ): Crawl['carriedOver'] {
   const { store, source } = context
   const missing: Crawl['carriedOver']['missing'] = new Map()
