@@ -51,6 +51,25 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
+  test('drops the document of an answer that an earlier run fetched and did not publish', async () => {
+    const made = await mirrored({ ...SMALL, tags: 2 })
+    const { service } = made.sandbox
+    const tag = service.addTag()
+    const { catalog } = made.store
+    const sink = catalog.openDocument()
+    sink.write(Buffer.from('of an earlier version of the tag'))
+    const { digest } = sink.end('text/plain', 1)
+    const owned = { resource: 'tags', owner: `tags/${tag}`, ownerSha: Buffer.from('earlier') }
+    const content = { status: 200, body: null, size: 0, sha256: Buffer.alloc(32), etag: null }
+    const links = [{ at: [], digest }]
+    const about = { links, mentions: [], confirmedAt: null }
+    catalog.keepFetched({ path: `/v1/tags/${tag}/sbom`, ...owned, ...content, ...about })
+    const report = await refresh(made, announced(service, tag))
+    expect(report).toMatchObject({ state: 'complete', facts: { documentsDropped: 1 } })
+    expect(catalog.readDocument(digest)).toBeNull()
+    expect(await differences(made)).toEqual([])
+  })
+
   test('costs three requests and no write when the named tag has not changed', async () => {
     const made = await mirrored(WIDE)
     const [tag = ''] = made.sandbox.service.ids('tags')

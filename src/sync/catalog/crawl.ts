@@ -39,6 +39,8 @@ export interface Crawl {
   incomplete: Map<string, string>
   subscriptions: Scope['subscriptions']
   fetched: number
+  /** Whether answers that an earlier run fetched and did not publish were dropped, and their documents may be too. */
+  droppedFetched: boolean
   /** Paths of lists and answers that the run requested, or skipped after repeated failures of the host. */
   requested: Set<string>
   /**

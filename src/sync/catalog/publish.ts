@@ -33,7 +33,7 @@ export async function publishCatalog(
   const asOf = confirmedAt(context, crawl)
   if (dryRun) return dryRunResult(context, crawl, asOf, lists.length)
   let unpublished = 0
-  let mayDrop = !isNarrow(context) || gone.length > 0
+  let mayDrop = !isNarrow(context) || gone.length > 0 || crawl.droppedFetched
   for (const path of store.catalog.eachFetchedPath()) {
     if (crawl.wanted.has(path)) unpublished++
     mayDrop ||= store.catalog.replacesLinks(path)

@@ -103,6 +103,7 @@ async function planCrawl(context: CatalogContext, walks: Walks): Promise<Plan> {
     incomplete: incompleteOf(walks),
     subscriptions: scope.subscriptions,
     fetched: 0,
+    droppedFetched: false,
     requested: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     carriedOver: { missing: new Map(), unrequested: 0 },
   }

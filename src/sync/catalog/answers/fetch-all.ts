@@ -36,7 +36,10 @@ export async function fetchAll(
     facts['due'] = Number(facts['due'] ?? 0) + due.length
     return
   }
-  if (stale.length > 0) await store.exclusive(() => store.catalog.dropFetched(stale))
+  if (stale.length > 0) {
+    await store.exclusive(() => store.catalog.dropFetched(stale))
+    crawl.droppedFetched = true
+  }
   const failures = createHostFailures()
   const total = due.length
   await runPool(due, config.catalog.concurrency, async (task, done) => {
