@@ -13,7 +13,8 @@ import type { DuringReads } from './judge/during.ts'
 import { createPatched, followPatches } from './judge/patches.ts'
 import { type RecordsReport, changedRecords, followRecords } from './judge/records.ts'
 import { followTags } from './judge/tags.ts'
-import { createVexRules, followVex } from './judge/vex.ts'
+import { followVex } from './judge/vex-documents.ts'
+import { createVexRules } from './judge/vex.ts'
 
 /** What the tags are judged from. */
 export interface FindingsTask {

@@ -8,7 +8,7 @@ import { type Evaluate, createChangedRecords, createEvaluation } from './evaluat
 import { readNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
 import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
-import type { VexRules } from './vex.ts'
+import type { VexQuestion, VexRules } from './vex.ts'
 
 /** Counts up when the same records make other findings here. */
 const RULES = 1
@@ -118,7 +118,7 @@ async function compareAll(input: RecordsInput, tally: Tally): Promise<number> {
   let [last, count]: [FindingComponent | null, number] = [null, 0]
   for (;;) {
     const batch: FindingComponent[] = store.listComponents(last, BATCH)
-    for (const one of batch) await replace(input, by, one, () => true)
+    await compare(input, by, batch, () => true)
     count += batch.length
     last = batch.at(-1) ?? null
     if (last === null) return count
@@ -139,38 +139,81 @@ async function compareSome(
       if (folderOf(one.ecosystem) === folder) touched.set(one.id, one)
   for (const id of ids) for (const one of store.listComponentsWith(id)) touched.set(one.id, one)
   const changed = new Set(ids)
-  for (const one of touched.values()) await replace(input, by, one, (record) => changed.has(record))
+  const components = [...touched.values()]
+  for (let at = 0; at < components.length; at += BATCH)
+    await compare(input, by, components.slice(at, at + BATCH), (record) => changed.has(record))
   return touched.size
 }
 
-/** Replaces those findings of a component whose records are evaluated, and what VEX rules out of them. */
-async function replace(
-  { store, rules }: RecordsInput,
-  { tally, evaluate, namesBefore }: Comparing,
-  component: FindingComponent,
+/** What differs in a component. */
+interface ChangedComponent {
+  readonly component: FindingComponent
+  readonly before: readonly StoredFinding[]
+  readonly after: readonly StoredFinding[]
+  /** What VEX ruled out, and what is left of that; the answers to the questions are added. */
+  readonly was: Hidden
+  readonly is: Map<number, Set<string>>
+  readonly questions: readonly VexQuestion[]
+}
+
+/** Replaces those findings of components whose records are evaluated, and what VEX rules out of them in each tag. */
+async function compare(
+  input: RecordsInput,
+  by: Comparing,
+  components: readonly FindingComponent[],
   isEvaluated: (record: string) => boolean,
 ): Promise<void> {
+  const changes: ChangedComponent[] = []
+  for (const one of components) {
+    const change = await replace(input, by, one, isEvaluated)
+    if (change !== null) changes.push(change)
+  }
+  ruleOut(input, changes)
+  for (const change of changes) {
+    storeHidden(input.store, change.component.id, change.was, change.is)
+    by.tally.add(change, change.was, change.is)
+  }
+}
+
+async function replace(
+  { store, rules }: RecordsInput,
+  { evaluate, namesBefore }: Comparing,
+  component: FindingComponent,
+  isEvaluated: (record: string) => boolean,
+): Promise<ChangedComponent | null> {
   const before = store.listFindings(component.id).filter(({ record }) => isEvaluated(record))
   const after = await evaluate(component)
   const [old, now] = [byRecord(before), byRecord(after)]
   const gone = before.filter(({ record }) => !now.has(record))
   const differing = after.filter((one) => !isEqual(old.get(one.record), one))
-  const renamed = after.filter(({ record, names }) => namesBefore(record) !== names)
-  const asked = after.filter((one) => !old.has(one.record) || renamed.includes(one))
-  if (gone.length + differing.length + asked.length === 0) return
+  const renamed = new Set(after.filter(({ record, names }) => namesBefore(record) !== names))
+  const asked = after.filter((one) => !old.has(one.record) || renamed.has(one))
+  if (gone.length + differing.length + asked.length === 0) return null
   for (const { record } of gone) store.dropFinding(component.id, record)
   for (const one of differing) store.putFinding(component.id, one)
   for (const { record, names } of renamed) store.putNames(record, names)
   const was = hiddenOf(store, component.id)
-  const open = [...gone, ...asked].map(({ record }) => record)
-  const kept = [...was].map(([tag, records]) => [tag, without(records, new Set(open))] as const)
-  const is = new Map<number, Set<string>>(kept)
-  const questions = asked.map(({ record, names }) => ({ component, record, names: readNames(names) })) // prettier-ignore
-  for (const tag of questions.length === 0 ? [] : store.listTagsOf(component.id))
-    for (const { record } of rules.ruledOut(store.readSubjects(tag), questions))
-      is.set(tag, (is.get(tag) ?? new Set<string>()).add(record))
-  storeHidden(store, component.id, was, is)
-  tally.add({ component, before, after }, was, is)
+  const open = new Set([...gone, ...asked].map(({ record }) => record))
+  const is = new Map([...was].map(([tag, records]) => [tag, without(records, open)]))
+  const named = asked.map(({ record, names }) => ({ record, names: readNames(names) }))
+  return { component, before, after, was, is, questions: rules.ask(component, named) }
+}
+
+/** Asks VEX about all questions of a tag at once: a document about it is read once for them. */
+function ruleOut({ store, rules }: RecordsInput, changes: readonly ChangedComponent[]): void {
+  const byTag = new Map<number, VexQuestion[]>()
+  for (const { component, questions } of changes)
+    for (const tag of questions.length === 0 ? [] : store.listTagsOf(component.id)) {
+      const ofTag = byTag.get(tag) ?? []
+      byTag.set(tag, ofTag)
+      for (const one of questions) ofTag.push(one)
+    }
+  const byComponent = new Map(changes.map((one) => [one.component.id, one.is]))
+  for (const [tag, questions] of byTag)
+    for (const { component, record } of rules.ruledOut(store.readSubjects(tag), questions)) {
+      const is = byComponent.get(component.id)
+      is?.set(tag, (is.get(tag) ?? new Set()).add(record))
+    }
 }
 
 /** Writes what VEX rules out of the findings of a component, as far as it differs. */

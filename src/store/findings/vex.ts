@@ -33,13 +33,10 @@ function createDocuments(db: Db) {
        UNION SELECT t.tag FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 0
          JOIN tag_component t ON t.component = p.owner WHERE s.document = @id)`,
   )
-  const isAny = db.prepare<[number], number>('SELECT 1 FROM vex_statement WHERE place = ? LIMIT 1').pluck() // prettier-ignore
-  const about = db
-    .prepare<[number, number], string>(
-      `SELECT d.digest FROM vex_statement s JOIN vex_document d ON d.id = s.document
-       WHERE s.place = ? AND s.vulnerability = ?`,
-    )
-    .pluck()
+  const about = db.prepare<[number], { vulnerability: number; digest: string }>(
+    `SELECT s.vulnerability, d.digest FROM vex_statement s JOIN vex_document d ON d.id = s.document
+     WHERE s.place = ?`,
+  )
   return {
     listVexDocuments: () => all.all(),
     /** Adds a document with what it says anything about, and marks the tags that it may be about. */
@@ -54,10 +51,8 @@ function createDocuments(db: Db) {
       unstate.run(id)
       drop.run(id)
     },
-    isPlaceNamed: (place: number): boolean => isAny.get(place) !== undefined,
-    /** SHA-256 of the documents that may say anything about it, hex. */
-    listVexAbout: (place: number, vulnerability: number): string[] =>
-      about.all(place, vulnerability),
+    /** What documents may say about a product: the vulnerabilities, and the documents by their SHA-256, hex. */
+    listVexAbout: (place: number) => about.all(place),
   }
 }
 

@@ -1,0 +1,78 @@
+import { sha256Of } from '../../core/digest.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { readVexStatements, statedId } from '../../match/vex/apply.ts'
+import { statedPlaces } from '../../match/vex/coverage.ts'
+import type { Statement } from '../../match/vex/statements.ts'
+import type { VexAbout } from '../../store/findings/vex.ts'
+import type { FindingsStore } from '../../store/findings/writes.ts'
+import type { VexDocument } from '../../store/views/vex.ts'
+import { type DuringReads, catalogOf } from './during.ts'
+
+/** Texts whose numbers are kept. */
+const KEPT_NUMBERS = 100_000
+
+interface DocumentsInput {
+  readonly store: FindingsStore
+  readonly during: DuringReads
+}
+
+/**
+ * Brings what is known of the VEX documents to those of the catalog, each in a transaction of its own, and marks the tags that
+ * a changed one may be about. One that cannot be read is tried again with the next catalog.
+ */
+export async function followVex({ store, during }: DocumentsInput): Promise<void> {
+  const catalog = during(catalogOf)
+  if (catalog === null || catalog === store.readFollowed('vex')) return
+  const listed = during((_, vex) => vex.listVexDocuments())
+  const known = new Map(store.listVexDocuments().map(({ digest, id }) => [digest, id]))
+  const digests = new Set(listed.map(({ digest }) => digest))
+  const numberOf = createNumbers()
+  for (const [digest, id] of known)
+    if (!digests.has(digest)) await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
+  for (const document of listed) {
+    if (known.has(document.digest)) continue
+    const statements = readDocument(during, document, catalog)
+    if (statements === null) continue
+    const about = aboutOf(statements, numberOf)
+    await store.inOne(() => Promise.resolve(store.addVexDocument(document.digest, about)))
+  }
+  store.putFollowed('vex', catalog)
+}
+
+/** Returns the statements of a VEX document, none for CSAF; null for one that cannot be read. Throws `locked`. */
+export function readDocument(
+  during: DuringReads,
+  document: VexDocument,
+  catalog: string | null,
+): readonly Statement[] | null {
+  return during((reads, vex) => {
+    const statements = readVexStatements(vex, document)
+    if (statements === null && catalogOf(reads) !== catalog)
+      throw new MirrorError('locked', 'the catalog was replaced meanwhile')
+    return statements === 'csaf' ? [] : statements
+  })
+}
+
+function* aboutOf(
+  statements: readonly Statement[],
+  numberOf: (text: string) => number,
+): Generator<VexAbout, void, undefined> {
+  for (const statement of statements) {
+    const vulnerabilities = statement.vulnerabilities.map((id) => numberOf(statedId(id)))
+    for (const place of statedPlaces(statement))
+      for (const vulnerability of vulnerabilities) yield [numberOf(place), vulnerability]
+  }
+}
+
+/** Creates the function that makes a number of 48 bits of a text. Equal numbers of other texts cost a look, and say nothing. */
+export function createNumbers(): (text: string) => number {
+  const known = new Map<string, number>()
+  return (text) => {
+    const before = known.get(text)
+    if (before !== undefined) return before
+    if (known.size >= KEPT_NUMBERS) known.clear()
+    const number = sha256Of(text).readUIntBE(0, 6)
+    known.set(text, number)
+    return number
+  }
+}
