@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { type FindingsBench, affecting, componentsOf, openFindingsBench } from '../findings/fixtures.ts' // prettier-ignore
+import { type FindingsBench, affecting, componentsOf, openFindingsBench, vexAbout } from '../findings/fixtures.ts' // prettier-ignore
 import { judgeKilled } from '../findings/killing.ts'
 import { type Dice, createDice } from '../support/dice.ts'
 import { withFindings } from '../../src/store/findings/database.ts'
@@ -105,16 +105,41 @@ test('updates that are killed announce each change once, and end as a judgement 
   }
   expect(parts).toBeGreaterThan(5)
   expect(logOf(dir).length).toBeGreaterThan(10)
+  const causes = new Set(logOf(dir).map(({ cause }) => cause))
+  expect([...causes].sort()).toEqual(['patches', 'records', 'sbom', 'vex'])
 })
 
-/** Changes records about packages of the tags, and SBOMs, and the list of tags now and then. */
+const cveOf = (id: number): string => `CVE-2026-7700${id}`
+
+/** Has VEX of some tag, and the list of patches, say something about a package of all tags. */
+function stateSome(
+  { dir, sandbox: { service } }: FindingsBench,
+  id: number,
+  { ecosystem, name }: { ecosystem: string; name: string },
+  dice: Dice,
+): void {
+  const named = componentsOf(dir).filter((one) => one.ecosystem === ecosystem && one.name === name)
+  const products = named.map(({ packages }) => ({ '@id': (JSON.parse(packages) as string[][])[0]?.[0] })) // prettier-ignore
+  const tags = service.ids('tags').filter((tag) => service.documents('tag', tag, 'vex').length > 0)
+  const [tag = '', status] = [tags[dice(tags.length)], dice(4) === 0 ? 'affected' : 'not_affected']
+  service.writeArtifact('tag', tag, 'vex', vexAbout(cveOf(id), products, status))
+  const tickets = service.ids('tickets')
+  const about = { cve_id: cveOf(id), ecosystem: ecosystem.split(':')[0], package_src_name: name }
+  const ticket = { ...about, ticket_status: dice(3) === 0 ? 'open' : 'done' }
+  service.change('tickets', tickets[dice(tickets.length)] ?? '', ticket)
+}
+
+/** Changes records about packages of the tags, SBOMs, VEX and patches, and the list of tags now and then. */
 async function changeSome(bench: FindingsBench, round: number, dice: Dice): Promise<void> {
   const { service } = bench.sandbox
   const packages = packagesOf(bench)
   const records: Record<string, object> = {}
   for (let n = 0; n < 3; n++) {
     const { ecosystem, name } = packages[dice(packages.length)] ?? packages[0]
-    records[`T-${dice(6)}`] = affecting(ecosystem, name, dice(2) === 0 ? null : '99999.0')
+    const id = dice(6)
+    const record = affecting(ecosystem, name, dice(2) === 0 ? null : '99999.0')
+    records[`T-${id}`] = { ...record, aliases: [cveOf(id)] }
+    stateSome(bench, id, { ecosystem, name }, dice)
   }
   await bench.publish(records)
   const tags = service.ids('tags')
