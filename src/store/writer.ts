@@ -88,7 +88,7 @@ export function openWrites(dataDir: string) {
 }
 
 /** Creates the reads and writes of each table, by the room that owns it. */
-function createTableWriters(db: Db, tracker: ChangeTracker) {
+export function createTableWriters(db: Db, tracker: ChangeTracker) {
   const changes = createChangeWriter(db)
   return {
     osv: {

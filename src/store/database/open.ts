@@ -6,7 +6,7 @@ import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/f
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
-import { Database, type Db } from './sqlite.ts'
+import { Database, type Db, compileWhenUsed } from './sqlite.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
@@ -50,7 +50,7 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
       migrate(db, MIGRATIONS, (version) =>
         copyBeforeMigration(databasePath(dataDir), version, settleCopy, report),
       )
-      return db
+      return compileWhenUsed(db)
     } catch (error) {
       db.close()
       throw error
@@ -84,7 +84,7 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
         migrate(db, INBOX_MIGRATIONS, (version) =>
           copyBeforeMigration(path, version, settleCopy, report),
         )
-        return db
+        return compileWhenUsed(db)
       } catch (error) {
         db.close()
         throw error
@@ -141,7 +141,7 @@ export function openViewsWriter(path: string): Db {
     db.pragma('cache_size = -16384')
     db.pragma('temp_store = FILE')
     migrate(db, VIEWS_TABLES)
-    return db
+    return compileWhenUsed(db)
   } catch (error) {
     db.close()
     throw error
@@ -171,7 +171,7 @@ function openRead(
     db.pragma(`cache_size = -${cacheKilobytes}`)
     db.pragma('mmap_size = 0') // if a mapped file is truncated, SIGBUS ends the process
     checkVersion(db, steps)
-    if (older || userVersion(db) === steps.length) return db
+    if (older || userVersion(db) === steps.length) return compileWhenUsed(db)
     db.close()
     return null
   } catch (error) {

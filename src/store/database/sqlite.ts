@@ -1,10 +1,58 @@
 import Database from 'better-sqlite3'
 import { loadCompiled } from '../../threads/load-lock.ts'
 
+/** A statement, as far as this program uses one. */
+type Statement<Values extends unknown[], Row> = Pick<
+  Database.Statement<Values, Row>,
+  'run' | 'get' | 'all' | 'iterate'
+> & {
+  /** Its rows are the values of their first column, from now on. */
+  pluck(): Statement<Values, Row>
+  /** Its rows are arrays, from now on. */
+  raw(): Statement<Values, Row>
+}
+
 /** A connection. */
-export type Db = Database.Database
+export type Db = Omit<Database.Database, 'prepare'> & {
+  prepare<Values extends unknown[] | object = unknown[], Row = unknown>(
+    sql: string,
+  ): Statement<Values extends unknown[] ? Values : [Values], Row>
+}
 
 // The library loads its compiled part with the first connection of a thread.
 loadCompiled(() => new Database(':memory:').close())
+
+/**
+ * Makes a connection compile each statement at its first use: the reads and writes of all tables are several hundred, of
+ * which a command or a thread uses a few. That the schema can be read is known before: `userVersion` reads it.
+ */
+export function compileWhenUsed(db: Database.Database): Db {
+  const compile = db.prepare.bind(db)
+  return Object.assign(db, { prepare: (sql: string) => whenUsed(() => compile(sql)) })
+}
+
+function whenUsed(compile: () => Database.Statement): Statement<unknown[], unknown> {
+  let compiled: Database.Statement | null = null
+  let form: 'pluck' | 'raw' | null = null
+  const use = (): Database.Statement => {
+    if (compiled !== null) return compiled
+    compiled = compile()
+    return form === null ? compiled : compiled[form]()
+  }
+  const statement: Statement<unknown[], unknown> = {
+    run: (...values) => use().run(...values),
+    get: (...values) => use().get(...values),
+    all: (...values) => use().all(...values),
+    iterate: (...values) => use().iterate(...values),
+    pluck: () => as('pluck'),
+    raw: () => as('raw'),
+  }
+  const as = (wanted: 'pluck' | 'raw'): Statement<unknown[], unknown> => {
+    form = wanted
+    compiled?.[wanted]()
+    return statement
+  }
+  return statement
+}
 
 export { Database }
