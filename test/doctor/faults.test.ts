@@ -131,7 +131,7 @@ const CASES: Case[] = [
   }],
   ['a log file in a folder that is missing', 'settings', 'fail', 'log.file', withSetting('PATCHMIRROR_LOG_FILE', '/nowhere/a.log')],
   ['an empty folder and no way to fill it', 'settings', 'warn', '--config FILE', (made) => {
-    made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty') }
+    made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
   }],
   ['a folder that cannot be looked up', 'folder', 'fail', 'ELOOP', (made) => {
     symlinkSync('loop', join(made.dir, 'loop'))
