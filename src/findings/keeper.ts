@@ -131,7 +131,8 @@ function readKnown({ config }: KeeperOptions): Known {
     const state = reads.readState()
     if (state === null || state.catalog === null) return null
     const { osv, catalog, generation, judgedAt } = state
-    const [at, goal] = [toIsoOrNull(judgedAt), `${generation} ${catalog}`]
+    const at = toIsoOrNull(judgedAt)
+    const goal = reads.isWhole() ? `${generation} ${catalog}` : null
     return { ...reads.countTags(), osv, catalog, judgedAt: at, goal, mark }
   })
   return found ?? { ...NOTHING, mark }
@@ -177,7 +178,7 @@ function startJudging({ config, servedPin }: KeeperOptions): RunningTask<Finding
 function tell(log: KeeperOptions['log'], { records, read, gone, tags, reset }: FindingsReport) {
   if (reset !== null)
     log.warn({}, `the findings of the tags began again, without announcing any: their database: ${reset}`) // prettier-ignore
-  if (records.components + read + gone === 0) return
+  if (records.components + read + gone + tags === 0) return
   const fields = { records, read, gone, tags }
   log.info(fields, `tags: ${read} SBOMs were read, the findings of ${tags} tags differ`)
 }

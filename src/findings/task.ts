@@ -61,17 +61,17 @@ export async function performFindings(
       const changedBetween = (from: string, to: string) =>
         during((one) => changedRecords(one, from, to))
       const generation = basename(views.folder)
-      await followVex({ store, during })
-      const patched = await followPatches({ store, during, now })
-      const rules = createVexRules({ store, during, now })
-      const input = { store, views, rules, isPatched: createPatched(during), now }
+      const catalog = await followVex({ store, during })
+      if (catalog === null) return null
+      const followed = { store, during, catalog, now }
+      const patched = await followPatches(followed)
+      const rules = createVexRules(followed)
+      const input = { ...followed, views, rules, isPatched: createPatched(followed) }
       const records = await followRecords({ ...input, generation, changedBetween })
-      const found = await followTags({ ...input, during })
+      const { read, gone, tags: ofTags } = await followTags(input)
       store.sweepNames()
       store.pruneLog(keepDays, now)
-      if (found === null) return null
-      const { read, gone } = found
-      const tags = patched + records.tags + found.tags
+      const tags = patched + records.tags + ofTags
       return { records, read, gone, tags, last: store.lastLog(), reset }
     } finally {
       closeFindings(db)

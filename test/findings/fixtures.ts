@@ -159,6 +159,13 @@ export function visibleRows({ rows }: Pick<Known, 'rows'>): string[] {
   return counted.map((row) => row.replace(/ \d$/, '')).sort()
 }
 
+/** An SBOM of an image with packages (CycloneDX). */
+export function sbomOf(image: string, ...purls: readonly string[]): string {
+  const component = { type: 'container', name: image, purl: `pkg:oci/${image}@1` }
+  const components = purls.map((purl) => ({ type: 'library', name: 'a', purl }))
+  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component }, components }) // prettier-ignore
+}
+
 /** A VEX document (OpenVEX) with one statement. */
 export function vexAbout(
   vulnerability: string,

@@ -113,8 +113,10 @@ test('a catalog that is replaced while the tags are judged makes none of them un
     return read.during(() => work(read.reads, read.vex))
   }
   const [store, now] = [createFindingsStore(db), Date.now()]
-  const rules = createVexRules({ store, during, now })
-  const input = { store, views: views.current(), rules, isPatched: () => false, during, now }
+  const catalog = listed.reads.snapshots.readSnapshot('catalog')?.id ?? ''
+  const followed = { store, during, catalog, now }
+  const rules = createVexRules(followed)
+  const input = { ...followed, views: views.current(), rules, isPatched: () => false }
   await expect(followTags(input)).rejects.toMatchObject({ code: 'locked' })
   expect(readFindings(dir, (reads) => reads.readTag(tag))).toEqual(before)
   await bench.judge()

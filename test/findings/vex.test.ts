@@ -1,10 +1,14 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Database } from '../../src/store/database/sqlite.ts'
+import { withFindings } from '../../src/store/findings/database.ts'
 import {
   type FindingsBench,
   affecting,
   componentsOf,
   openFindingsBench,
   readFindings,
+  sbomOf,
   vexAbout,
   visibleRows,
 } from './fixtures.ts'
@@ -80,13 +84,6 @@ test('findings that VEX rules out do not count, and are announced when a stateme
   await expectAgreement(bench)
 })
 
-/** An SBOM of an image with one package (CycloneDX). */
-function sbomOf(image: string, purl: string): string {
-  const described = { type: 'container', name: image, purl: `pkg:oci/${image}@1` }
-  const components = [{ type: 'library', name: 'a', purl }]
-  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component: described }, components }) // prettier-ignore
-}
-
 test('a statement about what an SBOM describes is about the tags of that SBOM', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
@@ -122,6 +119,67 @@ test('a statement about what an SBOM describes is about the tags of that SBOM', 
   sandbox.service.rotateArtifact('tag', owner, 'vex')
   await bench.crawl()
   await bench.judge()
+  await expectAgreement(bench)
+})
+
+test('what is stored of a document is in proportion to it, and rules out the same', async () => {
+  const bench = await openFindingsBench({ images: 1, tags: 1 })
+  const { dir, sandbox } = bench
+  const [tag = ''] = sandbox.service.ids('tags')
+  const count = 300
+  const aliases = Array.from({ length: count }, (_, at) => `${CVE}${at}`)
+  const products = Array.from({ length: count }, (_, at) => ({ '@id': `pkg:npm/many${at}@1.0.0` }))
+  const one = { vulnerability: { name: CVE, aliases }, products, status: 'fixed' }
+  const document = { '@context': 'https://openvex.dev/ns/v0.2.0', statements: [one] }
+  sandbox.service.writeArtifact('tag', tag, 'vex', JSON.stringify(document))
+  sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('one', 'pkg:npm/many7@1.0.0'))
+  await bench.crawl()
+  await bench.publish({ 'T-1': { ...affecting('npm', 'many7', null), aliases: [`${CVE}9`] } })
+  await bench.judge()
+  const rows = withFindings(dir, (db) => db.prepare('SELECT count(*) FROM vex_statement').pluck().get()) // prettier-ignore
+  expect(rows).toBeLessThan(4 * count)
+  expect(tagOf(dir, tag)).toMatchObject({ findings: 0, suppressed: 1 })
+  await expectAgreement(bench)
+})
+
+test('a version beside a package URL is compared with its epoch, as match does', async () => {
+  const bench = await openFindingsBench({ images: 1, tags: 1 })
+  const { sandbox } = bench
+  const [tag = ''] = sandbox.service.ids('tags')
+  const purl = 'pkg:deb/debian/aaa?distro=debian-12&epoch=1'
+  const components = [{ type: 'library', name: 'aaa', version: '1.0', purl }]
+  const sbom = { bomFormat: 'CycloneDX', specVersion: '1.6', components }
+  sandbox.service.writeArtifact('tag', tag, 'sbom', JSON.stringify(sbom))
+  const product = { '@id': 'pkg:deb/debian/aaa@1.0?epoch=1' }
+  sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, [product], 'not_affected'))
+  await bench.crawl()
+  await bench.publish({ 'T-1': { ...affecting('Debian:12', 'aaa', null), aliases: [CVE] } })
+  await bench.judge()
+  expect(bench.known().rows).toHaveLength(1)
+  await expectAgreement(bench)
+})
+
+test('of several SBOMs those count that list a package, with what they describe', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const tags = sandbox.service.ids('tags').filter((id) => sandbox.service.documents('tag', id, 'vex').length > 0) // prettier-ignore
+  const [tag = '', other = ''] = tags
+  const [one, both] = ['pkg:npm/one@1.0.0', 'pkg:npm/both@1.0.0']
+  sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('first', one, both))
+  sandbox.service.writeArtifact('tag', other, 'sbom', sbomOf('second', both))
+  const products = [{ '@id': 'pkg:oci/first', subcomponents: [one, both].map((id) => ({ '@id': id })) }] // prettier-ignore
+  sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, products, 'fixed'))
+  await bench.crawl()
+  const db = new Database(join(dir, 'mirror.db'))
+  const links = (id: string) =>
+    `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+  db.exec(`UPDATE catalog_answer SET links = json_insert(${links(tag)}, '$[#]', json_extract(${links(other)}, '$[0]'))
+    WHERE path = '/v1/tags/${tag}/sbom'`)
+  db.close()
+  const record = (name: string) => ({ ...affecting('npm', name, null), aliases: [CVE] })
+  await bench.publish({ 'T-1': record('one'), 'T-2': record('both') })
+  await bench.judge()
+  expect(tagOf(dir, tag)).toMatchObject({ findings: 1, suppressed: 1 })
   await expectAgreement(bench)
 })
 

@@ -1,3 +1,4 @@
+import { MirrorError } from '../../core/errors.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { VexReader } from '../../store/views/vex.ts'
 
@@ -7,4 +8,10 @@ export type DuringReads = <T>(work: (reads: Reads, vex: VexReader) => T) => T
 /** Returns the snapshot of the catalog; null where there is none. */
 export function catalogOf({ snapshots }: Pick<Reads, 'snapshots'>): string | null {
   return snapshots.readSnapshot('catalog')?.id ?? null
+}
+
+/** Throws `locked` where the catalog is another than the one that the tags are brought to. */
+export function expectCatalog(reads: Pick<Reads, 'snapshots'>, catalog: string): void {
+  if (catalogOf(reads) !== catalog)
+    throw new MirrorError('locked', 'the catalog was replaced meanwhile')
 }

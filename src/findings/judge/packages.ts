@@ -2,9 +2,9 @@ import { askAbout } from '../../match/judge.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
-/** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing out of it. */
+/** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing of it out. */
 const MOST_PACKAGES = 1_000
-const UNKNOWN = '[["",""]]'
+const UNKNOWN = '[[""]]'
 
 /** A package in a version, with what SBOMs list of it. */
 export type TagPackage = Omit<FindingComponent, 'id'>
@@ -31,7 +31,7 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   const components = new Map<string, Omit<TagPackage, 'packages'>>()
   const listed = new Map<string, Set<string>>()
   const unknown = new Set<string>()
-  for (const sbom of sboms)
+  for (const [at, sbom] of sboms.entries())
     for (const { name, version, purl } of sbom.components) {
       const query = askAbout({ purl, version })
       if ('code' in query) {
@@ -41,7 +41,8 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
       const one = { ecosystem: query.ecosystem.name, name: query.name, version: query.version }
       const key = JSON.stringify([one.ecosystem, one.name, one.version])
       components.set(key, one)
-      listed.set(key, (listed.get(key) ?? new Set()).add(JSON.stringify([purl, version])))
+      const place = sboms.length === 1 ? [purl] : [purl, at]
+      listed.set(key, (listed.get(key) ?? new Set()).add(JSON.stringify(place)))
     }
   const withPackages = [...components].map(([key, one]) => {
     const packages = [...(listed.get(key) ?? [])].sort()

@@ -1,7 +1,7 @@
 import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match/patches.ts'
 import { findEcosystem } from '../../query/orders/ecosystems.ts'
 import type { FindingComponent, FindingsStore } from '../../store/findings/writes.ts'
-import { type DuringReads, catalogOf } from './during.ts'
+import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
 import { readNames } from './names.ts'
 import { createTally, hiddenOf } from './tally.ts'
 
@@ -11,15 +11,23 @@ export type IsPatched = (
   cves: readonly string[],
 ) => boolean
 
-/** Creates the function that asks the mirrored list of patches, about each CVE once. */
-export function createPatched(during: DuringReads): IsPatched {
+/**
+ * Creates the function that asks the mirrored list of patches, about each CVE once. What another catalog than that which is
+ * followed says is compared again by the next judgement.
+ */
+export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'now'>): IsPatched {
+  const listDone = (cves: readonly string[]) =>
+    during((reads) => {
+      if (catalogOf(reads) !== catalog)
+        for (const name of ['vex', 'patches'] as const) store.putFollowed(name, '')
+      return listDonePlaces(cves, reads)
+    })
   const done = new Set<string>()
   const asked = new Set<string>()
   return (component, cves) => {
     const missing = cves.filter((cve) => !asked.has(cve))
     for (const cve of missing) asked.add(cve)
-    if (missing.length > 0)
-      for (const place of during((reads) => listDonePlaces(missing, reads))) done.add(place)
+    if (missing.length > 0) for (const place of listDone(missing)) done.add(place)
     return isAmong(done, component, cves)
   }
 }
@@ -36,6 +44,8 @@ function isAmong(
 interface PatchesInput {
   readonly store: FindingsStore
   readonly during: DuringReads
+  /** The snapshot of the catalog that the tags are brought to. */
+  readonly catalog: string
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -44,14 +54,16 @@ interface PatchesInput {
  * Brings what the service has patched to another list of patches, in one transaction; returns the number of tags whose findings
  * differ. It reads the entries about the CVEs of findings, and writes the findings that differ.
  */
-export async function followPatches({ store, during, now }: PatchesInput): Promise<number> {
-  const { catalog, state } = during((reads) => ({
-    ...{ catalog: catalogOf(reads), state: patchListState(reads) },
-  }))
-  if (catalog === null || state === store.readFollowed('patches')) return 0
+export async function followPatches(input: PatchesInput): Promise<number> {
+  const { store, during, catalog, now } = input
+  const state = during((reads) => {
+    expectCatalog(reads, catalog)
+    return patchListState(reads)
+  })
+  if (state === store.readFollowed('patches')) return 0
   return store.inOne(() => {
     const tally = createTally(store)
-    for (const [id, records] of differing(store, during)) {
+    for (const [id, records] of differing(input)) {
       const component = store.readComponent(id)
       if (component === null || records.size === 0) continue
       const before = store.listFindings(id).filter(({ record }) => records.has(record))
@@ -66,7 +78,7 @@ export async function followPatches({ store, during, now }: PatchesInput): Promi
 }
 
 /** Returns the records of those findings of components that are patched and were not, or were and are not any more. */
-function differing(store: FindingsStore, during: DuringReads): Map<number, Set<string>> {
+function differing({ store, during, catalog }: PatchesInput): Map<number, Set<string>> {
   const byComponent = new Map<number, Set<string>>()
   const flip = (component: number, record: string): void => {
     const records = byComponent.get(component) ?? new Set()
@@ -77,7 +89,10 @@ function differing(store: FindingsStore, during: DuringReads): Map<number, Set<s
   const cvesBy = new Map<string, string[]>()
   for (const { id, names } of store.eachNames()) cvesBy.set(id, cvesOf({ id, ...readNames(names) }))
   const cves = [...new Set([...cvesBy.values()].flat())]
-  const done = during((reads) => listDonePlaces(cves, reads))
+  const done = during((reads) => {
+    expectCatalog(reads, catalog)
+    return listDonePlaces(cves, reads)
+  })
   const named = new Set([...done].map((place) => (JSON.parse(place) as string[])[0] ?? ''))
   for (const [record, own] of cvesBy) {
     if (!own.some((cve) => named.has(cve))) continue

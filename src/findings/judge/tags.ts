@@ -11,7 +11,7 @@ import type { FindingsStore, TagFinding } from '../../store/findings/writes.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { compareFindingSets, countFindings, isChange } from './compare.ts'
-import { type DuringReads, catalogOf } from './during.ts'
+import { type DuringReads, expectCatalog } from './during.ts'
 import { createEvaluation } from './evaluate.ts'
 import { type TagPackage, NOTHING_READ, type ReadPackages, packagesOf } from './packages.ts'
 import type { IsPatched } from './patches.ts'
@@ -23,6 +23,8 @@ interface TagsInput {
   readonly store: FindingsStore
   /** Show the snapshot that all findings are of. */
   readonly views: Views
+  /** The snapshot of the catalog that they are brought to. */
+  readonly catalog: string
   readonly rules: VexRules
   readonly isPatched: IsPatched
   readonly during: DuringReads
@@ -43,17 +45,17 @@ type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
 
 /**
  * Brings the tags to those of the catalog: reads the SBOMs that are new, one tag at a time, each in a transaction of its own.
- * Work that ends in between continues with the next tag. Null where there is no catalog.
+ * Work that ends in between continues with the next tag. Throws `locked` where the catalog is replaced meanwhile.
  */
-export async function followTags(input: TagsInput): Promise<TagsReport | null> {
-  const { store, during, now } = input
-  const found = during((reads) => {
-    const catalog = catalogOf(reads)
-    return catalog === null ? null : { catalog, listed: listTags(reads) }
+export async function followTags(input: TagsInput): Promise<TagsReport> {
+  const { store, catalog, during, now } = input
+  if (store.isWhole() && store.readState()?.catalog === catalog)
+    return { catalog, read: 0, gone: 0, tags: 0 }
+  const listed = during((reads) => {
+    expectCatalog(reads, catalog)
+    return listTags(reads)
   })
-  if (found === null) return null
-  const { catalog, listed } = found
-  if (store.readState()?.catalog === catalog) return { catalog, read: 0, gone: 0, tags: 0 }
+  store.putFollowed('tags', catalog)
   const known = new Map(store.listOwners().map((one) => [one.owner, one]))
   const gone = [...known.values()].filter(({ owner }) => !listed.has(owner))
   for (const { id } of gone) await dropTag(store, id)
@@ -174,8 +176,7 @@ function readSboms(
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       const isOfContent = error.cause instanceof MirrorError
-      const isReplaced = !isOfContent && during((reads) => catalogOf(reads)) !== catalog
-      if (isReplaced) throw new MirrorError('locked', 'the catalog was replaced meanwhile')
+      if (!isOfContent) during((reads) => expectCatalog(reads, catalog))
       refusal = { refusal: error.message.slice(0, 1000), sbom: isOfContent ? sbom : '' }
     }
   }
@@ -197,7 +198,7 @@ async function addComponents(
     for (const one of ones.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const id = store.addComponent(one)
       ids.push(id)
-      rules.addComponent(id, one.packages)
+      rules.addComponent({ id, ...one })
       if (!recorded.has(one.name)) continue
       for (const finding of await evaluate(one)) {
         store.putFinding(id, finding)

@@ -1,12 +1,18 @@
 import { sha256Of } from '../../core/digest.ts'
-import { MirrorError } from '../../core/errors.ts'
 import { readVexStatements, statedId } from '../../match/vex/apply.ts'
 import { statedPlaces } from '../../match/vex/coverage.ts'
 import type { Statement } from '../../match/vex/statements.ts'
 import type { VexAbout } from '../../store/findings/vex.ts'
 import type { FindingsStore } from '../../store/findings/writes.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
-import { type DuringReads, catalogOf } from './during.ts'
+import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
+
+/**
+ * What stands for all vulnerabilities of a statement that has so many more pairs of product and vulnerability than products and
+ * vulnerabilities: what is stored of a document stays in proportion to its size.
+ */
+export const ANY_VULNERABILITY = 0
+const MOST_PAIRS = 4
 
 /** Texts whose numbers are kept. */
 const KEPT_NUMBERS = 100_000
@@ -18,37 +24,49 @@ interface DocumentsInput {
 
 /**
  * Brings what is known of the VEX documents to those of the catalog, each in a transaction of its own, and marks the tags that
- * a changed one may be about. One that cannot be read is tried again with the next catalog.
+ * a changed one may be about. One that cannot be read is tried again by the next judgement. Returns the catalog's snapshot; null
+ * where there is none. Throws `locked` where it is replaced meanwhile.
  */
-export async function followVex({ store, during }: DocumentsInput): Promise<void> {
+export async function followVex({ store, during }: DocumentsInput): Promise<string | null> {
   const catalog = during(catalogOf)
-  if (catalog === null || catalog === store.readFollowed('vex')) return
-  const listed = during((_, vex) => vex.listVexDocuments())
+  if (catalog === null || catalog === store.readFollowed('vex')) return catalog
+  const listed = during((reads, vex) => {
+    expectCatalog(reads, catalog)
+    return vex.listVexDocuments()
+  })
+  store.putFollowed('vex', '')
   const known = new Map(store.listVexDocuments().map(({ digest, id }) => [digest, id]))
   const digests = new Set(listed.map(({ digest }) => digest))
   const numberOf = createNumbers()
   for (const [digest, id] of known)
     if (!digests.has(digest)) await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
+  let isAnyUnread = false
   for (const document of listed) {
     if (known.has(document.digest)) continue
     const statements = readDocument(during, document, catalog)
+    isAnyUnread ||= statements === null
     if (statements === null) continue
     const about = aboutOf(statements, numberOf)
     await store.inOne(() => Promise.resolve(store.addVexDocument(document.digest, about)))
   }
-  store.putFollowed('vex', catalog)
+  store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
+  return catalog
+}
+
+/** The state in which some documents of a catalog could not be read. */
+export function unreadState(catalog: string): string {
+  return `${catalog} unread`
 }
 
 /** Returns the statements of a VEX document, none for CSAF; null for one that cannot be read. Throws `locked`. */
 export function readDocument(
   during: DuringReads,
   document: VexDocument,
-  catalog: string | null,
+  catalog: string,
 ): readonly Statement[] | null {
   return during((reads, vex) => {
     const statements = readVexStatements(vex, document)
-    if (statements === null && catalogOf(reads) !== catalog)
-      throw new MirrorError('locked', 'the catalog was replaced meanwhile')
+    if (statements === null) expectCatalog(reads, catalog)
     return statements === 'csaf' ? [] : statements
   })
 }
@@ -58,8 +76,11 @@ function* aboutOf(
   numberOf: (text: string) => number,
 ): Generator<VexAbout, void, undefined> {
   for (const statement of statements) {
-    const vulnerabilities = statement.vulnerabilities.map((id) => numberOf(statedId(id)))
-    for (const place of statedPlaces(statement))
+    const ids = [...new Set(statement.vulnerabilities.map(statedId))]
+    const places = statedPlaces(statement)
+    const isLarge = ids.length * places.length > MOST_PAIRS * (ids.length + places.length)
+    const vulnerabilities = isLarge ? [ANY_VULNERABILITY] : ids.map(numberOf)
+    for (const place of places)
       for (const vulnerability of vulnerabilities) yield [numberOf(place), vulnerability]
   }
 }

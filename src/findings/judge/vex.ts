@@ -4,17 +4,20 @@ import type { Statement } from '../../match/vex/statements.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../store/findings/writes.ts'
 import type { DuringReads } from './during.ts'
 import { type RecordNames, createNameReader } from './names.ts'
-import { createNumbers, readDocument } from './vex-documents.ts'
+import { ANY_VULNERABILITY, createNumbers, readDocument, unreadState } from './vex-documents.ts'
 
-/** Documents whose statements are kept parsed, and products about which documents are known. */
-const KEPT_DOCUMENTS = 32
+/** Bytes of documents whose statements are kept parsed, and products about which documents are known. */
+const KEPT_BYTES = 16 * 2 ** 20
 const KEPT_PLACES = 20_000
+
+/** A package in a version, as VEX is asked about it. */
+type VexComponent = Pick<FindingComponent, 'id' | 'version' | 'packages'>
 
 /** A finding of a component, as VEX is asked about it. */
 export interface VexQuestion {
   readonly record: string
   readonly names: RecordNames
-  readonly component: Pick<FindingComponent, 'id' | 'packages'>
+  readonly component: VexComponent
   /** Of the ids of the vulnerability, and of the products that the component is. */
   readonly vulnerabilities: readonly number[]
   readonly places: readonly number[]
@@ -26,37 +29,39 @@ export type VexRules = ReturnType<typeof createVexRules>
 interface VexInput {
   readonly store: FindingsStore
   readonly during: DuringReads
+  /** The snapshot of the catalog that `followVex` has read. */
+  readonly catalog: string
   /** Unix milliseconds. */
   readonly now: number
 }
 
 /** Creates what says which findings VEX rules out, by the documents that `followVex` has read. */
-export function createVexRules({ store, during, now }: VexInput) {
+export function createVexRules(input: VexInput) {
+  const { store, now } = input
   const numberOf = createNumbers()
-  const read = createStatementReader(store, during)
+  const read = createStatementReader(input)
   const listAbout = createPlaceReader(store)
   const isAny = store.listVexDocuments().length > 0
   const ofSubjects = (subjects: string): number[] => {
-    const purls = subjectsIn(subjects).flat()
-    return placesOf(purls.map((purl) => [purl, ''] as const), numberOf) // prettier-ignore
+    return placesOf(subjectsIn(subjects).flat(), '', numberOf)
   }
   return {
     /** Whether there is any VEX; otherwise nothing needs to be asked. */
     isAny,
     /** Adds what a new component is, by which VEX about it is found. */
-    addComponent(id: number, packages: string): void {
-      store.addComponentPlaces(id, placesOf(packagesIn(packages), numberOf))
+    addComponent(component: VexComponent): void {
+      store.addComponentPlaces(component.id, ownPlacesOf(component, numberOf))
     },
     /** The same of a tag. */
     replaceTag: (id: number, subjects: string): void =>
       store.replaceTagPlaces(id, ofSubjects(subjects)),
     /** Creates the questions about findings of a component. */
     ask(
-      component: Pick<FindingComponent, 'id' | 'packages'>,
+      component: VexComponent,
       findings: readonly Pick<VexQuestion, 'record' | 'names'>[],
     ): VexQuestion[] {
       if (!isAny || findings.length === 0) return []
-      const places = placesOf(packagesIn(component.packages), numberOf)
+      const places = ownPlacesOf(component, numberOf)
       return findings.map(({ record, names }) => {
         const vulnerabilities = statedIds({ id: record, ...names }).map(numberOf)
         return { record, names, component, vulnerabilities, places }
@@ -71,15 +76,15 @@ export function createVexRules({ store, during, now }: VexInput) {
       const digests = new Set<string>()
       const named = questions.filter(({ vulnerabilities, places }) => {
         const about = [...common, ...places.map(listAbout)].flatMap((one) =>
-          vulnerabilities.flatMap((id) => one?.get(id) ?? []),
+          [...vulnerabilities, ANY_VULNERABILITY].flatMap((id) => one?.get(id) ?? []),
         )
         for (const digest of about) digests.add(digest)
         return about.length > 0
       })
       if (named.length === 0) return []
-      const asked = named.flatMap(askedOf)
       const open = new Set<VexQuestion>()
-      for (const list of subjectsIn(subjects)) {
+      for (const [at, list] of subjectsIn(subjects).entries()) {
+        const asked = named.flatMap((one) => askedOf(one, at))
         const judge = createVexJudge(asked, { subjects: list, now, check: () => undefined })
         for (const digest of [...digests].sort())
           for (const statement of read(digest)) judge.add(statement, { digest })
@@ -104,16 +109,21 @@ function createPlaceReader(store: FindingsStore) {
   }
 }
 
-function askedOf(of: VexQuestion) {
+/** The packages of a component that an SBOM of a tag lists, by the number of the SBOM. */
+function askedOf(of: VexQuestion, at: number) {
   const { record: id, names, component } = of
-  return packagesIn(component.packages).map(([purl, version]) => ({
-    ...{ id, ...names, of },
-    component: { purl, version },
-  }))
+  const listed = packagesIn(component).filter(([, sbom = at]) => sbom === at)
+  const { version } = component
+  return listed.map(([purl]) => ({ id, ...names, of, component: { purl, version } }))
 }
 
-function packagesIn(packages: string): [purl: string, version: string][] {
-  return JSON.parse(packages) as [string, string][]
+function packagesIn({ packages }: VexComponent): [purl: string, sbom?: number][] {
+  return JSON.parse(packages) as [string, number?][]
+}
+
+function ownPlacesOf(component: VexComponent, numberOf: (text: string) => number): number[] {
+  const purls = packagesIn(component).map(([purl]) => purl)
+  return placesOf(purls, component.version, numberOf)
 }
 
 function subjectsIn(subjects: string): string[][] {
@@ -121,25 +131,42 @@ function subjectsIn(subjects: string): string[][] {
 }
 
 function placesOf(
-  packages: readonly (readonly [purl: string, version: string])[],
+  purls: readonly string[],
+  version: string,
   numberOf: (text: string) => number,
 ): number[] {
-  const places = packages.flatMap(([purl, version]) => ownPlaces({ purl, version }))
+  const places = purls.flatMap((purl) => ownPlaces({ purl, version }))
   return [...new Set(places)].map(numberOf)
 }
 
-function createStatementReader(store: FindingsStore, during: DuringReads) {
+/**
+ * Creates the function that reads the statements of a document that is known. One that cannot be read says nothing, and is
+ * forgotten, so that the tags which it may be about are judged again, and the next judgement tries to read it.
+ */
+function createStatementReader({ store, during, catalog }: VexInput) {
   const kept = new Map<string, readonly Statement[]>()
+  let bytes = 0
   return (digest: string): readonly Statement[] => {
     const before = kept.get(digest)
     if (before !== undefined) return before
     const document = during((reads) => reads.catalog.readDocument(digest))
     const { size = 0, changed = 0 } = document ?? {}
-    const statements = readDocument(during, { digest, size, changed }, store.readFollowed('vex'))
-    if (kept.size >= KEPT_DOCUMENTS) kept.clear()
+    const statements = readDocument(during, { digest, size, changed }, catalog)
+    if (statements === null) forget(store, digest, catalog)
+    bytes += size
+    if (bytes > KEPT_BYTES) {
+      kept.clear()
+      bytes = size
+    }
     kept.set(digest, statements ?? [])
     return statements ?? []
   }
+}
+
+function forget(store: FindingsStore, digest: string, catalog: string): void {
+  const known = store.listVexDocuments().find((one) => one.digest === digest)
+  if (known !== undefined) store.dropVexDocument(known.id)
+  store.putFollowed('vex', unreadState(catalog))
 }
 
 /** The findings of a tag that count, and how many VEX rules out. */

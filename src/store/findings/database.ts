@@ -27,7 +27,7 @@ const TABLES = `
     name TEXT NOT NULL,
     ecosystem TEXT NOT NULL,
     version TEXT NOT NULL,
-    packages TEXT NOT NULL,       -- JSON: what SBOMs list of it, each package URL with the version beside it
+    packages TEXT NOT NULL,       -- JSON: the package URLs that SBOMs list of it, and in which of several SBOMs
     UNIQUE (name, ecosystem, version, packages)
   ) STRICT;
   CREATE TABLE tag (
@@ -91,7 +91,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, patches
+    name TEXT PRIMARY KEY,        -- vex, patches, tags
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag

@@ -106,7 +106,16 @@ export function createFindingsReads(db: Db) {
   const counts = db.prepare<[], { tags: number; judged: number }>(
     'SELECT count(*) AS tags, count(*) - count(refusal) AS judged FROM tag',
   )
+  const whole = db
+    .prepare<[], number>(
+      `SELECT 1 FROM state s JOIN followed t ON t.name = 'tags' JOIN followed v ON v.name = 'vex'
+       WHERE t.state = s.catalog AND substr(v.state, 1, length(s.catalog)) = s.catalog
+         AND NOT EXISTS (SELECT 1 FROM tag WHERE vex_stale = 1)`,
+    )
+    .pluck()
   return {
+    /** Whether nothing of the catalog in the state is left to do; false while another one is followed. */
+    isWhole: (): boolean => whole.get() !== undefined,
     /** Null before the first judgement. */
     readState: (): FindingsState | null => state.get() ?? null,
     readTag: (owner: string): TagFindings | null => tag.get(owner) ?? null,

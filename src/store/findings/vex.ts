@@ -25,10 +25,11 @@ function createDocuments(db: Db) {
   const all = db.prepare<[], { id: number; digest: string }>('SELECT id, digest FROM vex_document')
   const add = db.prepare('INSERT INTO vex_document (digest) VALUES (?)')
   const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
+  const stale = db.prepare<[], number>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1').pluck()
   const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)') // prettier-ignore
   const unstate = db.prepare('DELETE FROM vex_statement WHERE document = ?')
   const mark = db.prepare(
-    `UPDATE tag SET vex_stale = 1 WHERE id IN (
+    `UPDATE tag SET vex_stale = 1 WHERE vex_stale = 0 AND id IN (
        SELECT p.owner FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 1 WHERE s.document = @id
        UNION SELECT t.tag FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 0
          JOIN tag_component t ON t.component = p.owner WHERE s.document = @id)`,
@@ -51,6 +52,8 @@ function createDocuments(db: Db) {
       unstate.run(id)
       drop.run(id)
     },
+    /** Whether VEX about any tag changed since it was judged. */
+    hasStaleTags: (): boolean => stale.get() !== undefined,
     /** What documents may say about a product: the vulnerabilities, and the documents by their SHA-256, hex. */
     listVexAbout: (place: number) => about.all(place),
   }
@@ -109,6 +112,9 @@ function createNames(db: Db) {
   }
 }
 
+/** What follows the catalog, each up to a state of its own. */
+type Followed = 'vex' | 'patches' | 'tags'
+
 function createFollowed(db: Db) {
   const read = db.prepare<[string], string>('SELECT state FROM followed WHERE name = ?').pluck()
   const put = db.prepare(
@@ -116,7 +122,7 @@ function createFollowed(db: Db) {
   )
   return {
     /** Up to which state of the catalog; null: none yet. */
-    readFollowed: (name: 'vex' | 'patches'): string | null => read.get(name) ?? null,
-    putFollowed: (name: 'vex' | 'patches', state: string): void => void put.run(name, state),
+    readFollowed: (name: Followed): string | null => read.get(name) ?? null,
+    putFollowed: (name: Followed, state: string): void => void put.run(name, state),
   }
 }

@@ -16,7 +16,7 @@ export interface FindingComponent {
   readonly ecosystem: string
   readonly name: string
   readonly version: string
-  /** JSON: what SBOMs list of it, each package URL with the version beside it. */
+  /** JSON: the package URLs that SBOMs list of it, each with the number of the SBOM where a tag has several. */
   readonly packages: string
 }
 
