@@ -80,7 +80,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
     )
     print(
-      `and see it arrive: PATCHMIRROR_UPSTREAM_API_ROOT=${sandbox.url} PATCHMIRROR_DATA_DIR=${folder} npm run patchmirror -- sync`,
+      `and see it arrive: PATCHMIRROR_UPSTREAM_API_ROOT=${sandbox.url} PATCHMIRROR_UPSTREAM_API_KEY=${SANDBOX_KEYS.readonly} PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS=true PATCHMIRROR_DATA_DIR=${folder} npm run patchmirror -- sync`,
     )
     await signalled()
     return 0

@@ -1,10 +1,10 @@
 import { onlyValue, readLimit } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
-import { SINCE_FORMS, readSince } from '../core/time.ts'
+import { SINCE_FORMS, readSince, toIso } from '../core/time.ts'
 import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
-import type { FindingsReads } from '../store/findings/reads.ts'
+import type { FindingsReads, TagFindings } from '../store/findings/reads.ts'
 import { NOT_JUDGED, whyNoTags } from '../store/findings/words.ts'
 import { stateMessage, tagMessage } from './messages.ts'
 
@@ -30,21 +30,26 @@ export function answerFindings<T extends object>(
   throw new MirrorError('not_ready', NOT_JUDGED)
 }
 
-/** The tags in the order of their names, or the one of an id. Throws `bad_request`, `not_found`. */
+/** The tags in the order of their names, or the one that an id or a name is of. Throws `bad_request`, `not_found`. */
 export function listTags(reads: FindingsReads, query: URLSearchParams) {
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
-  const id = onlyValue(query, 'tag')
-  if (id !== null) {
-    const tag = reads.readTag(id)
-    if (tag === null) throw new MirrorError('not_found', 'this mirror has no tag of this id')
-    return { tags: [tagMessage(tag)], next: null }
-  }
+  const named = onlyValue(query, 'tag')
+  if (named !== null) return { tags: [tagMessage(readTagNamed(reads, named))], next: null }
   const [name, owner] = readCursor(onlyValue(query, 'after'))
   const found = reads.listTags(name, owner, limit + 1)
   const tags = found.slice(0, limit)
   const last = found.length > limit ? tags.at(-1) : undefined
   const next = last === undefined ? null : writeCursor([last.name, last.owner])
   return { tags: tags.map(tagMessage), next }
+}
+
+function readTagNamed(reads: FindingsReads, text: string): TagFindings {
+  const own = reads.readTag(text)
+  const [tag, another] = own === null ? reads.listTagsNamed(text) : [own]
+  if (tag === undefined)
+    throw new MirrorError('not_found', 'this mirror has no tag of this id or name, such as library/python:3.12') // prettier-ignore
+  if (another === undefined) return tag
+  throw new MirrorError('not_found', `several tags have this name: ask for an id, such as ${tag.owner}`) // prettier-ignore
 }
 
 /** The changes after a position or since a time, the oldest first. Throws `bad_request`. */
@@ -81,6 +86,7 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   if (since === null) return { after: beginning, complete: beginning === 0 }
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
+  if (at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
   // The oldest that is kept is from before the time, and with it all that was forgotten; else these may be as new.
   return { after: from, complete: beginning === 0 || from > beginning }

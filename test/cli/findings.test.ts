@@ -47,7 +47,13 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
     tags: [{ id: owner }],
     changes: [{ tag: { id: owner } }],
   })
-  expect(await json(owner, '--since', '9998-01-01')).toMatchObject({ code: 0, changes: [] })
+  await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
+  await bench.judge(Date.now() - 2 * 3_600_000)
+  const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
+  const [recent, all] = [await json(owner, '--since', '1h'), await json(owner)]
+  expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
+  const later = await run(['findings', owner, '--since', '9998-01-01'], env, dir)
+  expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
   expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
   const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
   expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])

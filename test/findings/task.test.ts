@@ -10,6 +10,7 @@ import { openFindings } from '../../src/store/findings/database.ts'
 import { createFindingsStore } from '../../src/store/findings/writes.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { createPageMaker } from '../../src/web/make-page.ts'
+import { listTags } from '../../src/findings/answers.ts'
 import { performFindings } from '../../src/findings/task.ts'
 import { derivedVendors } from '../../src/views/osv/ecosystems.ts'
 import { performTask } from '../../src/views/task.ts'
@@ -72,7 +73,9 @@ test('nothing is read or evaluated again where nothing changed, and only the new
   const idle = { read: 0, gone: 0, records: { components: 0, tags: 0 }, last: 0 }
   expect(await bench.judge()).toMatchObject(idle)
   await bench.publish({ 'T-1': affecting('npm', 'nor-this', null) })
-  expect(await bench.judge()).toMatchObject({ ...idle, records: { records: 1, components: 0 } })
+  const at = Date.UTC(2026, 4, 3)
+  expect(await bench.judge(at)).toMatchObject({ ...idle, records: { records: 1, components: 0 } })
+  expect(readFindings(bench.dir, (reads) => reads.readState()?.judgedAt)).toBe(at)
   const { service: edits } = bench.sandbox
   const [first = '', second = ''] = edits.ids('tags')
   edits.rotateArtifact('tag', first, 'sbom')
@@ -121,6 +124,24 @@ test('a catalog that is replaced while the tags are judged makes none of them un
   expect(readFindings(dir, (reads) => reads.readTag(tag))).toEqual(before)
   await bench.judge()
   expect(bench.known()).toEqual(await bench.fresh())
+})
+
+test('a tag is named by its id, or by a name that no other tag has', async () => {
+  const bench = await openFindingsBench()
+  const { service } = bench.sandbox
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const ask = (tag: string) => readFindings(bench.dir, (reads) => listTags(reads, new URLSearchParams({ tag }))) // prettier-ignore
+  const [first, second] = bench.known().tags
+  if (first === undefined || second === undefined) throw new Error('no tags')
+  for (const named of [first.owner, first.name]) expect(ask(named).tags).toMatchObject([{ id: first.owner }]) // prettier-ignore
+  expect(() => ask('nothing')).toThrow('no tag of this id or name')
+  const { id: _, ...fields } = service.read('tags', first.owner)
+  service.change('tags', second.owner, fields)
+  await bench.crawl()
+  await bench.judge()
+  expect(() => ask(first.name)).toThrow('several tags have this name')
 })
 
 test('a mirror below an air gap judges what it imported as the mirror above does', async () => {

@@ -44,7 +44,7 @@ export const FINDINGS_CONTRACT: PathContract = {
     parameters: [
       LIMIT,
       AFTER,
-      { name: 'tag', in: 'query', description: 'The id of one.', schema: TEXT },
+      { name: 'tag', in: 'query', description: 'The id or name of one.', schema: TEXT },
     ],
     responses: {
       200: uncached(

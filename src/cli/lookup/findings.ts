@@ -23,6 +23,7 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
   const limit = limitOf(options.limit, LIMIT)
   const at = readSince(since, Date.now())
   if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
+  if (at > Date.now()) throw new MirrorError('usage', `--since ${since} is in the future`)
   return runLookup(options, (stored) => {
     for (const source of ['osv', 'catalog'] as const) {
       const refusal = stored.use(source)

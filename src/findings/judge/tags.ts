@@ -49,8 +49,10 @@ type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
  */
 export async function followTags(input: TagsInput): Promise<TagsReport> {
   const { store, catalog, during, now } = input
-  if (store.isWhole() && store.readState()?.catalog === catalog)
+  if (store.isWhole() && store.readState()?.catalog === catalog) {
+    store.finishJudging(catalog, now)
     return { catalog, read: 0, gone: 0, tags: 0 }
+  }
   const listed = during((reads) => {
     expectCatalog(reads, catalog)
     return listTags(reads)

@@ -100,6 +100,7 @@ export function createFindingsReads(db: Db) {
     `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, judged_at AS judgedAt FROM state`,
   )
   const tag = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE owner = ?`)
+  const named = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE name = ? LIMIT 2`)
   const tags = db.prepare<[string, string, number], TagFindings>(
     `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
   )
@@ -119,6 +120,8 @@ export function createFindingsReads(db: Db) {
     /** Null before the first judgement. */
     readState: (): FindingsState | null => state.get() ?? null,
     readTag: (owner: string): TagFindings | null => tag.get(owner) ?? null,
+    /** Tags of a name, the first two. */
+    listTagsNamed: (name: string): TagFindings[] => named.all(name),
     /** Tags in the order of their names, after a name and an id; '' for the first. */
     listTags: (name: string, owner: string, limit: number): TagFindings[] =>
       tags.all(name, owner, limit),
