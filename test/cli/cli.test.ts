@@ -355,6 +355,7 @@ describe('the command line', () => {
     const still = await patchmirror('sync', 'osv')
     expect(still.code).toBe(4)
     expect(still.out).toContain('rejected before')
+    expect(still.out).toContain('nothing is to do: it stays rejected')
     expect((await patchmirror('approve', 'x')).code).toBe(2)
     expect((await patchmirror('reject', '999')).err).toContain(
       'there is no run 999: "patchmirror runs" lists them',

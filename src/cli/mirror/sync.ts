@@ -88,7 +88,9 @@ export function describe(report: RunReport): string {
   if (state === 'partial' && id > 0) return `${line}\n  see why: patchmirror runs ${id}`
   if (state !== 'quarantined' || id === 0) return line
   const run = Number(facts['quarantine'] ?? id)
-  const next = `${line}\n  see it: patchmirror runs ${run}\n  let it in: patchmirror approve ${run}`
-  const rejected = message?.includes('rejected before') === true
-  return rejected ? next : `${next}\n  refuse it: patchmirror reject ${run}`
+  const see = `  see it: patchmirror runs ${run}`
+  const letIn = `patchmirror approve ${run}`
+  if (message?.includes('rejected before') === true)
+    return `${line}\n  nothing is to do: it stays rejected until upstream serves something else\n${see}\n  let it in after all: ${letIn}`
+  return `${line}\n${see}\n  let it in: ${letIn}\n  refuse it: patchmirror reject ${run}`
 }
