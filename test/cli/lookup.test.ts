@@ -434,7 +434,13 @@ describe('since', () => {
     expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
     const ofNpm = (await ask('since', '--json', '--ecosystem', 'npm')).out
     expect((JSON.parse(ofNpm) as unknown[]).length).toBe(2)
-    expect((await ask('since', '--csv', '--ecosystem', 'none')).out.split('\n')).toHaveLength(2)
+    expect((await ask('since', '--csv', '--ecosystem', 'PyPI')).out.split('\n')).toHaveLength(2)
+    for (const [name, message] of [
+      ['nope', 'the ecosystem nope is none that'],
+      ['NPM', 'the ecosystem NPM is none that'],
+      ['Debian:12', 'use --ecosystem Debian, not Debian:12'],
+    ] as const)
+      expect(await ask('since', '--ecosystem', name)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) as string }) // prettier-ignore
     expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })
   })
 })

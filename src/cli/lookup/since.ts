@@ -1,3 +1,4 @@
+import { readFilter } from '../../api/followers/filter.ts'
 import {
   type DescribedDates,
   type UpstreamDates,
@@ -12,6 +13,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { csvField } from '../../core/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
+import { folderOf } from '../../store/views/generations.ts'
 import { table, visible } from '../output.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { closing, withStoredReads } from '../store-access.ts'
@@ -65,12 +67,21 @@ function chosen(
   return closing(inUse, () => {
     try {
       const views = inUse.current()
+      if (!views.hasView(ecosystem)) refuseUnknown(ecosystem)
       return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       throw new MirrorError('not_ready', noIndex({ config }), { cause: error })
     }
   })
+}
+
+/** Refuses an ecosystem of no view that is none, or a release of one: views are of ecosystems. Throws `usage`, `bad_request`. */
+function refuseUnknown(ecosystem: string): void {
+  readFilter(ecosystem, null)
+  const folder = folderOf(ecosystem)
+  if (folder !== ecosystem)
+    throw new MirrorError('usage', `--ecosystem takes no release: use --ecosystem ${folder}, not ${ecosystem.slice(0, 100)}`) // prettier-ignore
 }
 
 function printNewest(rows: readonly RecordDates[], limit: number): void {
