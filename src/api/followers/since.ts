@@ -43,6 +43,22 @@ export function placesSince(
     .map((place) => ({ ...place, snapshot, at: null }))
 }
 
+/** The time within which changes are shown when none is named. */
+const DEFAULT = '7d'
+
+/** Returns the place a week ago, or the beginning of the log where it is younger; null where the log has nothing. */
+export function placeByDefault(
+  reads: Pick<Reads, 'changes'>,
+  source: SourceName,
+  now: number,
+): SincePlace | null {
+  const [place] = placesSince(reads, DEFAULT, source, now)
+  if (place !== undefined) return place
+  const oldest = reads.changes.readNextLogged(source, 0)
+  if (oldest === null) return null
+  return { source, after: oldest.id, snapshot: oldest.snapshot, at: oldest.publishedAt }
+}
+
 /** Whether a text is written as a snapshot or its number, whatever the log has. */
 export function isSnapshotName(since: string): boolean {
   return /^(?:[0-9a-f]{12,64}|\d{1,9})$/.test(since)

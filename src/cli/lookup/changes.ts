@@ -4,6 +4,7 @@ import {
   type SincePlace,
   SINCE_FORMS_HERE,
   isSnapshotName,
+  placeByDefault,
   placesSince,
 } from '../../api/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../api/followers/tag-packages.ts'
@@ -35,8 +36,6 @@ interface AskedPackages {
 }
 
 const LIMIT = 100
-/** Times within which changes are looked for when none is named. */
-const SINCE = '7d'
 
 /** `patchmirror changes`: what changed in the records since a time or a snapshot, from the data folder. */
 export async function changesCommand(options: ChangesOptions): Promise<number> {
@@ -66,18 +65,19 @@ export async function changesCommand(options: ChangesOptions): Promise<number> {
 }
 
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
-function placeOf({ reads: { changes }, reads }: LookupCall, since: string | undefined): SincePlace {
+function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const now = Date.now()
-  const [place] = placesSince(reads, since ?? SINCE, 'osv', now)
-  if (place !== undefined) return place
-  const oldest = changes.readNextLogged('osv', 0)
-  if (oldest === null)
+  const [place] =
+    since === undefined
+      ? [placeByDefault(reads, 'osv', now)]
+      : placesSince(reads, since, 'osv', now)
+  if (place) return place
+  const oldest = reads.changes.readNextLogged('osv', 0)
+  if (oldest === null || since === undefined)
     throw new MirrorError('not_ready', 'the log of changes has no snapshot of osv')
-  const { id, snapshot, publishedAt } = oldest
-  if (since === undefined) return { source: 'osv', after: id, snapshot, at: publishedAt }
   if (readSince(since, now) === null && !isSnapshotName(since))
     throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
-  const begins = toIso(publishedAt)
+  const begins = toIso(oldest.publishedAt)
   throw new MirrorError('not_ready', `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`) // prettier-ignore
 }
 

@@ -1,8 +1,13 @@
 import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
-import { type SincePlace, isSnapshotName, placesSince } from '../../../api/followers/since.ts'
+import {
+  type SincePlace,
+  isSnapshotName,
+  placeByDefault,
+  placesSince,
+} from '../../../api/followers/since.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { counted, nounOf } from '../../../core/text.ts'
-import { SINCE_FORMS, readSince } from '../../../core/time.ts'
+import { SINCE_FORMS, readSince, toIso } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
 import { clip, code } from '../../cells.ts'
@@ -13,13 +18,14 @@ import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.t
 
 /** Rows on a page. */
 const PAGE = 100
-/** The time within which changes of a package are shown when none is named. */
-const SINCE = '7d'
 
-/** Everything that changed since a date or a snapshot, each name once; of records also what changed, and of a package alone. */
+/**
+ * Everything that changed since a date or a snapshot, each name once; of records also what changed, and of a package alone.
+ * Without a date for a week, or since the log begins.
+ */
 export function sinceView(call: PageCall): PageView {
   const { query, reads } = call
-  const since = parameter(query, 'since') || SINCE
+  const named = parameter(query, 'since')
   const [purl, tag] = [parameter(query, 'purl'), parameter(query, 'tag')]
   const isOfPackages = purl !== '' || tag !== ''
   const chosen = choiceOf(query, 'source', SOURCES)
@@ -27,9 +33,10 @@ export function sinceView(call: PageCall): PageView {
   if (isOfPackages && wanted !== 'osv') throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv') // prettier-ignore
   const asks = askedPackages(call, '')
   const filter = asks?.filter ?? null
-  const place = placeOf(call, since, wanted)
+  const place = named === '' ? placeByDefault(reads, 'osv', call.now) : placeOf(call, named, wanted)
   const source = place?.source ?? wanted ?? 'osv'
-  const title = `Changes of ${clip(asks?.subject ?? source, 100)} since ${clip(since, 64)}`
+  const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
+  const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${clip(since, 64)}`}`
   const blocks = [formBlock(call)]
   const asked = {
     after: parameter(query, 'after') || null,
