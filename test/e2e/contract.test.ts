@@ -82,6 +82,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
     ...[
       `/-/changes?since=${listed}`,
       '/-/changes?since=none',
+      '/-/changes?since=000000000000',
       '/-/changes',
       '/-/changes?since=x&source=y',
       `/-/changes?since=${listed}&tag=none`,

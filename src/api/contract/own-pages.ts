@@ -26,6 +26,8 @@ const asked = (
   ...{ name, in: 'query', description, schema },
 })
 
+const NOT_EMPTY = { type: 'string', minLength: 1 }
+
 const OF_CONTRACT = ['ETag', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
 
 function reportContract(summary: string, schema: object): PathContract {
@@ -137,7 +139,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
           ...{ name: 'since', in: 'query', required: true },
           description:
             'The snapshot that the client has, by 12 digits or all, or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
-          schema: { type: 'string', minLength: 1 },
+          schema: NOT_EMPTY,
         },
         SOURCE,
         asked('detail', 'With `differences`: what changed in each record, as data and in words.', {
@@ -147,9 +149,10 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
         asked(
           'ecosystem',
           'Records about packages of this ecosystem alone, with their differences.',
+          NOT_EMPTY,
         ),
         asked('purl', 'Records about this package alone, with their differences. Its version is not looked at.', PURL), // prettier-ignore
-        asked('tag', 'Records about packages in the SBOM of this tag alone, by its name, digest or id.'), // prettier-ignore
+        asked('tag', 'Records about packages in the SBOM of this tag alone, by its name, digest or id.', NOT_EMPTY), // prettier-ignore
         asked('limit', 'Names on a page.', { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 }), // prettier-ignore
         asked('after', 'The value of `next` of the page before.', CURSOR),
       ],

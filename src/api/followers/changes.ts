@@ -1,15 +1,15 @@
 import { MirrorError } from '../../core/errors.ts'
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import type { SourceName } from '../../domain/sources.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
-import { CHANGES } from '../http/paths.ts'
 import { readSince as timeOfSince, toIso } from '../../core/time.ts'
+import { readDetail, readNamed, readSource, refuseDetail } from './changes-query.ts'
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
-import { type PackageFilter, readFilter } from './filter.ts'
-import { SINCE_FORMS_HERE, placesSince } from './since.ts'
-import { type ListedPackages, packagesOfTag } from './tag-packages.ts'
+import type { PackageFilter } from './filter.ts'
+import { SINCE_FORMS_HERE, isSnapshotName, placesSince } from './since.ts'
+import { packagesOfTag } from './tag-packages.ts'
 import type { Problem } from '../http/problems.ts'
 import { onlyValue, readLimit } from '../http/request-target.ts'
 
@@ -43,41 +43,36 @@ export function isPrivateSource(source: SourceName): boolean {
   return PRIVATE.has(source)
 }
 
-/** Parameters that name packages: the answer has what differs in them. */
-const PACKAGES = ['ecosystem', 'purl', 'tag']
-
-/** Whether a query asks for differences, which take long to compute. */
-export function asksForDifferences(query: URLSearchParams): boolean {
-  return query.get('detail') === 'differences' || PACKAGES.some((name) => query.has(name))
-}
-
 /**
  * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
- * snapshot that is not known, or too long ago, is a 404, never an empty list. Throws `bad_request`; for a tag, whose SBOM is
- * read, what `packagesOfTag` throws.
+ * snapshot that is not known, or too long ago, is a 404, never an empty list; what else is asked is judged before. Throws
+ * `bad_request`; for a tag, whose SBOM is read, what `packagesOfTag` throws.
  */
 export function answerChanges(
   { reads, now, latest, judge }: ChangesParts,
   query: URLSearchParams,
 ): Problem | object {
-  const given = readSince(query)
+  const given = readNamed(query)
   const wanted = readSource(query)
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
-  const isPrivate = query.has('tag') || (wanted !== null && isPrivateSource(wanted))
+  const after = onlyValue(query, 'after')
+  const isPrivate = Boolean(query.get('tag')) || (wanted !== null && isPrivateSource(wanted))
   const denied = isPrivate ? judge() : null
   if (denied !== null) return denied
+  const { tag, ...detail } = readDetail(query, wanted ?? 'osv')
+  const listed = tag === null ? null : packagesOfTag(reads, tag)
   const [place, another] = placesSince(reads, given, wanted, now)
   if (place === undefined) return unknown(reads, given, wanted, now)
   if (another !== undefined)
     throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? judge() : null
   if (refusal !== null) return refusal
-  const { from, ...detail } = readDetail(reads, query, place.source)
-  const asked = { after: onlyValue(query, 'after'), limit, latest, ...detail }
-  const found = findChanges(reads, place, place.snapshot, asked)
+  if (detail.detailed) refuseDetail(place.source)
+  const filter = listed?.filter ?? detail.filter
+  const found = findChanges(reads, place, place.snapshot, { ...detail, after, limit, latest, filter }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
   const since = place.at === null ? {} : { since: toIso(place.at) }
-  return { ...found, ...since, ...(from && { packages: from }) }
+  return { ...found, ...since, ...(listed && { packages: listed.from }) }
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
@@ -181,59 +176,26 @@ function leadsOn(
     : next.previous === since
 }
 
+/** Says where the log begins; throws `bad_request` where `since` is written as nothing that it may have. */
 function unknown(
   { changes }: Pick<Reads, 'changes'>,
   since: string,
   source: SourceName | null,
   now: number,
 ): Problem {
+  const isTime = timeOfSince(since, now) !== null
+  const given = since.slice(0, 80)
+  if (!isTime && !isSnapshotName(since))
+    throw new MirrorError('bad_request', `since=${given} is none of: ${SINCE_FORMS_HERE}`)
   const where = source === null ? '' : ` of ${source}`
   const oldest = changes.readNextLogged(source ?? 'osv', 0)
-  const isTime = timeOfSince(since, now) !== null
-  const begins = oldest === null ? 'is empty' : `begins on ${toIso(oldest.publishedAt)}`
+  const begins = oldest === null ? null : toIso(oldest.publishedAt)
   const what = isTime
-    ? `the log${where} ${begins}, after ${since.slice(0, 80)}`
-    : `the snapshot ${since.slice(0, 80)}${where} is not known here, or too long ago`
+    ? `the log${where} ${begins === null ? 'is empty' : `begins on ${begins}`}, after ${given}`
+    : `the snapshot ${given}${where} is not known here, or too long ago`
+  const earliest = begins === null ? '' : `; the earliest time that is known is since=${begins}`
   const message =
     `${what} (data.changeDays, history.keepDays): ` +
-    'do a full read, then follow from the snapshot that X-Mirror-Snapshot names'
+    `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
   return { status: 404, error: 'unknown_snapshot', message }
-}
-
-function readSince(query: URLSearchParams): string {
-  const since = onlyValue(query, 'since')
-  if (since !== null) return since
-  throw new MirrorError(
-    'bad_request',
-    `name the snapshot that you have read, or a time: ${CHANGES}?since=… , ${SINCE_FORMS_HERE}`,
-  )
-}
-
-/** Reads what is asked about each record. Filters ask for its differences too. `from`: what the packages are taken from. */
-function readDetail(
-  reads: ChangesParts['reads'],
-  query: URLSearchParams,
-  source: SourceName,
-): Pick<AskedChanges, 'detailed' | 'filter'> & { readonly from: ListedPackages['from'] | null } {
-  const detail = onlyValue(query, 'detail')
-  if (detail !== null && detail !== 'differences' && detail !== 'names')
-    throw new MirrorError('bad_request', 'detail=… is none of: names, differences')
-  const detailed = asksForDifferences(query)
-  if (detailed && source !== 'osv')
-    throw new MirrorError('bad_request', 'detail=…, ecosystem=…, purl=… and tag=… are for the records alone: source=osv') // prettier-ignore
-  const named = readFilter(onlyValue(query, 'ecosystem'), onlyValue(query, 'purl'))
-  const tag = onlyValue(query, 'tag')
-  if (tag === null) return { detailed, filter: named, from: null }
-  if (named !== null)
-    throw new MirrorError('bad_request', 'a tag names the packages: omit ecosystem and purl')
-  return { detailed, ...packagesOfTag(reads, tag) }
-}
-
-/** The source that the query names; null when it names none. Throws `bad_request` for an unknown one. */
-export function readSource(query: URLSearchParams): SourceName | null {
-  const given = onlyValue(query, 'source')
-  if (given === null) return null
-  const source = SOURCES.find((known) => known === given)
-  if (source !== undefined) return source
-  throw new MirrorError('bad_request', `source=… is none of: ${SOURCES.join(', ')}`)
 }

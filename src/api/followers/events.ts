@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Access } from '../access/access.ts'
 import { sendProblem } from '../http/problems.ts'
-import { isPrivateSource, readSource } from './changes.ts'
+import { isPrivateSource } from './changes.ts'
+import { readSource } from './changes-query.ts'
 import {
   type EventLog,
   type FindingsLog,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from '../access/access.ts'
-import { answerChanges, asksForDifferences } from './changes.ts'
+import { answerChanges } from './changes.ts'
+import { asksForDifferences } from './changes-query.ts'
 import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
@@ -102,7 +103,7 @@ async function sendChanges(
     return sendBody(request, response, Buffer.from(JSON.stringify(answer)))
   }
   const denied = access.judge(request)
-  if (query.has('tag') && denied === null) served.originOf('catalog') // throws `stale`, or `not_ready` before the first
+  if (query.get('tag') && denied === null) served.originOf('catalog') // throws `stale`, or `not_ready` before the first
   const latest = reads.changes.readLatestLogged('osv')?.id ?? 0
   const asked = {
     differences: query.toString(),

@@ -99,12 +99,16 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
 })
 
 test('changes of a tag take a key, and without one nothing says whether the tag exists', async () => {
-  const { ask, tags: [tag = ''] } = await mirror() // prettier-ignore
+  const { made, ask, tags: [tag = ''] } = await mirror() // prettier-ignore
   const [known, unknown] = [await ask(`tag=${tag}`, true), await ask('tag=none', true)]
   expect(known).toMatchObject({ status: 401, body: unknown.body })
   expect((await ask('ecosystem=npm', true)).status).toBe(200)
   expect((await ask('tag=none')).body).toMatchObject({ error: 'not_found', message: 'no mirrored tag is named none' }) // prettier-ignore
+  expect((await made.askOpen('/-/changes?since=2020-01-01&tag=nosuch')).status).toBe(401)
+  const early = await made.ask('/-/changes?since=2020-01-01&tag=nosuch')
+  expect([early.status, await early.json()]).toMatchObject([404, { error: 'not_found', message: 'no mirrored tag is named nosuch' }]) // prettier-ignore
   for (const [query, message] of [
+    ['tag=', 'tag= is empty'],
     [`tag=${tag}&ecosystem=npm`, 'omit ecosystem and purl'],
     [`tag=${tag}&tag=${tag}`, 'tag'],
   ] as const) {

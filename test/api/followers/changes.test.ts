@@ -133,8 +133,12 @@ describe('/-/changes', () => {
     const page = pageOf(await served.get(`/-/changes?since=${first.slice(0, 12)}`))
     expect(page).toMatchObject({ from: first, to: ids[2] })
     expect(short(page)).toHaveLength(4)
-    for (const since of [first.slice(0, 11), `${first.slice(0, 12)}g`, first.slice(1, 14)])
-      expect((await served.get(`/-/changes?since=${since}`)).status).toBe(404)
+    for (const [since, status] of [
+      [first.slice(0, 11), 400],
+      [`${first.slice(0, 12)}g`, 400],
+      [first.slice(1, 14), 404],
+    ] as const)
+      expect((await served.get(`/-/changes?since=${since}`)).status).toBe(status)
     const store = openWrites(served.dir)
     await store.transaction(() => {
       store.snapshots.replaceSnapshot(snapshot({ id: `${second.slice(0, 12)}${'0'.repeat(52)}` }))
@@ -153,15 +157,14 @@ describe('/-/changes', () => {
     store.changes.forgetChanges('osv', FILLED_AT + 1500)
     store.close()
     served.server.snapshotChanged()
-    for (const since of ['nonsense', ids[0], `${ids[1]}0`]) {
+    const earliest = new Date(FILLED_AT + 2000).toISOString()
+    for (const since of ['f'.repeat(64), ids[0], '99', '2020-01-01']) {
       const reply = await served.get(`/-/changes?since=${since}`)
-      expect([since, reply.status, jsonOf(reply)['error']]).toEqual([
-        since,
-        404,
-        'unknown_snapshot',
-      ])
-      expect(String(jsonOf(reply)['message'])).toContain('do a full read')
+      expect([since, reply.status, jsonOf(reply)['error']]).toEqual([since, 404, 'unknown_snapshot']) // prettier-ignore
+      expect(String(jsonOf(reply)['message'])).toMatch(/do a full read/)
+      expect(String(jsonOf(reply)['message'])).toContain(`since=${earliest}`)
     }
+    expect((await served.get(`/-/changes?since=${earliest}`)).status).toBe(200)
     // What came right before the oldest snapshot that is remembered still leads on.
     expect(short(pageOf(await served.get(`/-/changes?since=${ids[1]}`)))).toHaveLength(3)
     expect((await served.get(`/-/changes?since=${ids[1]}&source=feeds`)).status).toBe(404)
@@ -191,6 +194,28 @@ describe('/-/changes', () => {
     }
     const foreign = Buffer.from(JSON.stringify([0, 3, ''])).toString('base64url')
     expect((await served.get(`/-/changes?${since}&after=${foreign}`)).status).toBe(404)
+  })
+
+  test('judges all that is asked before it looks into the log, and takes nothing empty for all records', async () => {
+    const { served, ids } = await three()
+    for (const [query, status, message] of [
+      ['purl=lodash', 400, 'Invalid purl'],
+      ['ecosystem=nope', 400, 'the ecosystem nope'],
+      ['limit=0', 400, 'limit must be'],
+      ['detail=all', 400, 'detail=…'],
+      ['detail=differences&source=feeds', 400, 'source=osv'],
+      ['ecosystem=', 400, 'ecosystem= is empty'],
+      ['purl=', 400, 'purl= is empty'],
+      ['tag=', 400, 'tag= is empty'],
+      ['ecosystem=npm', 404, 'the log begins on'],
+    ] as const) {
+      const reply = await served.get(`/-/changes?since=2020-01-01&${query}`)
+      expect([query, reply.status]).toEqual([query, status])
+      expect(String(jsonOf(reply)['message'])).toContain(message)
+    }
+    const bogus = await served.get(`/-/changes?since=bogus`)
+    expect([bogus.status, String(jsonOf(bogus)['message'])]).toEqual([400, expect.stringMatching(/since=bogus is none of: .*X-Mirror-Snapshot.*a weekday/)]) // prettier-ignore
+    expect((await served.get(`/-/changes?since=${ids[0]}&source=`)).status).toBe(200)
   })
 
   test('is read only, answers HEAD, and is never cached', async () => {

@@ -1,0 +1,69 @@
+import { MirrorError } from '../../core/errors.ts'
+import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { CHANGES } from '../http/paths.ts'
+import { onlyValue } from '../http/request-target.ts'
+import { type PackageFilter, readFilter } from './filter.ts'
+import { SINCE_FORMS_HERE } from './since.ts'
+
+/** Parameters that name packages: the answer has what differs in them. */
+const PACKAGES = ['ecosystem', 'purl', 'tag'] as const
+
+/** Whether a query asks for differences, which take long to compute. */
+export function asksForDifferences(query: URLSearchParams): boolean {
+  return query.get('detail') === 'differences' || PACKAGES.some((name) => query.has(name))
+}
+
+/** Returns what `since` names, as it came. Throws `bad_request` where it names nothing. */
+export function readNamed(query: URLSearchParams): string {
+  const since = onlyValue(query, 'since')
+  if (since !== null) return since
+  throw new MirrorError(
+    'bad_request',
+    `name the snapshot that you have read, or a time: ${CHANGES}?since=… , ${SINCE_FORMS_HERE}`,
+  )
+}
+
+/** The source that the query names; null when it names none. Throws `bad_request` for an unknown one. */
+export function readSource(query: URLSearchParams): SourceName | null {
+  const given = onlyValue(query, 'source')
+  if (given === null) return null
+  const source = SOURCES.find((known) => known === given)
+  if (source !== undefined) return source
+  throw new MirrorError('bad_request', `source=… is none of: ${SOURCES.join(', ')}`)
+}
+
+/** What is asked about each record, and of which packages. */
+interface AskedDetail {
+  readonly detailed: boolean
+  /** The packages that are named; null: all, or those of the tag. */
+  readonly filter: PackageFilter | null
+  /** A tag whose SBOM names the packages, as it came. */
+  readonly tag: string | null
+}
+
+/** Reads what is asked about each record of a source. Filters ask for its differences too. Throws `bad_request`. */
+export function readDetail(query: URLSearchParams, source: SourceName): AskedDetail {
+  const detail = onlyValue(query, 'detail')
+  if (detail !== null && detail !== 'differences' && detail !== 'names')
+    throw new MirrorError('bad_request', 'detail=… is none of: names, differences')
+  const detailed = asksForDifferences(query)
+  if (detailed) refuseDetail(source)
+  const [ecosystem, purl, tag] = PACKAGES.map((name) => packagesOf(query, name))
+  const filter = readFilter(ecosystem ?? null, purl ?? null)
+  if (filter !== null && tag !== null)
+    throw new MirrorError('bad_request', 'a tag names the packages: omit ecosystem and purl')
+  return { detailed, filter, tag: tag ?? null }
+}
+
+/** An empty value may be a variable that is not set, and is not taken for all packages. */
+function packagesOf(query: URLSearchParams, name: string): string | null {
+  const value = onlyValue(query, name)
+  if (value !== null || !query.has(name)) return value
+  throw new MirrorError('bad_request', `${name}= is empty: name what it selects, or omit it for all records`) // prettier-ignore
+}
+
+/** Refuses differences of a source that is not the records. Throws `bad_request`. */
+export function refuseDetail(source: SourceName): void {
+  if (source !== 'osv')
+    throw new MirrorError('bad_request', 'detail=…, ecosystem=…, purl=… and tag=… are for the records alone: source=osv') // prettier-ignore
+}
