@@ -42,12 +42,9 @@ export function createVexRules(input: VexInput) {
   const read = createStatementReader(input)
   const listAbout = createPlaceReader(store)
   const isAny = store.listVexDocuments().length > 0
-  const ofSubjects = (subjects: string): number[] => {
-    return placesOf(subjectsIn(subjects).flat(), '', numberOf)
-  }
+  const ofSubjects = (subjects: string): number[] =>
+    placesOf(subjectsIn(subjects).flat(), '', numberOf)
   return {
-    /** Whether there is any VEX; otherwise nothing needs to be asked. */
-    isAny,
     /** Adds what a new component is, by which VEX about it is found. */
     addComponent(component: VexComponent): void {
       store.addComponentPlaces(component.id, ownPlacesOf(component, numberOf))
@@ -55,7 +52,7 @@ export function createVexRules(input: VexInput) {
     /** The same of a tag. */
     replaceTag: (id: number, subjects: string): void =>
       store.replaceTagPlaces(id, ofSubjects(subjects)),
-    /** Creates the questions about findings of a component. */
+    /** Creates the questions about findings of a component; none where there is no VEX. */
     ask(
       component: VexComponent,
       findings: readonly Pick<VexQuestion, 'record' | 'names'>[],
@@ -193,14 +190,10 @@ export function ruleTag(
   const namesOf = createNameReader(store)
   const findings = store.listTagFindings(tag)
   const byComponent = Map.groupBy(findings, ({ id }) => id)
-  const questions = [...byComponent.values()].flatMap((ones) =>
-    ones[0] === undefined
-      ? []
-      : rules.ask(
-          ones[0],
-          ones.map(({ record }) => ({ record, names: namesOf(record) })),
-        ),
-  )
+  const questions = [...byComponent.values()].flatMap((ones) => {
+    const named = ones.map(({ record }) => ({ record, names: namesOf(record) }))
+    return ones[0] === undefined ? [] : rules.ask(ones[0], named)
+  })
   const ruled = new Set(rules.ruledOut(subjects, questions).map(rowKey))
   const before = new Set(store.listSuppressedIn(tag).map(keyOf))
   const visible: TagFinding[] = []
