@@ -1,6 +1,6 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { performFindings } from '../../src/findings/task.ts'
 import { askAbout } from '../../src/match/judge.ts'
 import { createMatcher } from '../../src/match/matcher.ts'
@@ -157,6 +157,15 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
 export function visibleRows({ rows }: Pick<Known, 'rows'>): string[] {
   const counted = rows.filter((row) => !/ (?:-|suppressed)$/.test(row))
   return counted.map((row) => row.replace(/ \d$/, '')).sort()
+}
+
+/** What is known is what a judgement from the beginning finds, and what `match` does. */
+export async function expectAgreement(bench: FindingsBench): Promise<void> {
+  const known = bench.known()
+  expect(known).toEqual(await bench.fresh())
+  expect(known.unused).toBe(0)
+  const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
+  expect(visibleRows(known)).toEqual(matched.flat().sort())
 }
 
 /** An SBOM of an image with packages (CycloneDX). */

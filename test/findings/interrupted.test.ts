@@ -16,11 +16,11 @@ import { openShortReads } from '../../src/store/reads.ts'
 import {
   type FindingsBench,
   affecting,
+  expectAgreement,
   openFindingsBench,
   readFindings,
   sbomOf,
   vexAbout,
-  visibleRows,
 } from './fixtures.ts'
 
 const PURL = 'pkg:npm/interrupted@1.0.0'
@@ -44,7 +44,7 @@ async function opened(vex: string) {
   return { bench, tags, service }
 }
 
-/** Judges with something done between the records and the tags; `before` gets the steps before. */
+/** Judges with something done between the records and the tags. */
 async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): Promise<void> {
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
@@ -61,13 +61,6 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   await followRecords({ ...input, generation: basename(views.folder), changedBetween })
   await between()
   await followTags(input)
-}
-
-async function expectAgreement(bench: FindingsBench): Promise<void> {
-  const known = bench.known()
-  expect(known).toEqual(await bench.fresh())
-  const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
-  expect(visibleRows(known)).toEqual(matched.flat().sort())
 }
 
 const suppressedIn = ({ dir }: FindingsBench, tag: string) =>

@@ -6,11 +6,11 @@ import {
   type FindingsBench,
   affecting,
   componentsOf,
+  expectAgreement,
   openFindingsBench,
   readFindings,
   sbomOf,
   vexAbout,
-  visibleRows,
 } from './fixtures.ts'
 
 const CVE = 'CVE-2026-77001'
@@ -32,15 +32,6 @@ async function opened(bench: FindingsBench) {
   if (found === undefined) throw new Error('no such component')
   const [[purl = ''] = []] = JSON.parse(found.packages) as string[][]
   return { ...found, purl }
-}
-
-/** What is known is what a judgement from the beginning finds, and what `match` does. */
-async function expectAgreement(bench: FindingsBench): Promise<void> {
-  const known = bench.known()
-  expect(known).toEqual(await bench.fresh())
-  expect(known.unused).toBe(0)
-  const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
-  expect(visibleRows(known)).toEqual(matched.flat().sort())
 }
 
 test('findings that VEX rules out do not count, and are announced when a statement changes', async () => {
