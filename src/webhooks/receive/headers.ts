@@ -28,7 +28,7 @@ export interface DeliveryHeaders {
 
 const ID = /^[A-Za-z0-9_:-]{1,256}$/
 const SECONDS = /^(0|[1-9]\d{0,11})$/
-/** Node keeps two thousand header lines and drops what follows: a second value could hide there. No sender needs half as many. */
+/** Older releases of Node drop what follows two thousand lines, where a second value could hide; newer ones refuse a request with over a thousand. */
 const MAX_LINES = 1000
 const MAX_SIGNATURES = 16
 const MAX_SIGNATURE_BYTES = 4096

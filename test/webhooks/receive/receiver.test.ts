@@ -171,17 +171,23 @@ describe('an authentication failure', () => {
     expect((await deliver()).status).toBe(202)
   })
 
-  test('is caused by a second value behind more header lines than Node.js keeps', async () => {
-    const { port, outcomes } = await receiving()
-    const { headers, body = '' } = deliveryOf()
-    const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
-    const filler = Array.from({ length: 2100 }, () => 'a:')
-    const length = `Content-Length: ${Buffer.byteLength(body)}`
-    const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...lines, ...filler, 'webhook-id: other'] // prettier-ignore
-    const answer = await exchange(port, `${all.join('\r\n')}\r\n\r\n${body.toString()}`, /}$/)
-    expect(answer).toMatch(/^HTTP\/1.1 401 /)
-    expect(outcomes).toEqual([['unauthorized', 'header_repeated']])
-  })
+  test.each([800, 1_100, 2_100])(
+    'is caused by a second value behind %i header lines, however many Node.js keeps',
+    async (count) => {
+      const { port, inbox, outcomes } = await receiving()
+      const { headers, body = '' } = deliveryOf()
+      const sent = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
+      const filler = Array.from({ length: count }, () => 'a:')
+      const length = `Content-Length: ${Buffer.byteLength(body)}`
+      const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...sent, ...filler, 'webhook-id: other'] // prettier-ignore
+      const answer = await exchange(port, `${all.join('\r\n')}\r\n\r\n${body.toString()}`, /}$/)
+      // Newer releases of Node.js refuse so many lines by themselves.
+      const isRefusedByNode = answer.startsWith('HTTP/1.1 431 ')
+      if (!isRefusedByNode) expect(answer).toMatch(/^HTTP\/1.1 401 /)
+      expect(outcomes).toEqual(isRefusedByNode ? [] : [['unauthorized', 'header_repeated']])
+      expect(await inbox.counts()).toMatchObject({ pending: 0 })
+    },
+  )
 
   test('is logged once in ten seconds for each reason, then with the number of failures', async () => {
     const { port, told, clock } = await receiving()
