@@ -32,6 +32,7 @@ type Part =
   | 'fleet'
   | 'guard'
   | 'json'
+  | 'judging'
   | 'main'
   | 'match'
   | 'query'
@@ -77,8 +78,27 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip/crc32c.ts',
   ],
   sboms: ['core', 'domain', 'json', 'store'],
-  match: ['api', 'core', 'domain', 'json', 'query', 'sboms', 'store', 'threads'],
-  findings: ['api', 'core', 'domain', 'json', 'match', 'query', 'sboms', 'store', 'threads'],
+  judging: [
+    'api/scanners/query-source.ts',
+    'core',
+    'domain/resources.ts',
+    'json',
+    'query',
+    'sboms',
+    'store',
+  ],
+  match: ['api', 'core', 'domain', 'judging', 'sboms', 'store', 'threads'],
+  findings: [
+    'api',
+    'core',
+    'domain',
+    'json/objects.ts',
+    'judging',
+    'query',
+    'sboms',
+    'store',
+    'threads',
+  ],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
@@ -140,6 +160,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'findings',
     'fleet',
     'json',
+    'judging',
     'match',
     'relay',
     'sboms',

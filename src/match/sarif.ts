@@ -1,14 +1,9 @@
 import { sha256Hex } from '../core/digest.ts'
 import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
-import type {
-  MatchFinding,
-  MatchResult,
-  NotJudged,
-  SuppressedFinding,
-  VexReason,
-} from './result.ts'
-import type { Level } from './severity.ts'
+import type { MatchFinding, NotJudged, SuppressedFinding, VexReason } from '../judging/finding.ts'
+import type { MatchResult } from './result.ts'
+import type { Level } from '../judging/severity.ts'
 
 /** Levels of results in SARIF. */
 const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {

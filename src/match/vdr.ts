@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { toIso } from '../core/time.ts'
 import { VERSION } from '../core/version.ts'
-import { donePatches, isFixable } from './patches.ts'
-import type { MatchFinding, MatchResult, MatchedComponent, SuppressedFinding } from './result.ts'
-import type { Severity } from './severity.ts'
+import { donePatches, isFixable } from '../judging/patches.ts'
+import type { MatchFinding, MatchedComponent, SuppressedFinding } from '../judging/finding.ts'
+import type { MatchResult } from './result.ts'
+import type { Severity } from '../judging/severity.ts'
 
 /** Methods of ratings in CycloneDX, by the types of severities in OSV. */
 const METHODS: ReadonlyMap<string, string> = new Map([

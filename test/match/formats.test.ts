@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest'
-import type {
-  MatchFinding,
-  MatchResult,
-  MatchedComponent,
-  VexReason,
-} from '../../src/match/result.ts'
+import type { MatchFinding, MatchedComponent, VexReason } from '../../src/judging/finding.ts'
+import type { MatchResult } from '../../src/match/result.ts'
 import { sarifReport } from '../../src/match/sarif.ts'
 import { vulnerabilityReport } from '../../src/match/vdr.ts'
 

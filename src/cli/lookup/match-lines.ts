@@ -2,13 +2,11 @@ import { counted } from '../../core/text.ts'
 import type {
   MatchFinding,
   MatchPatches,
-  MatchResult,
-  MatchSnapshot,
-  MatchVex,
   NotJudged,
   SuppressedFinding,
-} from '../../match/result.ts'
-import { LEVELS } from '../../match/severity.ts'
+} from '../../judging/finding.ts'
+import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
+import { LEVELS } from '../../judging/severity.ts'
 import { cut, duration, table, timeOf, visible } from '../output.ts'
 
 /** Names of components that are listed for one reason; `--json` has all. */

@@ -1,4 +1,4 @@
-import { askAbout } from '../../match/judge.ts'
+import { askAbout } from '../../judging/judge.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 

@@ -1,4 +1,4 @@
-import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match/patches.ts'
+import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../judging/patches.ts'
 import { findEcosystem } from '../../query/orders/ecosystems.ts'
 import type { FindingComponent, FindingsStore } from '../../store/findings/writes.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'

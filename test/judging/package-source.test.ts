@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { judgeComponents } from '../../src/match/judge.ts'
-import type { JudgeSource } from '../../src/match/package-source.ts'
+import { judgeComponents } from '../../src/judging/judge.ts'
+import type { JudgeSource } from '../../src/judging/package-source.ts'
 
 /** Ids of the records of each package, which affect every version; one package has more than are read at once. */
 const IDS = new Map(

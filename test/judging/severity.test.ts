@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cvss3Score, severityOf } from '../../src/match/severity.ts'
+import { cvss3Score, severityOf } from '../../src/judging/severity.ts'
 
 test('the base score of a CVSS 3 vector is that of the standard', () => {
   // Scores of another implementation (the Python package cvss), which agrees on all 5,184 base vectors of 3.0 and 3.1.

@@ -1,6 +1,6 @@
 import { DAY_MS, instantOf, stampOf, toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
-import type { MatchFinding, SuppressedFinding, VexReason } from '../result.ts'
+import type { MatchFinding, SuppressedFinding, VexReason } from '../finding.ts'
 import { type NamedComponent, createCoverages } from './coverage.ts'
 import { type Statement, readStatements, rulesOut } from './statements.ts'
 

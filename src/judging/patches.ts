@@ -6,7 +6,7 @@ import { ecosystemNames, findEcosystem, normalName } from '../query/orders/ecosy
 import { purlNames } from '../query/purl.ts'
 import type { CatalogEntry } from '../store/catalog/lists.ts'
 import type { Reads } from '../store/reads.ts'
-import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './result.ts'
+import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './finding.ts'
 
 const LIST = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
 const CVE_FACET = LIST.facets.findIndex(({ field }) => field === 'cve_id')

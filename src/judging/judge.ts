@@ -6,7 +6,7 @@ import { semverOrder } from '../query/orders/semver.ts'
 import { type Query, readQuestion } from '../query/query.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
 import { type JudgeSource, createAheadSource, createPackageSource } from './package-source.ts'
-import type { MatchFinding, MatchedComponent, NotJudged } from './result.ts'
+import type { MatchFinding, MatchedComponent, NotJudged } from './finding.ts'
 import { LEVELS, severityOf } from './severity.ts'
 import type { SbomComponent } from '../sboms/sbom.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { MatchFinding } from '../../src/match/result.ts'
-import { applyVex } from '../../src/match/vex/apply.ts'
-import { readStatements } from '../../src/match/vex/statements.ts'
+import type { MatchFinding } from '../../src/judging/finding.ts'
+import { applyVex } from '../../src/judging/vex/apply.ts'
+import { readStatements } from '../../src/judging/vex/statements.ts'
 
 const IMAGE = 'pkg:oci/app@sha256%3A1?repository_url=registry.example.com/app'
 /** What the clock shows. */

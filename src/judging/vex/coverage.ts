@@ -1,4 +1,4 @@
-import type { MatchedComponent } from '../result.ts'
+import type { MatchedComponent } from '../finding.ts'
 import { type ProductName, isCovered, readProductName } from './products.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statements.ts'
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { isFixable, joinPatches } from '../../src/match/patches.ts'
-import type { MatchFinding } from '../../src/match/result.ts'
+import { isFixable, joinPatches } from '../../src/judging/patches.ts'
+import type { MatchFinding } from '../../src/judging/finding.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { generateTickets } from '../../src/sandbox/service/data/tickets.ts'
 import { type ShapeName, SHAPE_NAMES, shapeOf } from '../../src/sandbox/service/shapes/shape.ts'

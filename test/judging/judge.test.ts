@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createFairQueue } from '../../src/core/fair-queue.ts'
 import { evaluate } from '../../src/api/scanners/query-evaluate.ts'
-import { createByteLimit, judgeComponents } from '../../src/match/judge.ts'
-import type { JudgeSource } from '../../src/match/package-source.ts'
+import { createByteLimit, judgeComponents } from '../../src/judging/judge.ts'
+import type { JudgeSource } from '../../src/judging/package-source.ts'
 import type { SbomComponent } from '../../src/sboms/sbom.ts'
 
 interface Range {
