@@ -4,6 +4,7 @@ import { counted, percent, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { recordSentences } from '../differences/words.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
+import { isHarmless } from './harmless.ts'
 import { DOUBTS, type Doubt, type RecordDoubt, doubtText, doubtsAbout } from './kinds.ts'
 import {
   type BeforeAndAfter,
@@ -94,11 +95,11 @@ export function createRecordGuard(limits: Limits, stored: number, now: number): 
   const compare = (old: ParsedVersion, next: ParsedVersion, stamps: unknown[]): RecordDoubt[] => {
     if (typeof old === 'string') return [{ kind: 'notCompared', because: old }]
     if (typeof next === 'string') return incomparable(next)
+    const is = fieldsOf(next.json)['modified']
+    if (isFuture(is) && !isFuture(fieldsOf(old.json)['modified'])) stamps.push(is)
+    if (isHarmless(old, next)) return []
     left -= countEvents(old.json) + countEvents(next.json)
-    if (left < 0) return incomparable(TOO_MUCH)
-    const [was, is] = [old, next].map(({ json }) => fieldsOf(json)['modified'])
-    if (!isFuture(was)) stamps.push(is)
-    return doubtsAbout(old, next)
+    return left < 0 ? incomparable(TOO_MUCH) : doubtsAbout(old, next)
   }
   const decide = (
     { id, content, stamps }: Seen,

@@ -6,7 +6,7 @@ import {
   type RecordFacts,
   factsOf,
 } from '../differences/facts.ts'
-import { fieldsOf, textOfJson } from '../json/objects.ts'
+import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
 import { factsByName, lossesIn, packageText } from './losses.ts'
 
@@ -43,15 +43,10 @@ export interface ParsedRecord {
   readonly length: number
 }
 
-/** Fields that the facts of a record come from: when none changed, only its length has a meaning. */
-const MEANT = ['affected', 'severity', 'withdrawn', 'database_specific', 'ecosystem_specific']
-
 /** Judges the change of one record by its meaning. */
 export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDoubt[] {
-  const [one, other] = [fieldsOf(before.json), fieldsOf(after.json)]
-  const isMeant = MEANT.some((name) => !isSame(one[name], other[name]))
-  const [old, now] = isMeant ? [factsOf(one), factsOf(other)] : [NO_FACTS, NO_FACTS]
-  const differences = isMeant ? factDifferences(old, now) : []
+  const [old, now] = [factsOf(before.json), factsOf(after.json)]
+  const differences = factDifferences(old, now)
   const emptied = emptiedBy(before, after, old, now)
   const moved = movedPackages(differences)
   const losses = lossesIn(differences, old, now)
@@ -67,14 +62,6 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
     because.length > 0 ? [{ kind, because }] : [],
   )
   return emptied === null ? found : [...found, { kind: 'emptied', because: emptied }]
-}
-
-const NO_FACTS = factsOf(null)
-
-/** Whether two values are written in the same way; what is nested too deeply to be written is not. */
-function isSame(one: unknown, other: unknown): boolean {
-  const text = textOfJson(one)
-  return text === textOfJson(other) && text !== '…'
 }
 
 /** Characters of a record that has enough text to be emptied, and the share of it that must be left. */

@@ -30,7 +30,7 @@ export function createPairBatch<Item>(
   let waiting: { item: Item; versions: BeforeAndAfter<Version> | null }[] = []
   let bytes = 0
   const decideAll = (): void => {
-    const parsed = parseVersions(waiting.flatMap(({ versions }) => versions ?? [])).values()
+    const parsed = parseVersions(waiting.flatMap(({ versions }) => versions ?? []))
     const next = (): ParsedVersion => parsed.next().value ?? DAMAGED
     for (const { item, versions } of waiting) decide(item, versions && [next(), next()])
     waiting = []
@@ -51,11 +51,11 @@ function copyOf({ body, size, sha256 }: Version): Version {
   return { body: Buffer.from(body), size, sha256 }
 }
 
-function parseVersions(versions: readonly Version[]): ParsedVersion[] {
-  const small = versions.filter(isSmall)
-  const contents = contentsOf(small)
+/** Yields what versions say. They are inflated together, and parsed one by one: a parsed version is not kept for long. */
+function* parseVersions(versions: readonly Version[]): Generator<ParsedVersion, undefined> {
+  const contents = contentsOf(versions.filter(isSmall))
   let at = 0
-  return versions.map((version) => (isSmall(version) ? parse(contents[at++] ?? null) : TOO_LARGE))
+  for (const version of versions) yield isSmall(version) ? parse(contents[at++] ?? null) : TOO_LARGE
 }
 
 function isSmall({ size }: Version): boolean {

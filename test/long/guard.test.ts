@@ -4,6 +4,7 @@ import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
 import { generateRecord } from '../../src/sandbox/feed/generate.ts'
 import { DOUBTS, type Doubt } from '../../src/guard/kinds.ts'
+import { judgeGenerated } from '../guard/changes.ts'
 import { HOSTILE, judged, mutated } from '../guard/hostile.ts'
 
 const DATA = resolve('../shared/data')
@@ -39,6 +40,12 @@ test('a doubt is raised by each of the hostile feeds', () => {
   expect(HOSTILE).toHaveLength(50)
   const records = Array.from({ length: 150 }, (_, i) => generateRecord({ seed: 7 }, i).bytes)
   expect(believed(records)).toEqual([])
+})
+
+test('no change that is called harmless raises a doubt, of many generated ones', () => {
+  const { harmless, doubtful } = judgeGenerated(3, 60_000)
+  expect(harmless).toBeGreaterThan(10_000)
+  expect(doubtful).toBeGreaterThan(10_000)
 })
 
 test('records with far too many events are not compared from some number on', () => {

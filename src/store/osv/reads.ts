@@ -106,11 +106,11 @@ function createOutsideReader(db: Db) {
 
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
-  const record = db.prepare<[string], StoredRecord>(
-    `SELECT b.bytes AS body, r.size, r.sha256, r.changed
-     FROM osv_record r JOIN osv_body b ON b.rowid = r.body WHERE r.id = ?`,
-  )
   // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
+  const record = db.prepare<[string], StoredRecord>(
+    `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size, r.sha256, r.changed
+     FROM osv_record r WHERE r.id = ? AND r.body IN (SELECT rowid FROM osv_body)`,
+  )
   const served = db.prepare<[string], ServedRecord>(
     `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size,
        lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32, r.as_of AS asOf

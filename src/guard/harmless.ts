@@ -1,0 +1,148 @@
+import { orderOfRange } from '../differences/spans.ts'
+import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import type { VersionOrder } from '../query/orders/order.ts'
+import type { ParsedRecord } from './kinds.ts'
+
+/** Characters of a record that is looked at: it has fewer events than the comparison of ranges is bounded to. */
+const MAX_LENGTH = 30_000
+/** Fixes of a range, of which each is compared with each. */
+const MAX_FIXES = 20
+/** Fields in which databases have a word of severity. */
+const PLACES = ['database_specific', 'ecosystem_specific']
+
+/** A range that changed; `isOnly`: its record has no other. */
+interface ChangedRange {
+  readonly before: Fields
+  readonly after: Fields
+  readonly ecosystem: string
+  readonly isOnly: boolean
+}
+
+/**
+ * Returns true only for a change that `doubtsAbout` has no doubt about, in a fraction of its time: what the kinds of doubt are
+ * about is as before, or versions were added, or one range from 0 has other fixes, none of them lower than those it had.
+ */
+export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
+  if (after.length > MAX_LENGTH || after.length < before.length / 2) return false
+  const [one, other] = [fieldsOf(before.json), fieldsOf(after.json)]
+  try {
+    if (!isSame(one['withdrawn'], other['withdrawn']) || !hasSameSeverity(one, other)) return false
+    return isHarmlessList(one['affected'], other['affected'])
+  } catch {
+    return false // nested too deeply to be written
+  }
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
+
+function hasSameSeverity(one: Fields, other: Fields): boolean {
+  if (!isSame(one['severity'], other['severity'])) return false
+  return PLACES.every((place) => isSame(wordOf(one[place]), wordOf(other[place])))
+}
+
+function wordOf(own: unknown): unknown {
+  return isObject(own) ? own['severity'] : undefined
+}
+
+/** Compares the entries of `affected` one by one. */
+function isHarmlessList(before: unknown, after: unknown): boolean {
+  const [entries, now] = [listOf(before), listOf(after)]
+  if (entries === null || now?.length !== entries.length) return isSame(before, after)
+  const changed: ChangedRange[] = []
+  const isOnly = entries.length === 1
+  for (let i = 0; i < entries.length; i++) {
+    const [one, other] = [entries[i], now[i]]
+    if (isSame(one, other)) continue
+    if (!isObject(one) || !isObject(other) || !isHarmlessEntry(one, other)) return false
+    if (!addChanged(one, other, isOnly, changed)) return false
+  }
+  const [range] = changed
+  return range === undefined || (changed.length === 1 && isHarmlessRange(range))
+}
+
+function listOf(value: unknown): readonly unknown[] | null {
+  return Array.isArray(value) ? (value as unknown[]) : null
+}
+
+/** Whether an entry's package and severity are as before, and versions at most added. */
+function isHarmlessEntry(one: Fields, other: Fields): boolean {
+  if (!isSame(one['package'], other['package']) || !hasSameSeverity(one, other)) return false
+  const [before, after] = [one['versions'], other['versions']]
+  if (isSame(before, after)) return true
+  const [old, now] = [listOf(before), listOf(after)]
+  if (now === null) return false
+  return before === undefined || (old !== null && isSame(old, now.slice(0, old.length)))
+}
+
+/** Adds the ranges of an entry that changed; false where one was added, removed or is no object. */
+function addChanged(one: Fields, other: Fields, isOnly: boolean, to: ChangedRange[]): boolean {
+  const [before, after] = [listOf(one['ranges']), listOf(other['ranges'])]
+  if (before === null || after?.length !== before.length)
+    return isSame(one['ranges'], other['ranges'])
+  const { ecosystem } = fieldsOf(one['package'])
+  for (let i = 0; i < before.length; i++) {
+    const [old, now] = [before[i], after[i]]
+    if (isSame(old, now)) continue
+    if (!isObject(old) || !isObject(now) || typeof ecosystem !== 'string') return false
+    to.push({ before: old, after: now, ecosystem, isOnly: isOnly && before.length === 1 })
+  }
+  return true
+}
+
+/**
+ * Judges the fixes of a range that affects all versions up to the lowest of them. Where that is not lower, no version is lost,
+ * in whatever ranges the package has beside it; and no fix is taken for a lowered one when none that is new is below one that is
+ * gone. The first fix of all is no loss either, unless other ranges have a say.
+ */
+function isHarmlessRange({ before, after, ecosystem, isOnly }: ChangedRange): boolean {
+  const { type, repo } = after
+  if (typeof type !== 'string' || type !== before['type'] || !isSame(repo, before['repo']))
+    return false
+  const [old, now] = [fixesFromZero(before['events']), fixesFromZero(after['events'])]
+  if (old === null || now === null || now.length === 0) return false
+  const removed = old.filter((fix) => !now.includes(fix))
+  const added = now.filter((fix) => !old.includes(fix))
+  if (added.length === 0) return false
+  const order = orderOfRange({ type, repo: null, events: [] }, ecosystem)
+  if (order === null) return removed.length === 0
+  return (old.length > 0 || isOnly) && areNotLower(added, removed, old, order)
+}
+
+/** Returns the fixes of a range from 0 that has no other events, at most `MAX_FIXES`; null for any other range. */
+function fixesFromZero(value: unknown): string[] | null {
+  const events = listOf(value)
+  if (events === null || events.length > MAX_FIXES + 1) return null
+  if (textOf(events[0], 'introduced') !== '0') return null
+  const fixes: string[] = []
+  for (let i = 1; i < events.length; i++) {
+    const fix = textOf(events[i], 'fixed')
+    if (fix === null) return null
+    fixes.push(fix)
+  }
+  return fixes
+}
+
+/** Returns the text of an object's only member; null if it is none, has another name, or is empty. */
+function textOf(event: unknown, name: string): string | null {
+  if (!isObject(event) || Object.keys(event).length !== 1) return null
+  const text = event[name]
+  return typeof text === 'string' && text !== '' ? text : null
+}
+
+/** Whether each added fix can be read and is no lower than any removed one, nor lower than all that there were. */
+function areNotLower(
+  added: readonly string[],
+  removed: readonly string[],
+  old: readonly string[],
+  order: VersionOrder,
+): boolean {
+  const read = (versions: readonly string[]) => versions.map((version) => order.read(version))
+  const [news, gone, all] = [read(added), read(removed), read(old)]
+  if ([...news, ...all].includes(null)) return false
+  const isNotBelow = (one: unknown) => (other: unknown) => order.compare(one, other) >= 0
+  return news.every(
+    (fix) => gone.every(isNotBelow(fix)) && (all.length === 0 || all.some(isNotBelow(fix))),
+  )
+}

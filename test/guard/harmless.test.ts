@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { isHarmless } from '../../src/guard/harmless.ts'
+import { judgeGenerated, judgements } from './changes.ts'
+
+const ONE = { ecosystem: 'npm', name: 'one' }
+const ranged = (events: unknown, type = 'SEMVER', more: object[] = []) => {
+  return { id: 'A-1', summary: 'x', affected: [{ package: ONE, ranges: [{ type, events }, ...more] }] }
+} // prettier-ignore
+const from0 = (...fixes: string[]) => [{ introduced: '0' }, ...fixes.map((fixed) => ({ fixed }))]
+
+describe('a change is harmless without a comparison of all it says', () => {
+  test.each([
+    ['a text changed', ranged(from0('2')), { ...ranged(from0('2')), summary: 'another' }],
+    ['the first fix is named', ranged(from0()), ranged(from0('2'))],
+    ['another fix is named behind it', ranged(from0('2')), ranged(from0('2', '3'))],
+    ['a fix is raised', ranged(from0('2')), ranged(from0('10'))],
+    ['a commit fixes it too', ranged(from0('a'), 'GIT'), ranged(from0('a', 'b'), 'GIT')],
+  ])('when %s', (_name, before, after) => {
+    expect(judgements(before, after)).toEqual({ harmless: true, doubts: [] })
+  })
+
+  test('when versions are added', () => {
+    const listed = (...versions: string[]) => ({ affected: [{ package: ONE, versions }] })
+    expect(judgements(listed('1'), listed('1', '2'))).toEqual({ harmless: true, doubts: [] })
+    expect(judgements(listed('1', '2'), listed('1')).harmless).toBe(false)
+  })
+})
+
+describe('a change is compared in all it says', () => {
+  test.each([
+    ['a fix is lowered', 'fixLowered', ranged(from0('10')), ranged(from0('2'))],
+    ['a lower fix is named beside it', 'fixLowered', ranged(from0('10')), ranged(from0('10', '2'))],
+    ['a fix cannot be read any more', 'incomparable', ranged(from0('2')), ranged(from0('2', 'no version'))],
+    [
+      'a first fix leaves a gap below another range',
+      'rangesLost',
+      ranged(from0(), 'SEMVER', [{ type: 'SEMVER', events: [{ introduced: '7' }, { last_affected: '9' }] }]),
+      ranged(from0('5'), 'SEMVER', [{ type: 'SEMVER', events: [{ introduced: '7' }, { last_affected: '9' }] }]),
+    ],
+    [
+      'affected is a text of what it was',
+      'emptied',
+      ranged(from0('2')),
+      { ...ranged(from0('2')), affected: JSON.stringify(ranged(from0('2')).affected) },
+    ],
+  ])('when %s', (_name, kind, before, after) => {
+    const { harmless, doubts } = judgements(before, after)
+    expect(harmless).toBe(false)
+    expect(doubts.map((doubt) => doubt.kind)).toContain(kind)
+  }) // prettier-ignore
+
+  test('when it is nested too deeply to be written', () => {
+    const deep = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) as unknown
+    const [before, after] = [1, 2].map((n) => ({ json: { affected: [deep, n] }, length: 100 }))
+    if (before === undefined || after === undefined) throw new Error('no versions')
+    expect(isHarmless(before, after)).toBe(false)
+  })
+})
+
+test('no generated change that is called harmless raises a doubt', () => {
+  const { harmless, doubtful } = judgeGenerated(1, 2_000)
+  expect(harmless).toBeGreaterThan(300)
+  expect(doubtful).toBeGreaterThan(300)
+})
