@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
+import { longSuiteFolder } from './test/support/fast-folder.ts'
 
 /** Folders whose tests belong to no suite but their own. */
 const OWN_SUITE = /^test\/(long|clients)\//
@@ -20,7 +21,8 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 180_000 } },
-    env: { TEST_TABLES: 'whole' },
+    globalSetup: ['test/support/long-suite.ts'],
+    env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
     pool: 'forks',
     maxWorkers: 1,
     fileParallelism: false,

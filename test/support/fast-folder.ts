@@ -20,7 +20,14 @@ function fastFolder(): string {
   }
 }
 
-/** The folder of one run of the suite: everything that its tests leave behind is removed with it. */
+const NAME = `patchmirror-suite-${process.pid}`
+
+/** The folder of one run of the fast suite: everything that its tests leave behind is removed with it. */
 export function suiteFolder(): string {
-  return join(fastFolder(), `patchmirror-suite-${process.pid}`)
+  return join(fastFolder(), NAME)
+}
+
+/** The same for the long suite. */
+export function longSuiteFolder(): string {
+  return join(tmpdir(), NAME)
 }
