@@ -146,6 +146,7 @@ function printGuide({ url, reports, sandbox, once, key }: DemoFacts): void {
   curl -o all.zip ${url}/external/osv/all.zip
   curl -u ${key}: '${url}/v1/patches?ecosystem=debian&severities=critical&ticket_statuses=open'
   curl -u ${key}: ${url}/v1/tags/${tag}/vex
+  curl -u ${key}: '${url}/-/tags/findings?tag=${tag}'
   curl ${url}/-/status`)
 }
 

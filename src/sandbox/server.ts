@@ -134,10 +134,9 @@ async function createContext(options: SandboxOptions): Promise<Context> {
   const { ranges = true, cveFeed = true } = options
   const policy = policyOf(options, shape, ranges)
   const faults = createFaults()
+  const origin = { seed, records: options.osvZip === undefined ? records : 0, now: right }
   const service =
-    options.service === false
-      ? undefined
-      : createService(options.service ?? {}, { seed, now: right })
+    options.service === false ? undefined : createService(options.service ?? {}, origin)
   const requests = createRequestLog(options.keepRequests)
   return { feed, source, faults, requests, policy, cveFeed, shape, now, service }
 }

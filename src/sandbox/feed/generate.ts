@@ -1,6 +1,6 @@
 import { type Random, createRandom } from './random.ts'
 import { type Subject, buildRecord } from './record.ts'
-import { type Platform, TARGETS } from './vocabulary.ts'
+import { topicOf } from './topic.ts'
 
 /** A record as generated: its id, the exact text of its `modified`, its exact bytes. */
 interface Generated {
@@ -37,8 +37,6 @@ export const MALFORMED_IDS: readonly string[] = [
   'ROOT-OS-UBUNTU-2204-USN:0543-1',
 ]
 
-/** Ids per vulnerability: one is fixed in up to three places. */
-const PLACES = 3
 /** The newest ordinary `modified`; nothing that is generated depends on the clock. */
 const NEWEST = Date.UTC(2026, 5, 1)
 const DAY = 86_400_000
@@ -50,43 +48,21 @@ const DAY = 86_400_000
 export function generateRecord(options: GenerateOptions, i: number): Generated {
   const random = createRandom(options.seed, i + 1)
   const malformedId = options.malformedIds === true ? MALFORMED_IDS[i] : undefined
-  const place = placeOf(options.seed, i)
+  const topic = topicOf(options.seed, i)
   const vulnerability =
-    malformedId === undefined ? place.vulnerability : (/CVE-.*$/i.exec(malformedId)?.[0] ?? '')
+    malformedId === undefined ? topic.vulnerability : (/CVE-.*$/i.exec(malformedId)?.[0] ?? '')
   const { published, modified } = stampsOf(random, options.at)
   const large = i >= MALFORMED_IDS.length && i - MALFORMED_IDS.length < (options.large ?? 0)
   const subject: Subject = {
-    id: malformedId ?? `ROOT-${place.target.idPart}-${place.vulnerability}`,
+    ...topic,
+    id: malformedId ?? `ROOT-${topic.target.idPart}-${topic.vulnerability}`,
     vulnerability,
-    target: place.target,
     published,
     modified,
     malformed: options.malformed ?? false,
     size: large ? random.between(560_000, 700_000) : drawSize(random),
   }
   return { id: subject.id, modified, bytes: buildRecord(random, subject) }
-}
-
-function placeOf(seed: number, i: number): { vulnerability: string; target: Platform } {
-  const number = Math.floor(i / PLACES)
-  const random = createRandom(seed, -1 - number)
-  const step = 5 * (i % PLACES) // 13 targets: three different ones
-  const target = TARGETS[(random.int(TARGETS.length) + step) % TARGETS.length] as Platform // in range
-  const year = 2014 + (number % 13)
-  const cve = `CVE-${year}-${1000 + Math.floor(number / 13) * 7 + random.int(7)}`
-  return { vulnerability: random.chance(0.12) ? ghsa(random, number) : cve, target }
-}
-
-const GHSA_DIGITS = '23456789cfghjmpqrvwx'
-
-function ghsa(random: Random, number: number): string {
-  let tail = ''
-  for (let left = number, k = 0; k < 4; k++, left = Math.floor(left / 20)) {
-    tail += GHSA_DIGITS.charAt(left % 20)
-  }
-  const group = (): string =>
-    Array.from({ length: 4 }, () => GHSA_DIGITS.charAt(random.int(20))).join('')
-  return `GHSA-${group()}-${group()}-${tail}`
 }
 
 function stampsOf(random: Random, at?: number): { published: string; modified: string } {

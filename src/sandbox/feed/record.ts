@@ -1,13 +1,11 @@
 import { prose, sentence } from './text-generator.ts'
 import type { Random } from './random.ts'
-import { type Platform, PACKAGES, patchedName, patchedVersion } from './vocabulary.ts'
+import type { Topic } from './topic.ts'
+import { patchedName, patchedVersion } from './vocabulary.ts'
 
 /** What a record is about; the rest of it follows from the random stream. */
-export interface Subject {
+export interface Subject extends Topic {
   id: string
-  /** The CVE, GHSA or vendor id, upstream of the record. */
-  vulnerability: string
-  target: Platform
   modified: string
   published: string
   /** Whether it may be without its `schema_version`, which OSV requires of a record. */
@@ -60,21 +58,26 @@ function fields(random: Random, subject: Subject): Json {
   return record
 }
 
-function affected(random: Random, { target, size }: Subject): Json[] {
-  const name = random.pick(PACKAGES[target.feed])
-  const packages = random.chance(0.3) ? [name] : [] // some records list the bare name as well
-  packages.push(patchedName(target.feed, name))
-  for (let budget = size - 5000; budget > 0; budget -= random.between(1200, 9000)) {
-    packages.push(patchedName(target.feed, `${name}-${random.int(100_000).toString(36)}`))
+function affected(random: Random, subject: Subject): Json[] {
+  const { target, name, isFixed, isUpstreamListed, size } = subject
+  const packages = isUpstreamListed ? [name] : []
+  const addPatched = (one: string): void => {
+    if (isFixed) packages.push(patchedName(target.feed, one))
   }
+  addPatched(name)
+  for (let budget = size - 5000; budget > 0; budget -= random.between(1200, 9000))
+    addPatched(`${name}-${random.int(100_000).toString(36)}`)
   const each = size > 5000 ? (size * 0.55) / packages.length : 0
-  return packages.map((pkg) => oneAffected(random, target, pkg, each))
+  return packages.map((pkg) => oneAffected(random, subject, pkg, each))
 }
 
-function oneAffected(random: Random, target: Platform, name: string, bytes: number): Json {
+function oneAffected(random: Random, subject: Subject, name: string, bytes: number): Json {
+  const { target, isFixed } = subject
   const upstream = `${random.int(12)}.${random.int(30)}.${random.int(20)}`
   const fixes = 1 + (random.chance(0.3) ? random.between(1, 3) : 0)
-  const fixed = Array.from({ length: fixes }, (_, i) => patchedVersion(target, upstream, i + 1))
+  const fixed = Array.from({ length: isFixed ? fixes : 0 }, (_, i) =>
+    patchedVersion(target, upstream, i + 1),
+  )
   const entry: Json = {
     package: { ecosystem: target.ecosystem, name },
     ranges: [
@@ -83,7 +86,7 @@ function oneAffected(random: Random, target: Platform, name: string, bytes: numb
     database_specific: {
       all_fixed_versions: fixed,
       root_patch_version: fixed.at(-1),
-      root_patched: true,
+      root_patched: isFixed,
       total_fixed_versions: fixed.length,
       upstream_version: upstream,
     },

@@ -5,6 +5,7 @@ import type { Caller, ServiceError } from './call.ts'
 import { type Audiences, createCredentials } from './credentials.ts'
 import { type DeliveryAttempt, createDeliverer } from './events/deliveries.ts'
 import { type OwnerKind, createDocuments } from './data/documents.ts'
+import type { Origin } from './data/collection.ts'
 import { type ServiceEdits, createServiceEdits } from './data/edits.ts'
 import type { Tag } from './data/images.ts'
 import { type Surface, TIERS, createRequestLimiter, createSurface } from './surface.ts'
@@ -58,21 +59,25 @@ export interface ServiceParts {
   stop(): Promise<void>
 }
 
-/** Everything of the service but its feeds, generated from the seed; set its addresses before the first request. */
+/**
+ * Everything of the service but its feeds, generated from the seed; set its addresses before the first request. `records`: as
+ * in `Origin`.
+ */
 export function createService(
   options: ServiceOptions,
-  { seed, now: right }: { seed: number; now: () => number },
+  { seed, records, now: right }: Pick<Origin, 'seed' | 'records'> & { now: () => number },
 ): ServiceParts {
   const addresses = { url: '', catalogUrl: '', artifactUrl: '', identityUrl: '', authUrl: '' }
   const shape = shapeOf(options.shape ?? 'wire')
   const now = (): number => right() + shape.http.clockSeconds * 1000
-  const state = createState({ seed, ids: shape.records.ids }, options, now)
+  const state = createState({ seed, records, ids: shape.records.ids }, options, now)
   const credentials = createCredentials(options, state.apiKeys, () => audiencesOf(addresses), now)
   const { urlSeconds = 900, largeBytes = 20_000_000 } = options
   const presigner = createPresigner({ seed, seconds: urlSeconds, now }, () => addresses.artifactUrl)
   const deliverer = createDeliverer(options, right)
-  const { largeSboms } = state.counts
-  const documents = createDocuments({ seed, largeSboms, largeBytes, types: shape.artifacts.types })
+  const { counts, origin, artifacts: owned } = state
+  const size = { largeSboms: counts.largeSboms, largeBytes, types: shape.artifacts.types }
+  const documents = createDocuments({ ...origin, ...size, sbomOf: (vex) => owned.sbomOf(vex) })
   const parts: Parts = {
     state,
     credentials,

@@ -107,6 +107,8 @@ export function randomFor(seed: number, kind: Kind, i: number): Random {
 /** What a service is generated from. */
 export interface Origin {
   seed: number
+  /** How many generated records the feed begins with; 0: its records are an archive's. */
+  records: number
   ids: RecordForm['ids']
 }
 

@@ -1,13 +1,14 @@
 import { type Representation, JSON_TYPE, etagOf } from '../../feed/representation.ts'
 import { gzipSync } from 'node:zlib'
 import { NEWEST } from './tickets.ts'
+import type { Random } from '../../feed/random.ts'
 import { randomFor } from './collection.ts'
 import { patchFile } from './patch-file.ts'
 import { provenance, publicKey } from './provenance.ts'
-import { cycloneDx, spdx } from './sbom.ts'
+import { cycloneDx, firstParts, spdx } from './sbom.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
 import type { ArtifactForm } from '../shapes/shape.ts'
-import { cycloneDxVex, openVex } from './vex.ts'
+import { type VexSubject, createKnown, cycloneDxVex, openVex } from './vex.ts'
 
 /** A document by its kind and number; `key` is the public key that provenances are signed with. */
 export interface DocumentName {
@@ -29,6 +30,10 @@ interface DocumentOptions {
   largeSboms: number
   largeBytes: number
   types: ArtifactForm['types']
+  /** As in `Origin`. */
+  records: number
+  /** The number of the SBOM that a VEX document is about. */
+  sbomOf: (vex: number) => number
 }
 
 const CACHE_BYTES = 64 << 20
@@ -38,6 +43,7 @@ const GZIP_UP_TO = 1 << 20
 export function createDocuments(options: DocumentOptions): Documents {
   const cache = new Map<string, Representation>()
   const written = new Map<string, Representation>()
+  const known = createKnown(options)
   const keyOf = ({ kind, number }: DocumentName): string => `${kind}-${number}`
   let bytes = 0
   return {
@@ -48,7 +54,7 @@ export function createDocuments(options: DocumentOptions): Documents {
       const key = keyOf(name)
       const found = written.get(key) ?? cache.get(key)
       if (found !== undefined) return found
-      const { bytes: content, type } = makeDocument(options, name)
+      const { bytes: content, type } = makeDocument({ ...options, known }, name)
       const made = representationOf({ bytes: content, type: typeOf(type, options.types) })
       cache.set(key, made)
       bytes += made.size
@@ -67,27 +73,44 @@ interface Made {
   bytes: Buffer
 }
 
+interface Making extends DocumentOptions {
+  known: ReturnType<typeof createKnown>
+}
+
 /** About one SBOM in ten is SPDX, one VEX in three CycloneDX. */
-function makeDocument(options: DocumentOptions, { kind, number }: DocumentName): Made {
-  const { seed, largeSboms, largeBytes } = options
+function makeDocument(options: Making, { kind, number }: DocumentName): Made {
+  const { seed } = options
   const random = randomFor(seed, 'document', number)
   if (kind === 'sbom') {
-    const large = number < largeSboms
-    const size = large ? largeBytes : Math.round(5000 * 40 ** (random.next() ** 2))
+    const size = drawSize(options, random, number)
     if (number % 10 === 4) return { type: 'application/spdx+json', bytes: spdx(random, size) }
     const version = number % 2 === 0 ? '1.5' : '1.6'
     const type = 'application/vnd.cyclonedx+json'
     return { type, bytes: cycloneDx(random, size, version) }
   }
-  if (kind === 'vex' && number % 3 === 1) {
-    return { type: 'application/vnd.cyclonedx+json', bytes: cycloneDxVex(random) }
+  if (kind === 'vex') {
+    const known = subjectsOf(options, number)
+    if (number % 3 !== 1) return { type: JSON_TYPE, bytes: openVex(random, known) }
+    return { type: 'application/vnd.cyclonedx+json', bytes: cycloneDxVex(random, known) }
   }
-  if (kind === 'vex') return { type: JSON_TYPE, bytes: openVex(random) }
   if (kind === 'provenance') {
     return { type: 'application/vnd.dsse.envelope.v1+json', bytes: provenance(seed, random) }
   }
   if (kind === 'key') return { type: 'application/x-pem-file', bytes: publicKey(seed) }
   return { type: 'text/x-diff; charset=utf-8', bytes: patchFile(random) }
+}
+
+/** Bytes of an SBOM, drawn before anything else of it. */
+function drawSize({ largeSboms, largeBytes }: DocumentOptions, random: Random, number: number): number {
+  return number < largeSboms ? largeBytes : Math.round(5000 * 40 ** (random.next() ** 2))
+}
+
+/** Returns what a VEX document can be about: vulnerabilities of the first packages of its owner's SBOM. */
+function subjectsOf(options: Making, vex: number): VexSubject[] {
+  const sbom = options.sbomOf(vex)
+  const random = randomFor(options.seed, 'document', sbom)
+  const size = drawSize(options, random, sbom)
+  return options.known(firstParts(random, size))
 }
 
 /** Media types of the same documents in another deployment. */
@@ -130,6 +153,8 @@ type Artifacts = Partial<Record<ArtifactKind, readonly number[]>>
 export interface ArtifactStore {
   of(kind: OwnerKind, id: string): Artifacts
   put(kind: OwnerKind, id: string, artifacts: Artifacts): void
+  /** The number of the SBOM that a VEX document is about: that which its owner had when the document was made. */
+  sbomOf(vex: number): number
   /** Gives an owner new documents of one kind, as many as it had; what it shared stays with the others. */
   rotate(kind: OwnerKind, id: string, artifact: ArtifactKind): void
 }
@@ -143,13 +168,16 @@ const PATCHES_EACH = 4
 export function createArtifactStore(): ArtifactStore {
   const byOwner = new Map<string, Artifacts>()
   const keyOf = (kind: OwnerKind, id: string): string => `${kind}/${id}`
+  const sboms = new Map<number, number>()
   let next = ROTATED
   return {
     of: (kind, id) => byOwner.get(keyOf(kind, id)) ?? {},
     put: (kind, id, artifacts) => void byOwner.set(keyOf(kind, id), artifacts),
+    sbomOf: (vex) => sboms.get(vex) ?? (vex < AVRS ? tagSbom(vex) : vex),
     rotate(kind, id, artifact) {
       const before = byOwner.get(keyOf(kind, id)) ?? {}
       const made = (before[artifact] ?? [0]).map(() => next++)
+      if (artifact === 'vex') for (const number of made) sboms.set(number, before.sbom?.[0] ?? number)
       byOwner.set(keyOf(kind, id), { ...before, [artifact]: made })
     },
   }
@@ -159,10 +187,14 @@ export function createArtifactStore(): ArtifactStore {
 export function tagArtifacts(i: number, remediated: boolean): Artifacts {
   if (!remediated) return {}
   return {
-    sbom: [i % 4 === 3 ? i - 1 : i],
+    sbom: [tagSbom(i)],
     vex: [i % 5 === 4 ? i - 1 : i],
     provenance: [i],
   }
+}
+
+function tagSbom(i: number): number {
+  return i % 4 === 3 ? i - 1 : i
 }
 
 /** The i-th AVR's documents. */

@@ -6,7 +6,10 @@ import { NEWEST } from './tickets.ts'
 import { digestFor } from './collection.ts'
 import { jsonBytes } from '../replies.ts'
 
-interface Part {
+/** A package of an SBOM. */
+export interface SbomPart {
+  /** The ecosystem as the feed filters name it. */
+  feed: Platform['feed']
   name: string
   version: string
   purl: string
@@ -17,6 +20,7 @@ interface Part {
 const LICENCES = ['MIT', 'Apache-2.0', 'BSD-3-Clause', 'GPL-2.0-or-later', 'Zlib', 'ISC'] as const
 const CYCLONEDX_PART = 390
 const SPDX_PART = 480
+const FIRST_PARTS = 40
 
 /** A CycloneDX SBOM of about `size` bytes. */
 export function cycloneDx(random: Random, size: number, specVersion: '1.5' | '1.6'): Buffer {
@@ -69,17 +73,22 @@ export function spdx(random: Random, size: number): Buffer {
   })
 }
 
-function partsOf(random: Random, count: number): Part[] {
+/** Returns the first packages of an SBOM of about `size` bytes, in either format. */
+export function firstParts(random: Random, size: number): SbomPart[] {
+  return partsOf(random, Math.min(FIRST_PARTS, Math.floor(size / SPDX_PART)))
+}
+
+function partsOf(random: Random, count: number): SbomPart[] {
   const target = random.pick(TARGETS)
   return Array.from({ length: count }, () => partOf(random, target))
 }
 
-function partOf(random: Random, { feed }: Platform): Part {
+function partOf(random: Random, { feed }: Platform): SbomPart {
   const name = random.pick(PACKAGES[feed])
   const version = `${random.between(1, 9)}.${random.int(40)}.${random.int(20)}`
   const sha256 = digestFor(random).slice('sha256:'.length)
   const purl = purlOf(feed, name, version, 'amd64')
-  return { name, version, purl, licence: random.pick(LICENCES), sha256 }
+  return { feed, name, version, purl, licence: random.pick(LICENCES), sha256 }
 }
 
 function uuid(random: Random): string {
