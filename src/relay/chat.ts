@@ -80,7 +80,11 @@ function findingsLines(data: Json): string {
 function wordsOf(one: Json): string {
   const [found, gone] = [countOf(one['newFindings']), countOf(one['goneFindings'])]
   const [fixes, fixesGone] = [countOf(one['newFixes']), countOf(one['goneFixes'])]
-  return findingWords({ found, gone, fixes, fixesGone }) || 'its findings changed'
+  const known = (value: unknown): number | null =>
+    typeof value === 'number' ? countOf(value) : null
+  const [foundFixable, goneFixable] = [known(one['newFixable']), known(one['goneFixable'])]
+  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone }
+  return findingWords(counts) || 'its findings changed'
 }
 
 function countOf(value: unknown): number {

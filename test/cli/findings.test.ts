@@ -42,7 +42,9 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const tag = await ask(owner)
   expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
   expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
-  expect(tag.out).toMatch(/\nchanges since 7d, the newest first\n\S+ {2}\d+ new fix/)
+  expect(tag.out).toMatch(
+    /\nchanges since 7d, the newest first\n\S+ {2}\d+ new findings? \((all )?with a fix\)/,
+  )
   expect(await json(owner)).toMatchObject({
     tags: [{ id: owner }],
     changes: [{ tag: { id: owner } }],

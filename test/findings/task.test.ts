@@ -7,6 +7,7 @@ import type { DuringReads } from '../../src/findings/judge/during.ts'
 import { followTags } from '../../src/findings/judge/tags.ts'
 import { createVexRules } from '../../src/findings/judge/vex.ts'
 import { openFindings } from '../../src/store/findings/database.ts'
+import type { FindingChangeCounts } from '../../src/store/findings/reads.ts'
 import { createFindingsStore } from '../../src/store/findings/writes.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { createPageMaker } from '../../src/web/make-page.ts'
@@ -39,19 +40,19 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
   const owners = [...new Set(components.filter((c) => c.ecosystem === ecosystem && c.name === name).map(({ owner }) => owner))] // prettier-ignore
   const count = (owner: string): number =>
     components.filter((c) => c.owner === owner && c.ecosystem === ecosystem && c.name === name).length // prettier-ignore
-  const counted = (kind: 'found' | 'fixes' | 'gone' | 'fixesGone') =>
+  const counted = (kind: keyof FindingChangeCounts) =>
     Object.fromEntries(log(dir).filter((row) => row[kind] > 0).map((row) => [row.owner, row[kind]])) // prettier-ignore
   const expected = Object.fromEntries(owners.map((owner) => [owner, count(owner)]))
 
   await bench.publish({ 'T-1': affecting(ecosystem, name, null) })
   expect(await bench.judge()).toMatchObject({ read: 0, records: { tags: owners.length } })
   expect(counted('found')).toEqual(expected)
-  expect(counted('fixes')).toEqual({})
+  expect([counted('fixes'), counted('foundFixable')]).toEqual([{}, {}])
   expect(log(dir)[0]?.details[0]).toMatchObject(['new', 'T-1', name, expect.any(String), 0])
 
   await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
   await bench.judge()
-  expect(counted('fixes')).toEqual(expected)
+  expect([counted('fixes'), counted('foundFixable')]).toEqual([expected, {}])
   expect(log(dir).at(-1)?.details[0]).toMatchObject(['fix', 'T-1', name, expect.any(String), 1])
   const tag = readFindings(dir, (reads) => reads.readTag(owners[0] ?? ''))
   expect(tag).toMatchObject({ findings: count(owners[0] ?? ''), high: count(owners[0] ?? '') })
@@ -61,7 +62,8 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
 
   await bench.publish({ 'T-1': null })
   await bench.judge()
-  expect([counted('gone'), counted('fixesGone')]).toEqual([expected, expected])
+  for (const kind of ['gone', 'goneFixable', 'fixesGone'] as const)
+    expect(counted(kind)).toEqual(expected)
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
@@ -211,13 +213,13 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
     return Buffer.from(body).toString()
   }
   const [row] = log(dir).filter(({ owner }) => owner === one.owner).slice(-1) // prettier-ignore
-  const words = row?.fixes === 1 ? '1 new fix' : `${row?.fixes} new fixes`
+  const words = row?.fixes === 1 ? '1 finding got a fix' : `${row?.fixes} findings got a fix`
   expect(textOf('tag-changes')).toContain(words)
   const { items } = JSON.parse(textOf('tag-changes.json')) as {
     items: { id: string; title: string; content_text: string }[]
   }
   expect(items.map(({ title }) => title)).toContain(`${row?.name}: ${words}`)
-  expect(items[0]?.content_text).toContain(`new fix: T-1 in ${one.name}`)
+  expect(items[0]?.content_text).toContain(`got a fix: T-1 in ${one.name}`)
   expect(new Set(items.map(({ id }) => id)).size).toBe(log(dir).length)
   expect(textOf('tag-changes.atom')).toContain(`<title>${row?.name}: ${words}</title>`)
   const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)

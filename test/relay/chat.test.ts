@@ -50,14 +50,22 @@ describe('a message to a team workspace', () => {
 
   test('names the tags whose findings changed, and their sum where there are many', () => {
     const type = 'io.patchmirror.findings.changed.v1'
-    const one = { tag: { name: 'library/python:3.12' }, newFixes: 2, goneFindings: 3 }
+    const gone = { goneFindings: 3, goneFixable: 1, goneFixes: 1 }
+    const one = { tag: { name: 'library/python:3.12' }, newFixes: 2, newFixable: 0, ...gone }
     expect(textOf({ type, data: { tags: 1, newFixes: 2, changes: [one] } })).toBe(
-      'library/python:3.12: 2 new fixes, 3 findings gone',
+      'library/python:3.12: 2 findings got a fix, 3 findings gone',
     )
-    const sums = { tags: 4000, newFixes: 5000, newFindings: 1 }
+    const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
     const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
-    expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 5000 new fixes, 1 new finding'])
+    expect([lines.length, lines[0]]).toEqual([
+      12,
+      '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix',
+    ])
     expect(lines.at(-1)).toBe('and 3990 more')
+    const { newFixable: _unknown, ...older } = sums
+    expect(textOf({ type, data: { ...older, changes: [one] } })).toMatch(
+      /^4000 tags: 7 new findings\n/,
+    )
     const hostile = { tag: { name: '<!channel>\u001b[2J' }, newFixes: '<@all>' }
     const told = textOf({ type, data: { tags: -1, changes: [hostile, { tag: 7 }] } })
     expect(told).toBe('&lt;!channel&gt; [2J: its findings changed\na tag: its findings changed')

@@ -32,12 +32,12 @@ export function logFindings(
   more: Partial<LoggedFindings> = {},
 ): void {
   const detail: FindingChange = ['fix', 'CVE-2026-1', 'openssl', '3.0.11', 1]
-  const counts = { found: 0, gone: 0, fixes: 1, fixesGone: 0, findings: 3, fixable: 1 }
+  const counts = { found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 1, fixesGone: 0 }
   writeFindings(dir, (store) => {
     for (const name of tags)
       store.addLog({
         ...{ at: NOW, owner: `tag-${name}`, name, cause: 'records', snapshot },
-        ...{ ...counts, details: [detail], ...more },
+        ...{ ...counts, findings: 3, fixable: 1, details: [detail], ...more },
       })
   })
 }

@@ -82,7 +82,13 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
             ...LIST,
             items: object({
               ...{ at: TEXT, tag: ANY, cause: TEXT, snapshot: TEXT },
-              ...{ newFindings: NUMBER, newFixes: NUMBER, counts: ANY, changes: LIST },
+              ...{
+                newFindings: NUMBER,
+                newFixable: NUMBER,
+                goneFindings: NUMBER,
+                goneFixable: NUMBER,
+              },
+              ...{ newFixes: NUMBER, goneFixes: NUMBER, counts: ANY, changes: LIST },
             }),
           },
           ...{ next: NEXT, position: TEXT },

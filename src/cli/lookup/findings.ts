@@ -113,7 +113,8 @@ function countLines(counts: Counts): string[] {
 
 function linesOf(one: Change, before: string): string[] {
   const words = findingWords({
-    ...{ found: one.newFindings, gone: one.goneFindings },
+    ...{ found: one.newFindings, foundFixable: one.newFixable },
+    ...{ gone: one.goneFindings, goneFixable: one.goneFixable },
     ...{ fixes: one.newFixes, fixesGone: one.goneFixes },
   })
   const details = one.changes.map(({ change, id, package: name, version, fixable }) =>

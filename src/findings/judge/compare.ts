@@ -25,16 +25,20 @@ export function compareFindingSets(
   after: readonly TagFinding[],
 ): FindingsDifference {
   const [old, now] = [Map.groupBy(before, keyOf), Map.groupBy(after, keyOf)]
-  const counts = { found: 0, gone: 0, fixes: 0, fixesGone: 0 }
+  const counts = { found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 0, fixesGone: 0 }
   const details: FindingChange[] = []
   for (const key of new Set([...old.keys(), ...now.keys()])) {
     const [was, is] = [old.get(key) ?? [], now.get(key) ?? []]
     const more = is.length - was.length
     const fixes = fixableIn(is) - fixableIn(was)
-    counts.found += Math.max(0, more)
-    counts.gone += Math.max(0, -more)
-    counts.fixes += Math.max(0, fixes)
-    counts.fixesGone += Math.max(0, -fixes)
+    const added = { found: Math.max(0, more), fixes: Math.max(0, fixes) }
+    const lost = { gone: Math.max(0, -more), fixesGone: Math.max(0, -fixes) }
+    counts.found += added.found
+    counts.foundFixable += Math.min(added.found, added.fixes)
+    counts.gone += lost.gone
+    counts.goneFixable += Math.min(lost.gone, lost.fixesGone)
+    counts.fixes += added.fixes
+    counts.fixesGone += lost.fixesGone
     if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, is[0] ?? was[0]))
   }
   const [first, second] = [countFindings(before), countFindings(after)]

@@ -86,7 +86,7 @@ function compare(
 
 const NONE: ReadonlySet<string> = new Set()
 const NOTHING: Sums = {
-  ...{ found: 0, gone: 0, fixes: 0, fixesGone: 0 },
+  ...{ found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 0, fixesGone: 0 },
   ...{ findings: 0, fixable: 0, critical: 0, high: 0, suppressed: 0 },
 }
 const NAMES = Object.keys(NOTHING) as (keyof Sums)[]

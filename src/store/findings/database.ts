@@ -102,7 +102,9 @@ const TABLES = `
     cause TEXT NOT NULL,          -- records, sbom, vex, patches
     snapshot TEXT NOT NULL,       -- that caused it: OSV's for records, else the catalog's
     found INTEGER NOT NULL,
+    found_fixable INTEGER NOT NULL, -- of these, how many have a fix
     gone INTEGER NOT NULL,
+    gone_fixable INTEGER NOT NULL,
     fixes INTEGER NOT NULL,
     fixes_gone INTEGER NOT NULL,
     findings INTEGER NOT NULL,    -- of the tag after it
@@ -114,7 +116,7 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 2
+const VERSION = 3
 /** What led from one layout to the next: nothing, it is made again. */
 const NO_STEPS = Array.from({ length: VERSION - 1 }, () => '')
 

@@ -4,10 +4,12 @@ import type { FindingsReads, LoggedFindings } from './reads.ts'
 /** A change of a tag, as answers and events show it. */
 type ChangeMessage = ReturnType<typeof changeMessage>
 
-/** Numbers of findings that are new or gone, and that have a fix now, or none any more. */
+/** Numbers of findings that are new or gone, and that have a fix now, or none any more: as `FindingChangeCounts`. */
 interface ChangeNumbers {
   newFindings: number
+  newFixable: number
   goneFindings: number
+  goneFixable: number
   newFixes: number
   goneFixes: number
 }
@@ -56,8 +58,12 @@ export function changeMessage(one: LoggedFindings) {
   }
 }
 
-function numbersOf({ found, gone, fixes, fixesGone }: LoggedFindings): ChangeNumbers {
-  return { newFindings: found, goneFindings: gone, newFixes: fixes, goneFixes: fixesGone }
+function numbersOf(one: LoggedFindings): ChangeNumbers {
+  return {
+    ...{ newFindings: one.found, newFixable: one.foundFixable },
+    ...{ goneFindings: one.gone, goneFixable: one.goneFixable },
+    ...{ newFixes: one.fixes, goneFixes: one.fixesGone },
+  }
 }
 
 /** Returns the log's name in positions: a database that is made again has another. */
@@ -102,7 +108,14 @@ function beginPart(
   const after = logPosition(reads, seq - 1)
   const message: FindingsMessage = {
     ...{ cause, snapshot, tags: 0 },
-    ...{ newFindings: 0, goneFindings: 0, newFixes: 0, goneFixes: 0 },
+    ...{
+      newFindings: 0,
+      newFixable: 0,
+      goneFindings: 0,
+      goneFixable: 0,
+      newFixes: 0,
+      goneFixes: 0,
+    },
     ...{ after, position: after, changes: [], more: false },
   }
   return { message, first: seq, last: seq, at, bytes: 0 }
@@ -122,4 +135,7 @@ function addEntry(part: FindingsPart, row: LoggedFindings, position: string): vo
   if (!message.more) message.changes.push(change)
 }
 
-const NUMBERS = ['newFindings', 'goneFindings', 'newFixes', 'goneFixes'] as const
+const NUMBERS = [
+  ...(['newFindings', 'newFixable', 'goneFindings', 'goneFixable'] as const),
+  ...(['newFixes', 'goneFixes'] as const),
+]

@@ -55,11 +55,17 @@ export type FindingChange = readonly [
   fixable: 0 | 1,
 ]
 
-/** How many findings of a tag came, went, got a fix, and lost one. */
+/** How many findings of a tag came and went. */
 export interface FindingChangeCounts {
   readonly found: number
+  /** Of these, how many have a fix. */
+  readonly foundFixable: number
   readonly gone: number
+  /** Of these, how many had a fix. */
+  readonly goneFixable: number
+  /** Findings that have a fix now and had none, or are new and have one. */
   readonly fixes: number
+  /** Findings that have no fix any more, or are gone and had one. */
   readonly fixesGone: number
 }
 
@@ -67,7 +73,9 @@ export interface FindingChangeCounts {
 interface FindingsSums {
   readonly tags: number
   readonly newFindings: number
+  readonly newFixable: number
   readonly goneFindings: number
+  readonly goneFixable: number
   readonly newFixes: number
   readonly goneFixes: number
 }
@@ -90,7 +98,8 @@ export interface LoggedFindings extends FindingChangeCounts {
 }
 
 const TAG = `id, owner, name, sbom, subjects, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high, suppressed`
-const LOG = `seq, at, owner, name, cause, snapshot, found, gone, fixes, fixes_gone AS fixesGone, findings, fixable, details`
+const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
+  fixes, fixes_gone AS fixesGone, findings, fixable, details`
 
 type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }
 
@@ -149,8 +158,10 @@ function createFindingsLog(db: Db) {
   const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck() // prettier-ignore
   const first = db.prepare<[], number | null>('SELECT min(seq) FROM log').pluck()
   const sum = db.prepare<[number], FindingsSums>(
-    `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings, coalesce(sum(gone), 0) AS goneFindings,
-       coalesce(sum(fixes), 0) AS newFixes, coalesce(sum(fixes_gone), 0) AS goneFixes FROM log WHERE seq > ?`,
+    `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings,
+       coalesce(sum(found_fixable), 0) AS newFixable, coalesce(sum(gone), 0) AS goneFindings,
+       coalesce(sum(gone_fixable), 0) AS goneFixable, coalesce(sum(fixes), 0) AS newFixes,
+       coalesce(sum(fixes_gone), 0) AS goneFixes FROM log WHERE seq > ?`,
   )
   return {
     /** Changes after a position, in order. */

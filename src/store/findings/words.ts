@@ -1,23 +1,48 @@
 import { counted } from '../../core/text.ts'
 import type { FindingChange, FindingChangeCounts } from './reads.ts'
 
-/** Returns what changed in the findings of a tag, in words: `2 new fixes, 1 new finding`. */
-export function findingWords({ fixes, found, gone, fixesGone }: FindingChangeCounts): string {
+/** What changed, as it may be known of an event: null where it does not say how many have a fix, or had one. */
+type KnownCounts = Omit<FindingChangeCounts, 'foundFixable' | 'goneFixable'> & {
+  readonly foundFixable: number | null
+  readonly goneFixable: number | null
+}
+
+/**
+ * Returns what changed in the findings of a tag, in words: `3 new findings (2 with a fix), 1 finding got a fix, 1 finding gone`.
+ * Each finding is in one of these numbers; of what is not known nothing is said.
+ */
+export function findingWords(counts: KnownCounts): string {
+  const { found, gone } = counts
+  const got = othersOf(counts.fixes, found, counts.foundFixable)
+  const lost = othersOf(counts.fixesGone, gone, counts.goneFixable)
   const words = [
-    fixes === 0 ? '' : `${fixes} new ${fixes === 1 ? 'fix' : 'fixes'}`,
-    found === 0 ? '' : counted(found, 'new finding'),
+    found === 0 ? '' : counted(found, 'new finding') + shareWords(found, counts.foundFixable),
+    got === 0 ? '' : `${counted(got, 'finding')} got a fix`,
     gone === 0 ? '' : `${counted(gone, 'finding')} gone`,
-    fixesGone === 0 ? '' : `${fixesGone} without a fix now, or gone`,
+    lost === 0 ? '' : `${counted(lost, 'finding')} lost ${lost === 1 ? 'its' : 'their'} fix`,
   ]
   return words.filter((one) => one !== '').join(', ')
 }
 
-/** Returns one of the changes in words: `new fix: CVE-2026-1 in openssl 3.0.11`. */
+/** Of fixes that came, or went, those of findings that are neither new nor gone; 0 where it is not known. */
+function othersOf(fixes: number, findings: number, fixable: number | null): number {
+  if (fixable === null) return findings === 0 ? fixes : 0
+  return Math.max(0, fixes - fixable)
+}
+
+function shareWords(findings: number, fixable: number | null): string {
+  if (fixable === null) return ''
+  if (findings === 1) return fixable === 0 ? ' (without a fix)' : ' (with a fix)'
+  const share = fixable === 0 ? 'none' : fixable >= findings ? 'all' : String(fixable)
+  return ` (${share} with a fix)`
+}
+
+/** Returns one of the changes in words: `got a fix: CVE-2026-1 in openssl 3.0.11`. */
 export function detailWords([change, record, name, version, fixable]: FindingChange): string {
   const of = `${record} in ${name} ${version}`
   if (change === 'new') return `new finding${fixable === 1 ? ', with a fix' : ''}: ${of}`
-  if (change === 'fix') return `new fix: ${of}`
-  return change === 'gone' ? `gone: ${of}` : `no fix any more: ${of}`
+  if (change === 'fix') return `got a fix: ${of}`
+  return change === 'gone' ? `gone: ${of}` : `lost its fix: ${of}`
 }
 
 /** Why tags have no findings although the settings have them judged. */

@@ -215,8 +215,10 @@ function createStateWrites(db: Db) {
   )
   const finish = db.prepare('UPDATE state SET catalog = ?, judged_at = ?')
   const log = db.prepare(
-    `INSERT INTO log (at, owner, name, cause, snapshot, found, gone, fixes, fixes_gone, findings, fixable, details)
-     VALUES (@at, @owner, @name, @cause, @snapshot, @found, @gone, @fixes, @fixesGone, @findings, @fixable, @details)`,
+    `INSERT INTO log (at, owner, name, cause, snapshot, found, found_fixable, gone, gone_fixable, fixes, fixes_gone,
+       findings, fixable, details)
+     VALUES (@at, @owner, @name, @cause, @snapshot, @found, @foundFixable, @gone, @goneFixable, @fixes, @fixesGone,
+       @findings, @fixable, @details)`,
   )
   const prune = db.prepare(
     `DELETE FROM log WHERE seq < max(

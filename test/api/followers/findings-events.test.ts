@@ -57,7 +57,8 @@ test('a client with a key gets one event with the position and sums when finding
   await expect.poll(keyed.text).toContain(`id: 1.0.${served.log}-0\n`)
   await expect.poll(open.text).toContain('id: 1\n')
   served.change(['a', 'b'])
-  const counts = { tags: 2, newFixes: 2, newFindings: 0, goneFindings: 0, goneFixes: 0 }
+  const none = { newFindings: 0, newFixable: 0, goneFindings: 0, goneFixable: 0, goneFixes: 0 }
+  const counts = { tags: 2, newFixes: 2, ...none }
   const span = { after: `${served.log}-0`, position: `${served.log}-2` }
   await expect.poll(() => dataOf(keyed.text())).toEqual([{ ...span, complete: true, counts }])
   expect(keyed.text()).toContain(`id: 1.0.${served.log}-2\n`)

@@ -11,7 +11,8 @@ export const LOWER = mutationOf('the last number of fixes is one lower')
 
 /** Mutates the first records of the feed, with a new stamp or the same. */
 export function attack({ sandbox: { feed } }: Bench, mutate = LOWER, records = 30, stamp: string | null = '2026-06-15T00:00:00Z'): void {
-  for (const id of feed.ids().slice(0, records)) {
+  const fixed = feed.ids().filter((id) => feed.record(id).includes('"fixed"'))
+  for (const id of fixed.slice(0, records)) {
     const modified = stamp ?? feed.modified(id)
     const both = (doc: Doc): void => {
       mutate(doc)
