@@ -26,7 +26,7 @@ export interface MadeFile {
 }
 
 /** A file in the making. */
-interface FileDraft {
+export interface FileDraft {
   write(chunk: Uint8Array): void
   /** Ends it, and names it by its content. */
   finish(): MadeFile

@@ -1,12 +1,14 @@
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { deflate } from './member.ts'
-import { createZipWriter } from './writer.ts'
+import { type ZipMember, createZipWriter } from './writer.ts'
 
 /** An archive made of complete contents; nothing may be added after `finish`. */
 interface ContentZip {
   /** Adds a member. The name is a normalized relative path that was not added before, the content is not empty. */
   add(name: string, content: Buffer): void
+  /** Adds a member of an archive that was made so before; its stream is copied. The archive is streamed from there on. */
+  adopt(member: ZipMember): void
   finish(): void
 }
 
@@ -39,18 +41,21 @@ export function createContentZip(
   const waiting: { name: string; content: Buffer }[] = []
   let bytes = 0
   let stream: ReturnType<typeof createZipWriter> | null = null
+  const streamed = (): ReturnType<typeof createZipWriter> => {
+    stream ??= createZipWriter(sink)
+    for (const { name, content } of waiting.splice(0)) {
+      const { length: size } = content
+      stream.add({ name, crc32: crc32(content), size, deflated: deflate(content) })
+    }
+    return stream
+  }
   return {
     add(name, content) {
       waiting.push({ name, content })
       bytes += content.length
-      if (stream === null && bytes <= limits.bytes && waiting.length <= limits.members) return
-      stream ??= createZipWriter(sink)
-      for (const one of waiting.splice(0)) {
-        const { length: size } = one.content
-        const deflated = deflate(one.content)
-        stream.add({ name: one.name, crc32: crc32(one.content), size, deflated })
-      }
+      if (stream !== null || bytes > limits.bytes || waiting.length > limits.members) streamed()
     },
+    adopt: (member) => void streamed().add(member),
     finish() {
       if (stream === null) sink(zipInMemory(waiting))
       else stream.finish()

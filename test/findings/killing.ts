@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { COMPILED } from '../support/command.ts'
+import { killWhenHere } from '../support/killed.ts'
 
 /** Where a judgement is killed. */
 export interface KillPlace {
@@ -37,7 +37,7 @@ const CODE = `
  * Judges the tags of a data folder in a process of its own, and kills it -9; null where it was killed, otherwise the number
  * of statements that it executed.
  */
-export async function judgeKilled(
+export function judgeKilled(
   dataDir: string,
   now: number,
   { statement, running }: KillPlace,
@@ -51,14 +51,5 @@ export async function judgeKilled(
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   )
-  let said = ''
-  child.stdout.on('data', (text: Buffer) => {
-    said += text.toString()
-    if (said.includes('here')) child.kill('SIGKILL')
-  })
-  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
-  if (signal === 'SIGKILL') return null
-  const [, count] = /^statements (\d+)$/m.exec(said) ?? []
-  if (code === 0 && count !== undefined) return Number(count)
-  throw new Error(`the judgement ended with ${code}: ${said}`)
+  return killWhenHere(child)
 }

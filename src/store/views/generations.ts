@@ -100,6 +100,8 @@ export interface VexInfo {
   readonly changed: number
   readonly documents: number
   readonly packages: number
+  /** The file that says what the archive was made of, and where its last line begins; none from an earlier version. */
+  readonly sources?: { readonly file: string; readonly size: number; readonly last: number }
 }
 
 /** The VEX repository of a generation: its archive, and the catalog's snapshot that it shows. */

@@ -1,5 +1,3 @@
-import { sha256Hex } from '../../core/digest.ts'
-import { instantOf } from '../../core/time.ts'
 import { jsonTextOf, isObject } from '../../json/objects.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
@@ -91,58 +89,6 @@ function modernise(statement: Fields): Statement {
   }
 }
 
-/** Collects the statements of documents about a package, or about all their packages. */
-export interface VexMerge {
-  /** Documents in the order in which their statements of equal time are written. */
-  add(document: OpenVex): void
-  /** The merged document. */
-  end(): Buffer
-}
-
-/**
- * Merges several documents about a package (null: all their packages) into one, because a VEX repository has one for each.
- * Statements are ordered by their time, so that the newest counts, those of equal time in the order of the
- * documents; of equal statements only the last one stays. Equal documents give equal bytes.
- */
-export function createMerge(about: string | null): VexMerge {
-  const last = new Map<string, { readonly at: string; readonly i: number }>() // equal texts have the same time
-  let count = 0
-  const authors = new Set<string>()
-  let newest: { readonly timestamp: unknown; readonly at: string } | null = null
-  return {
-    add({ statements, timestamp, author }) {
-      authors.add(author)
-      const at = instantOf(timestamp)
-      if (at !== '' && (newest === null || compare(newest.at, at) <= 0)) newest = { timestamp, at }
-      for (const { statement, packages } of statements) {
-        if (about !== null && !packages.has(about)) continue
-        const isDated = 'timestamp' in statement || timestamp === undefined
-        const dated = isDated ? statement : { ...statement, timestamp }
-        const text = JSON.stringify(dated)
-        last.set(text, { at: instantOf(dated.timestamp), i: count++ })
-      }
-    },
-    end() {
-      const sorted = [...last].sort(([, a], [, b]) => compare(a.at, b.at) || a.i - b.i)
-      const statements = sorted.map(([text]) => text)
-      const head = {
-        '@context': 'https://openvex.dev/ns/v0.2.0',
-        '@id': `urn:sha256:${sha256Hex(statements.join('\n'))}`,
-        author: [...authors].sort().join(', '),
-        role: 'Statements of several documents, put together by a mirror',
-        timestamp: newest?.timestamp ?? '1970-01-01T00:00:00Z',
-        version: 1,
-      }
-      const start = JSON.stringify(head).slice(0, -1)
-      return Buffer.from(`${start},"statements":[${statements.join()}]}`)
-    },
-  }
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
-}
-
 const NAMESPACE_LOWER: ReadonlySet<string> = new Set([
   ...['alpm', 'apk', 'bitbucket', 'composer', 'deb', 'github', 'golang', 'npm', 'rpm', 'qpkg'],
 ])
@@ -150,7 +96,7 @@ const NAME_LOWER: ReadonlySet<string> = new Set([
   ...['alpm', 'apk', 'bitbucket', 'bitnami', 'composer', 'deb', 'github', 'golang', 'npm'],
 ])
 
-/** Package URLs that are remembered, and their characters: documents of one service name the same packages. */
+/** Names that are remembered, and their characters: documents of one service name the same packages, in many versions. */
 const REMEMBERED = { count: 20_000, length: 500 }
 const known = new Map<string, string | null>()
 
@@ -159,23 +105,29 @@ const known = new Map<string, string | null>()
  * up in a VEX repository. Null for what is no package URL.
  */
 export function packageId(purl: string): string | null {
-  const before = known.get(purl)
+  const name = unversioned(purl.trim())
+  const before = known.get(name)
   if (before !== undefined) return before
-  const id = spellId(purl)
-  if (purl.length > REMEMBERED.length) return id
+  const id = spellId(name)
+  if (name.length > REMEMBERED.length) return id
   if (known.size >= REMEMBERED.count) known.clear()
-  known.set(purl, id)
+  known.set(name, id)
   return id
 }
 
+/** What is before qualifiers, subpath, and the last `@` of the last segment. */
+function unversioned(purl: string): string {
+  const end = purl.search(/[?#]/)
+  const path = end < 0 ? purl : purl.slice(0, end)
+  const at = path.lastIndexOf('@')
+  return at > path.lastIndexOf('/') ? path.slice(0, at) : path
+}
+
 function spellId(purl: string): string | null {
-  const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]*)/i.exec(purl.trim())
+  const match = /^pkg:\/*([a-z][\w.+-]*)\/(.*)/is.exec(purl)
   const type = match?.[1]?.toLowerCase()
   if (type === undefined) return null
-  const path = match?.[2] ?? ''
-  const at = path.lastIndexOf('@')
-  const unversioned = at > path.lastIndexOf('/') ? path.slice(0, at) : path
-  const segments = unversioned.split('/').filter((segment) => segment !== '')
+  const segments = (match?.[2] ?? '').split('/').filter((segment) => segment !== '')
   const name = segments.pop()
   if (name === undefined) return null
   try {

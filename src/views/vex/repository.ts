@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sha256Hex } from '../../core/digest.ts'
+import process from 'node:process'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 import { toIso } from '../../core/time.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import {
@@ -12,8 +13,15 @@ import {
 import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
-import { type OpenVex, type VexMerge, createMerge, readOpenVex } from './openvex.ts'
-import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
+import { repositoryMembers } from './contents.ts'
+import {
+  type MadeDocument,
+  type MadeRepository,
+  type Sources,
+  createSources,
+  openMade,
+} from './made.ts'
+import { type Plan, planRepository, skippedIn } from './plan.ts'
 
 /** What a VEX repository is made from. */
 interface VexOptions {
@@ -27,20 +35,21 @@ interface VexOptions {
 
 /** What was made. */
 export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
+  /** Documents that were read, because the generation before was not made of them. */
+  readonly read: number
+  /** Members of the archive that were made, and those that were copied from the generation before. */
+  readonly made: number
+  readonly copied: number
   /** Beginnings of package URLs that are too long for a repository. */
   readonly skipped?: readonly string[]
 }
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
-/** Longest package URL of the repository, bytes: far above any real one, far below what a name in a zip archive may have. */
-const MAX_ID_BYTES = 4096
-/** Longest name of a folder or file in the repository, bytes: what file systems take when a client unpacks it. */
-const MAX_NAME_BYTES = 255
-/** Skipped package URLs that are reported, and the characters of each. */
-const REPORTED = { count: 5, length: 200 }
 /** Another number when the same documents make another repository. */
 const RULES = '2'
+/** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
+const FORM = `1 ${RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
 function vexName(documents: readonly VexDocument[]): string {
@@ -58,6 +67,7 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
   const make = (folder: string, before: string | null) =>
     writeRepository(options, documents, {
       folder,
+      before: rebuild ? null : before,
       // A document that goes takes its date along.
       changed: changedAfter(before, name, newestOf(documents), changedIn),
     })
@@ -71,162 +81,95 @@ function newestOf(documents: readonly VexDocument[]): number {
   return documents.reduce((latest, one) => Math.max(latest, one.changed), 0)
 }
 
-async function writeRepository(
-  options: VexOptions,
-  documents: readonly VexDocument[],
-  { folder, changed }: { readonly folder: string; readonly changed: number },
-): Promise<VexReport> {
-  mkdirSync(folder, PRIVATE_FOLDER)
-  const { about, weights, skipped } = await packagesOf(options, documents)
-  const file = createFileDraft(folder, '.zip')
-  try {
-    const zip = createContentZip((chunk) => file.write(chunk))
-    const updated = newestOf(documents) // not `changed`: equal documents give equal bytes
-    const packages = [...about].map(([id, digests]) => ({ id, ...placeOf(id, digests), digests }))
-    const index = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
-    zip.add('index.json', toJson({ updated_at: toIso(updated * 1000), packages: index }))
-    const read = createDocuments(options.reads, documents)
-    for (const batch of batchesOf(byLocation(packages), weights))
-      for await (const [location, content] of contentsOf(batch, read, options.pause))
-        zip.add(location, content)
-    zip.finish()
-    const counts = { documents: documents.length, packages: about.size }
-    const made: VexInfo = { ...file.finish(), changed, ...counts }
-    writeFileSync(join(folder, VEX_FILE), JSON.stringify(made), { mode: PRIVATE_FILE })
-    const report = { documents: made.documents, packages: made.packages }
-    return skipped.length === 0 ? report : { ...report, skipped }
-  } finally {
-    file.close()
-  }
+/** Where a repository is made, and what from. */
+interface Place {
+  readonly folder: string
+  /** Folder of the generation before. */
+  readonly before: string | null
+  readonly changed: number
 }
 
 /**
- * Returns which documents have statements about each package, both in order, and about how many bytes of them. What is not
- * OpenVEX, or too long, is skipped.
+ * Writes what differs from the generation before and copies the rest; everything, where that cannot be used or something of it is
+ * lost. Equal documents give equal bytes either way.
  */
-async function packagesOf({ reads, pause }: VexOptions, documents: readonly VexDocument[]) {
-  const about = new Map<string, string[]>()
-  const weights = new Map<string, number>()
-  const skipped = new Set<string>()
-  for (const document of documents) {
-    const content = reads.readVexContent(document)
-    const read = content === null ? null : readOpenVex(content)
-    for (const id of read?.packages ?? []) {
-      if (Buffer.byteLength(id) > MAX_ID_BYTES) {
-        if (skipped.size < REPORTED.count) skipped.add(`${id.slice(0, REPORTED.length)}...`)
-        continue
-      }
-      const digests = about.get(id) ?? []
-      digests.push(document.digest)
-      about.set(id, digests)
-      const share = document.size / (read?.packages.size ?? 1)
-      weights.set(id, (weights.get(id) ?? 0) + share)
+async function writeRepository(
+  options: VexOptions,
+  documents: readonly VexDocument[],
+  place: Place,
+): Promise<VexReport> {
+  const old = place.before === null ? null : openOrNull(place.before)
+  try {
+    if (old !== null) return await writeFiles(options, documents, place, old)
+  } catch {
+    // A build from the beginning says what is wrong, if it is anything else than the generation before.
+  } finally {
+    old?.close()
+  }
+  return writeFiles(options, documents, place, null)
+}
+
+function openOrNull(folder: string): MadeRepository | null {
+  try {
+    return openMade(folder, FORM)
+  } catch {
+    return null
+  }
+}
+
+async function writeFiles(
+  { reads, pause }: VexOptions,
+  documents: readonly VexDocument[],
+  { folder, changed }: Place,
+  old: MadeRepository | null,
+): Promise<VexReport> {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, PRIVATE_FOLDER)
+  const plan = await planRepository({ reads, documents, old, pause })
+  const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') } // prettier-ignore
+  try {
+    const zip = createContentZip((chunk) => drafts.archive.write(chunk))
+    const sources = createSources(drafts.list)
+    zip.add('index.json', indexOf(plan, newestOf(documents))) // not `changed`: equal documents give equal bytes
+    let copied = 0
+    let made = 0
+    for await (const member of repositoryMembers({ reads, plan, old, pause })) {
+      if ('copied' in member) zip.adopt(member.copied)
+      else zip.add(member.location, member.content)
+      if ('copied' in member) copied++
+      else made++
+      if (member.merged !== null) sources.add(member.merged.id, member.merged.order)
     }
-    await pause()
-  }
-  const sorted = [...about].sort(([one], [other]) => (one < other ? -1 : 1))
-  return { about: new Map(sorted), weights, skipped: [...skipped] }
-}
-
-interface Place {
-  readonly id: string
-  readonly location: string
-  readonly digests: readonly string[]
-}
-
-/** Returns the location: a document that is alone about its packages is stored once; several are merged per package. */
-function placeOf(id: string, digests: readonly string[]): { location: string } {
-  const [only = ''] = digests
-  if (digests.length === 1) return { location: `documents/${only}.json` }
-  const segments = id.slice('pkg:'.length).split('/')
-  if (segments.some((one) => Buffer.byteLength(one) > MAX_NAME_BYTES))
-    return { location: `pkg/${sha256Hex(id)}/vex.json` }
-  // A name of dots only would leave its folder when the archive is unpacked.
-  const safe = segments.map((one) => (/^\.+$/.test(one) ? one.replaceAll('.', '%2E') : one))
-  return { location: `pkg/${safe.join('/')}/vex.json` }
-}
-
-function byLocation(packages: readonly Place[]): [string, Place][] {
-  const places = new Map(packages.map((place) => [place.location, place]))
-  return [...places].sort(([one], [other]) => (one < other ? -1 : 1))
-}
-
-interface StoredVex {
-  readonly content: Buffer
-  readonly read: OpenVex
-}
-
-/** Reads documents. */
-function createDocuments(reads: VexReader, documents: readonly VexDocument[]) {
-  const known = new Map(documents.map((document) => [document.digest, document]))
-  return (digest: string): StoredVex => {
-    const document = known.get(digest)
-    const content = document === undefined ? null : reads.readVexContent(document)
-    const read = content === null ? null : readOpenVex(content)
-    if (content === null || read === null) throw new Error(`document ${digest} is lost`)
-    return { content, read }
+    zip.finish()
+    const archive = drafts.archive.finish()
+    const { file, size, last } = sources.finish(sourcesOf(plan, archive.file))
+    const counts = { documents: documents.length, packages: plan.packages.length }
+    const info: VexInfo = { ...archive, changed, ...counts, sources: { file, size, last } }
+    writeFileSync(join(folder, VEX_FILE), JSON.stringify(info), { mode: PRIVATE_FILE })
+    const skipped = skippedIn(plan)
+    const report = { ...counts, read: plan.read, made, copied }
+    return skipped.length === 0 ? report : { ...report, skipped }
+  } finally {
+    drafts.archive.close()
+    drafts.list.close()
   }
 }
 
-/** Bytes of the statements that are merged at the same time. */
-const BATCH_BYTES = 8 * 2 ** 20
-
-/** Divides the places, in order, so that one reading of their documents serves many packages. */
-function* batchesOf(
-  places: readonly [string, Place][],
-  weights: ReadonlyMap<string, number>,
-): Generator<readonly [string, Place][]> {
-  let batch: [string, Place][] = []
-  let bytes = 0
-  for (const [location, place] of places) {
-    const own = place.digests.length === 1 ? 0 : (weights.get(place.id) ?? 0) // a single one is not kept
-    if (bytes + own > BATCH_BYTES && batch.length > 0) {
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    batch.push([location, place])
-    bytes += own
-  }
-  yield batch
+function indexOf({ packages }: Plan, updated: number): Buffer {
+  const listed = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
+  return toJson({ updated_at: toIso(updated * 1000), packages: listed })
 }
 
-/** Yields what is at each place of a batch, in order; each of its shared documents is read once. */
-async function* contentsOf(
-  batch: readonly [string, Place][],
-  read: (digest: string) => StoredVex,
-  pause: () => Promise<void>,
-): AsyncGenerator<readonly [location: string, content: Buffer]> {
-  const merges = new Map<string, VexMerge>()
-  const shared = new Map<string, VexMerge[]>()
-  for (const [location, { id, digests }] of batch) {
-    if (digests.length === 1) continue
-    const merge = createMerge(id)
-    merges.set(location, merge)
-    for (const digest of digests) {
-      const others = shared.get(digest)
-      if (others === undefined) shared.set(digest, [merge])
-      else others.push(merge)
-    }
+function sourcesOf({ documents, packages }: Plan, archive: string): Sources {
+  const listed = [...documents.values()].map(
+    ({ number, digest, author, timestamp, skipped }): MadeDocument => ({
+      ...{ number, digest, author, timestamp, skipped },
+    }),
+  )
+  return {
+    ...{ form: FORM, archive, documents: listed },
+    packages: packages.map(({ id, numbers }) => [id, numbers]),
   }
-  for (const digest of [...shared.keys()].sort()) {
-    const document = read(digest).read
-    for (const merge of shared.get(digest) ?? []) merge.add(document)
-    await pause()
-  }
-  for (const [location, { digests }] of batch) {
-    yield [location, merges.get(location)?.end() ?? singleContent(read(digests[0] ?? ''))]
-    merges.delete(location)
-    await pause()
-  }
-}
-
-/** A single document is upstream's own, byte for byte, unless it has the old form. */
-function singleContent({ content, read }: StoredVex): Buffer {
-  if (read.current) return content
-  const merge = createMerge(null)
-  merge.add(read)
-  return merge.end()
 }
 
 function toJson(value: object): Buffer {

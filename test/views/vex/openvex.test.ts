@@ -1,11 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import {
-  type OpenVex,
-  createMerge,
-  packageId,
-  readOpenVex,
-} from '../../../src/views/vex/openvex.ts'
+import { createMerge } from '../../../src/views/vex/merge.ts'
+import { type OpenVex, packageId, readOpenVex } from '../../../src/views/vex/openvex.ts'
+import { sourceOf } from '../../../src/views/vex/plan.ts'
 
 const REAL = new URL('../../../../shared/data/vex/', import.meta.url).pathname
 
@@ -76,8 +73,8 @@ test('the packages of an OpenVEX document are the products of its statements, in
 
 function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
   const merge = createMerge(about)
-  for (const one of documents) merge.add(one)
-  return merge.end()
+  for (const [number, one] of documents.entries()) merge.add(number, one)
+  return merge.end(new Map(documents.map((one, number) => [number, sourceOf(one)]))).content
 }
 
 const statement = (name: string, status: string, timestamp?: string, purl = 'pkg:npm/a') => ({
