@@ -56,8 +56,9 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     `the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`,
   )
   const display = createProgress(false)
+  const env = await environment(sandbox, folder)
   const { config } = loadConfig({
-    env: await environment(sandbox, folder),
+    env,
     cwd: process.cwd(),
     requireUpstream: true,
   })
@@ -79,9 +80,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
     )
-    print(
-      `and see it arrive: PATCHMIRROR_UPSTREAM_API_ROOT=${sandbox.url} PATCHMIRROR_UPSTREAM_API_KEY=${SANDBOX_KEYS.readonly} PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS=true PATCHMIRROR_DATA_DIR=${folder} npm run patchmirror -- sync`,
-    )
+    print(`and see it arrive: ${assignments(env)} npm run patchmirror -- sync`)
     await signalled()
     return 0
   } finally {
@@ -100,6 +99,12 @@ async function environment(sandbox: Sandbox, folder: string): Promise<Record<str
     PATCHMIRROR_DATA_DIR: folder,
     PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
   }
+}
+
+/** The settings for another command on the same mirror; without one, such as the package catalog, it would remove what it gave. */
+function assignments(env: Readonly<Record<string, string>>): string {
+  const settings = Object.entries(env).filter(([name]) => name !== 'PATCHMIRROR_SERVER_PORT')
+  return settings.map(([name, value]) => `${name}=${value}`).join(' ')
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -85,12 +85,31 @@ export function describe(report: RunReport): string {
   const number = id === 0 ? 'dry run' : `run ${id}`
   const cost = `${counted(Number(facts['requests'] ?? 0), 'request')}, ${counted(Number(facts['bytes'] ?? 0), 'byte')}`
   const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
-  if (state === 'partial' && id > 0) return `${line}\n  see why: patchmirror runs ${id}`
-  if (state !== 'quarantined' || id === 0) return line
+  const removed = removedLine(facts)
+  if (state === 'partial' && id > 0) return `${line}${removed}\n  see why: patchmirror runs ${id}`
+  if (state !== 'quarantined' || id === 0) return line + removed
   const run = Number(facts['quarantine'] ?? id)
   const see = `  see it: patchmirror runs ${run}`
   const letIn = `patchmirror approve ${run}`
   if (message?.includes('rejected before') === true)
     return `${line}\n  nothing is to do: it stays rejected until upstream serves something else\n${see}\n  let it in after all: ${letIn}`
   return `${line}\n${see}\n  let it in: ${letIn}\n  refuse it: patchmirror reject ${run}`
+}
+
+/** Removed paths or ids that a line names. */
+const NAMED = 3
+
+/** Names the first of what a run removed, or a dry run would, in a line of its own. */
+function removedLine({
+  removedIds,
+  plannedRemovedIds,
+  removed,
+  plannedRemoved,
+}: RunReport['facts']): string {
+  const ids = removedIds ?? plannedRemovedIds
+  if (!Array.isArray(ids) || ids.length === 0) return ''
+  const shown = ids.slice(0, NAMED).map((one) => visible(String(one)))
+  const more = Number(removed ?? plannedRemoved ?? ids.length) - shown.length
+  const word = removedIds === undefined ? 'would be removed' : 'removed'
+  return `\n  ${word}: ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -9,6 +9,7 @@ import { digestOfCatalog } from './digest.ts'
 import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
+import { noteRemovals, removalWords } from './removals.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /** Publishes a run in one transaction: lists, answers, removals and the snapshot. Writes only what changed. */
@@ -25,13 +26,15 @@ export async function publishCatalog(
     .filter(
       ({ path, resource }) => removesResource(context, resource) && !crawl.wantedLists.has(path),
     )
-  facts['removed'] = gone.length
+  const removals = { answers: gone, lists: goneLists }
+  noteRemovals(facts, removals)
   facts['lists'] = lists.length
+  const removed = removalWords(removals)
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
   const whole = isWhole(crawl)
   const before = store.snapshots.readSnapshot(context.source)
   const asOf = confirmedAt(context, crawl)
-  if (dryRun) return dryRunResult(context, crawl, asOf, lists.length)
+  if (dryRun) return dryRunResult(context, crawl, asOf, { lists: lists.length, removed })
   let unpublished = 0
   let mayDrop = !isNarrow(context) || gone.length > 0 || crawl.droppedFetched
   for (const path of store.catalog.eachFetchedPath()) {
@@ -41,7 +44,7 @@ export async function publishCatalog(
   if (moved + unpublished === 0 && before?.whole === whole) {
     await store.exclusive(() => confirm(context, crawl))
     await settleQuarantine(context)
-    return resultOf(context, crawl, asOf, 0)
+    return resultOf(context, crawl, asOf, null)
   }
   await store.transaction(() => {
     recordArrivals(context, crawl.walks)
@@ -66,7 +69,7 @@ export async function publishCatalog(
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     return Promise.resolve({ commit: true })
   })
-  return resultOf(context, crawl, asOf, moved)
+  return resultOf(context, crawl, asOf, moved === 0 ? null : removed)
 }
 
 /** Parses an item, which was checked before it was staged. */
@@ -174,24 +177,25 @@ function dryRunResult(
   context: CatalogContext,
   crawl: Crawl,
   asOf: number | null,
-  lists: number,
+  { lists, removed }: { lists: number; removed: string },
 ): SyncResult {
-  const { due = 0, removed } = context.facts
-  const summary = `dry run: ${counted(lists, 'list')} changed, ${counted(Number(due), 'answer')} to fetch, ${String(removed)} to remove; nothing was stored`
-  return { ...resultOf(context, crawl, asOf, 0), message: summary }
+  const { due = 0 } = context.facts
+  const summary = `dry run: ${counted(lists, 'list')} changed, ${counted(Number(due), 'answer')} to fetch, ${removed} to remove; nothing was stored`
+  return { ...resultOf(context, crawl, asOf, null), message: summary }
 }
 
+/** Returns the result of a run; `removed`: what it removed, in words, and null where nothing changed at all. */
 function resultOf(
   { facts }: CatalogContext,
   crawl: Crawl,
   asOf: number | null,
-  moved: number,
+  removed: string | null,
 ): SyncResult {
   const { missing, fetched, incomplete, pending, carriedOver } = crawl
   const summary =
-    moved === 0
+    removed === null
       ? 'nothing changed'
-      : `${counted(Number(facts['lists'] ?? 0), 'list')} changed, ${counted(fetched, 'answer')} fetched, ${String(facts['removed'])} removed`
+      : `${counted(Number(facts['lists'] ?? 0), 'list')} changed, ${counted(fetched, 'answer')} fetched, ${removed} removed`
   if (isWhole(crawl)) return { outcome: 'complete', asOf, message: summary }
   const leftAlone = carriedOver.missing.size + carriedOver.unrequested
   if (leftAlone > 0) facts['leftAlone'] = leftAlone

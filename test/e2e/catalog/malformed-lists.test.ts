@@ -137,3 +137,18 @@ test('the public status has the numbers of a successful run', async () => {
     ]) as object[],
   })
 })
+
+test('a run says what it removed by kind, and names it where names may be shown', async () => {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  const [gone = ''] = service.ids('tags')
+  service.remove('tags', gone)
+  const { message, facts } = await made.run('catalog')
+  expect(message).toMatch(/ fetched, \d+ answers of 1 tag( and 1 artifact set)? removed$/)
+  expect(facts['removedIds']).toContain(`/v1/tags/${gone}`)
+  expect((facts['removedIds'] as string[]).length).toBe(facts['removed'])
+  const text = await (await made.ask('/-/status')).text()
+  expect(text).toContain(JSON.stringify(message))
+  expect(text).not.toContain(gone)
+})

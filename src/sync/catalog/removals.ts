@@ -1,0 +1,42 @@
+import { counted } from '../../core/text.ts'
+import type { StoredAnswer } from '../../store/catalog/answers.ts'
+import type { CatalogContext } from './context.ts'
+
+/** How many of the removed paths a run names. */
+const NAMED = 20
+
+/** Responses and lists that nothing needs any more. */
+interface Removals {
+  readonly answers: readonly Pick<StoredAnswer, 'path' | 'owner'>[]
+  readonly lists: readonly { readonly path: string }[]
+}
+
+/** Records what a run removes: how many responses and lists, and the first paths of them. */
+export function noteRemovals(facts: CatalogContext['facts'], { answers, lists }: Removals): void {
+  const paths = [...answers, ...lists].map(({ path }) => path)
+  facts['removed'] = paths.length
+  if (paths.length > 0) facts['removedIds'] = paths.slice(0, NAMED)
+}
+
+/**
+ * Returns what is removed in words, by what it belongs to: `11 answers of 3 packages and 1 tag, 1 list`. Without names: the
+ * public status repeats these words, and the names are private.
+ */
+export function removalWords({ answers, lists }: Removals): string {
+  const owners = new Set(answers.map(({ owner }) => owner))
+  const kinds = Map.groupBy(owners, (owner) => owner.split('/', 1)[0] ?? '')
+  const of = [...kinds].map(([kind, { length }]) => counted(length, NOUNS[kind] ?? kind.replace(/s$/, ''))) // prettier-ignore
+  const words = [
+    ...(answers.length === 0
+      ? []
+      : [`${counted(answers.length, 'answer')} of ${of.join(' and ')}`]),
+    ...(lists.length === 0 ? [] : [counted(lists.length, 'list')]),
+  ]
+  return words.length === 0 ? '0' : words.join(', ')
+}
+
+/** Kinds whose items are named by another word. */
+const NOUNS: Readonly<Partial<Record<string, string>>> = {
+  apiKeys: 'key',
+  avrs: 'artifact set',
+}
