@@ -2,7 +2,12 @@ import { judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { REASON_FACTS } from '../domain/run-facts.ts'
-import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
+import {
+  type SourceName,
+  activeSources,
+  servedSources,
+  unsyncedSources,
+} from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
 import { findDoubtful, findRejected, heldBack } from '../store/runs/rejected.ts'
@@ -38,11 +43,15 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
       ...ofDoubts(name, reads, world.now()),
       ...ofAge(config, name, status),
     ])
-    return worst(findings, skipped('nothing is mirrored yet'))
+    const unsynced = unsyncedSources(config, stored).map((said) => warning(said, SET_IT))
+    return worst([...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()
   }
 }
+
+const SET_IT =
+  'Set what is named and start the daemon again, or, where the daemon has it, give this command the same settings. Until then this data only gets older.'
 
 /** Warns of doubtful changes that a run of the last 24 hours published, also when later runs were complete. */
 function ofDoubts(name: SourceName, reads: Reads, now: number): Finding[] {

@@ -121,6 +121,14 @@ const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
   writeFileSync(join(dir, 'webhook-secrets.json'), JSON.stringify({ secrets }), { mode: 0o600 })
 }
 
+/** A snapshot of the catalog. */
+function storeCatalog({ dir }: Mirror): void {
+  const store = openWrites(dir)
+  const stamps = { publishedAt: Date.now(), asOf: Date.now() }
+  store.snapshots.replaceSnapshot({ source: 'catalog', id: 'c1', runId: 1, ...stamps, records: 1, whole: true })
+  store.close()
+} // prettier-ignore
+
 type Case = [what: string, check: string, state: 'warn' | 'fail', says: string, arrange: (made: Mirror) => void | Promise<void>] // prettier-ignore
 
 const CASES: Case[] = [
@@ -226,6 +234,10 @@ const CASES: Case[] = [
     store.quarantine.decideQuarantine(runId, 'rejected', 1)
     store.close()
   }],
+  ['a stored catalog without a credential', 'sources', 'warn', 'PATCHMIRROR_UPSTREAM_API_KEY_FILE', (made) => {
+    storeCatalog(made)
+    delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+  }],
   ['data that is older than its setting allows', 'sources', 'warn', 'feeds.maxAgeHours', ({ dir }) => {
     const db = openWriter(dir)
     db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')
@@ -316,6 +328,23 @@ describe('the doctor', () => {
     expect(checksExitCode(results)).toBe(0)
     const checked = results.filter(({ state }) => state === 'ok').map(({ name }) => name)
     expect(checked).toEqual(expect.arrayContaining(['settings', 'database', 'service', 'credential', 'clock'])) // prettier-ignore
+  })
+
+  test('says what a mirror without a credential does not mirror, and which settings give it one', async () => {
+    const made = await mirror()
+    delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+    const results = await examine(made)
+    expect(troubled(results)).toEqual([])
+    const found = results.find(({ name }) => name === 'credential')
+    expect(found?.state).toBe('skipped')
+    for (const text of [
+      'only the public feeds',
+      'SBOMs',
+      'upstream.apiKey',
+      'upstream.token',
+      'upstream.clientId',
+    ])
+      expect(found?.found).toContain(text)
   })
 
   test.each(telling(CASES, ...FEW))(

@@ -2,6 +2,7 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
+import { SWITCHES } from '../../domain/sources.ts'
 import { TOLERATED_MS, clockDifference, describeClock } from '../../upstream/clock-check.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import { learn, unknownQuota } from '../../upstream/http/quota.ts'
@@ -162,7 +163,7 @@ async function credential(
     return skipped(
       config.upstream.apiRoot === null
         ? 'this mirror asks no service'
-        : 'no credential is set, so only the public feeds are mirrored',
+        : `no credential is set, so only the public feeds are mirrored. The catalog (tags, SBOMs, VEX, packages, patches) is not: ${SWITCHES.catalog}`,
     )
   const readable: string[] = []
   const faults: string[] = []
