@@ -131,18 +131,24 @@ function textOf(event: unknown, name: string): string | null {
   return typeof text === 'string' && text !== '' ? text : null
 }
 
-/** Whether each added fix can be read and is no lower than any removed one, nor lower than all that there were. */
+/**
+ * Whether each added fix can be read and is no lower than any removed one, or, where none was removed, than one of the old. Few
+ * versions are read: a fix is mostly added behind the last one.
+ */
 function areNotLower(
   added: readonly string[],
   removed: readonly string[],
   old: readonly string[],
   order: VersionOrder,
 ): boolean {
-  const read = (versions: readonly string[]) => versions.map((version) => order.read(version))
-  const [news, gone, all] = [read(added), read(removed), read(old)]
-  if ([...news, ...all].includes(null)) return false
-  const isNotBelow = (one: unknown) => (other: unknown) => order.compare(one, other) >= 0
-  return news.every(
-    (fix) => gone.every(isNotBelow(fix)) && (all.length === 0 || all.some(isNotBelow(fix))),
-  )
+  return added.every((fix) => {
+    const key = order.read(fix)
+    if (key === null) return false
+    const isNotBelow = (other: string): boolean => {
+      const least = order.read(other)
+      return least !== null && order.compare(key, least) >= 0
+    }
+    if (removed.length > 0) return removed.every(isNotBelow)
+    return old.length === 0 || old.findLast(isNotBelow) !== undefined
+  })
 }
