@@ -54,9 +54,10 @@ export function createMerge(about: string | null): VexMerge {
         if (kept.length > 0) said.set(text, { at, by: kept })
       }
     },
-    add(number, { statements, timestamp }) {
-      for (const [place, { statement, packages }] of statements.entries()) {
-        if (about !== null && !packages.has(about)) continue
+    add(number, { statements, packages, timestamp }) {
+      for (const place of about === null ? statements.keys() : (packages.get(about) ?? [])) {
+        const statement = statements[place]
+        if (statement === undefined) continue
         const isDated = 'timestamp' in statement || timestamp === undefined
         const dated = isDated ? statement : { ...statement, timestamp }
         const text = JSON.stringify(dated)

@@ -14,15 +14,9 @@ export interface OpenVex {
   readonly timestamp: unknown
   /** False for the form of before 0.2, which Trivy does not read. */
   readonly current: boolean
-  readonly statements: readonly Stated[]
-  /** Every package that a statement is about, without versions. */
-  readonly packages: ReadonlySet<string>
-}
-
-/** A statement, and the packages that it names, without versions. */
-interface Stated {
-  readonly statement: Statement
-  readonly packages: ReadonlySet<string>
+  readonly statements: readonly Statement[]
+  /** Every package that a statement is about, without versions, and the places of those statements, ascending. */
+  readonly packages: ReadonlyMap<string, readonly number[]>
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -33,17 +27,14 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
   const context = document['@context']
   if (typeof context !== 'string' || !context.includes('openvex')) return null
   const given = listOf(document['statements']).map(fieldsOf)
-  const statements = given.map((one): Stated => {
-    const statement = modernise(one)
-    return { statement, packages: new Set(packagesOf(statement)) }
-  })
+  const statements = given.map(modernise)
   const { author, timestamp } = document
   return {
     author: typeof author === 'string' ? author : '',
     timestamp,
-    current: given.every((one, i) => one === statements[i]?.statement),
+    current: given.every((one, i) => one === statements[i]),
     statements,
-    packages: new Set(statements.flatMap(({ packages }) => [...packages])),
+    packages: placesByPackage(statements),
   }
 }
 
@@ -61,6 +52,17 @@ function fieldsOf(value: unknown): Fields {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
+}
+
+function placesByPackage(statements: readonly Statement[]): Map<string, number[]> {
+  const places = new Map<string, number[]>()
+  for (const [place, statement] of statements.entries())
+    for (const id of new Set(packagesOf(statement))) {
+      const others = places.get(id)
+      if (others === undefined) places.set(id, [place])
+      else others.push(place)
+    }
+  return places
 }
 
 /** The packages that a statement names as products, by `@id` and by identifier. */

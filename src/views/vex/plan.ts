@@ -85,7 +85,7 @@ async function readNew({ reads, documents, old, pause }: PlanOptions) {
     const number = next++
     const openVex = readOpenVex(content)
     all.set(number, { ...document, number, ...sourceOf(openVex), skipped: skippedOf(openVex) })
-    for (const id of openVex?.packages ?? []) {
+    for (const id of openVex?.packages.keys() ?? []) {
       if (isTooLong(id)) continue
       const others = packages.get(id)
       if (others === undefined) packages.set(id, [number])
@@ -108,7 +108,7 @@ function isTooLong(id: string): boolean {
 }
 
 function skippedOf(document: OpenVex | null): string[] {
-  const long = [...(document?.packages ?? [])].filter(isTooLong)
+  const long = [...(document?.packages.keys() ?? [])].filter(isTooLong)
   return firstOf(long.map((id) => `${id.slice(0, REPORTED.length)}...`))
 }
 

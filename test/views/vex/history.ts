@@ -154,7 +154,9 @@ function changeSome({ documents, add }: VexBench, dice: Dice) {
   }
   const touched = documents.get(any())
   if (touched !== undefined && dice(5) === 0) touched.changed += 1000
-  const packages = new Set(about.flatMap((content) => [...(readOpenVex(content)?.packages ?? [])]))
+  const packages = new Set(
+    about.flatMap((content) => [...(readOpenVex(content)?.packages.keys() ?? [])]),
+  )
   return { toRead, packages: packages.size }
 }
 
