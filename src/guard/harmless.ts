@@ -1,10 +1,14 @@
 import { orderOfRange } from '../differences/spans.ts'
 import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import { mavenOrder } from '../query/orders/maven.ts'
 import type { VersionOrder } from '../query/orders/order.ts'
 import type { ParsedRecord } from './kinds.ts'
 
-/** Characters of a record that is looked at: it has fewer events than the comparison of ranges is bounded to. */
-const MAX_LENGTH = 30_000
+/**
+ * Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded
+ * to, although a list as a version is compared by a text that is up to 4.4 times as long (`1e20` has 21 digits).
+ */
+const MAX_LENGTH = 22_000
 /** Fixes of a range, of which each is compared with each. */
 const MAX_FIXES = 20
 /** Fields in which databases have a word of severity. */
@@ -107,6 +111,7 @@ function isHarmlessRange({ before, after, ecosystem, isOnly }: ChangedRange): bo
   if (added.length === 0) return false
   const order = orderOfRange({ type, repo: null, events: [] }, ecosystem)
   if (order === null) return removed.length === 0
+  if (order === mavenOrder) return false // not transitive: 1 < 1.p < 1.0cr < 1, so none of them is the lowest
   return (old.length > 0 || isOnly) && areNotLower(added, removed, old, order)
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isHarmless } from '../../src/guard/harmless.ts'
+import { doubtsAbout } from '../../src/guard/kinds.ts'
 import { judgeGenerated, judgements } from './changes.ts'
 
 const ONE = { ecosystem: 'npm', name: 'one' }
@@ -47,6 +48,28 @@ describe('a change is compared in all it says', () => {
     const { harmless, doubts } = judgements(before, after)
     expect(harmless).toBe(false)
     expect(doubts.map((doubt) => doubt.kind)).toContain(kind)
+  }) // prettier-ignore
+
+  test.each([
+    ['Maven', '1', ['1', '1.0cr'], ['1', '1.0cr', '1.p']],
+    ['Packagist', '1.5', ['1.6', '1.#'], ['1.5', '1.6', '1.#']],
+  ])('when a fix of %s is no lower than one that is not the lowest', (ecosystem, name, old, now) => {
+    const of = (fixes: string[]) => ({
+      affected: [{ package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events: from0(...fixes) }] }],
+    })
+    expect(judgements(of(old), of(now)).harmless).toBe(false)
+  }) // prettier-ignore
+
+  test('when its versions are written in fewer characters than they are compared by', () => {
+    const listed = Array(410).fill(`{"fixed":[${Array(11).fill('1e20').join()}]}`).join()
+    const parsed = (...fixes: string[]) => {
+      const ranges = [from0(...fixes), []].map((events) => ({ type: 'ECOSYSTEM', events }))
+      const text = JSON.stringify({ affected: [{ package: { ecosystem: 'Red Hat', name: 'one' }, ranges }] }).replace('[]', `[${listed}]`)
+      return { json: JSON.parse(text) as unknown, length: text.length }
+    }
+    const [before, after] = [parsed('1'), parsed('1', '2'.repeat(240), '3'.repeat(240))]
+    expect(doubtsAbout(before, after).map(({ kind }) => kind)).toContain('incomparable')
+    expect(isHarmless(before, after)).toBe(false)
   }) // prettier-ignore
 
   test('when it is nested too deeply to be written', () => {

@@ -5,12 +5,12 @@ const NUMBER = RANKS.indexOf('#')
 
 /**
  * Packagist: PHP's version_compare, which Composer builds on, with a leading `v` taken off. Ours, for there is no kept
- * library. Branches (`dev-main`) have no order.
+ * library. Branches (`dev-main`) have no order, nor has what names a commit (`1.0#a1b2`): PHP takes a `#` for equal to any number.
  */
 export const composerOrder = createOrder<readonly string[]>({
   read(text) {
     const version = text.replace(/^v/i, '')
-    if (!/^\d/.test(version) || /\s/.test(version)) return null
+    if (!/^\d/.test(version) || /[\s#]/.test(version)) return null
     return version
       .replace(/[-_+]/g, '.')
       .replace(/([^\d.])(?=\d)/g, '$1.')

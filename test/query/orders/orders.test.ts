@@ -117,7 +117,7 @@ describe('the order of versions', () => {
     ['npm', ['', '(devel)', 'latest', '^1.0.0', '1.2.3.4', '1.0.0-', `1.${'9'.repeat(30)}.0`]],
     ['NuGet', ['', '1.2.3.4.5', 'x', '1.0-']],
     ['RubyGems', ['', 'a', '1..2', '1.0_2']],
-    ['Packagist', ['', 'dev-main', '1 0']],
+    ['Packagist', ['', 'dev-main', '1 0', '1.#', '1.0#a1b2']],
     ['Red Hat', ['', '-1', '1-2-3']],
     ['CRAN', ['', '1.a', '1.', '-1']],
     ['Root:npm', ['', '-root.io.1']],
@@ -128,7 +128,10 @@ describe('the order of versions', () => {
   })
 
   test('is antisymmetric and transitive for any versions', () => {
-    const text = fc.stringMatching(/^[0-9][0-9a-c.~+_-]{0,8}$/)
+    const text = fc.oneof(
+      fc.stringMatching(/^[0-9][0-9a-c.~+_-]{0,8}$/),
+      fc.stringMatching(/^[0-2]([.-]?[0-2p#]){0,3}$/),
+    )
     const sound = (order: VersionOrder, [a, b, c]: readonly string[]): void => {
       const keys = [a, b, c].map((one) => order.read(one ?? ''))
       if (keys.includes(null)) return
@@ -139,7 +142,8 @@ describe('the order of versions', () => {
       if (sign(x, y) <= 0 && sign(y, z) <= 0) expect(sign(x, z)).toBeLessThanOrEqual(0)
     }
     const names = ['Debian', 'PyPI', 'npm', 'NuGet', 'RubyGems', 'Red Hat', 'CRAN', 'Root:npm']
-    for (const ecosystem of names) {
+    // not Maven: 1 < 1.p < 1.0cr < 1
+    for (const ecosystem of [...names, 'Packagist', 'Alpine', 'Pub']) {
       const order = orderOf(ecosystem)
       const three = fc.array(text, { minLength: 3, maxLength: 3 })
       fc.assert(
