@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { compareFindingSets } from '../../src/findings/judge/compare.ts'
-import { findingWords } from '../../src/store/findings/words.ts'
+import { detailWords, findingWords } from '../../src/store/findings/words.ts'
 import type { TagFinding } from '../../src/store/findings/writes.ts'
 
 /** A finding of each version of a package; `*`: with a fix. */
@@ -38,6 +38,17 @@ test.each<[string, TagFinding[], TagFinding[]]>([
   ['', findings('A', '1*'), findings('A', '2*')],
 ])('each finding that changed is counted once in words: %s', (words, before, after) => {
   expect(wordsOf(before, after)).toBe(words)
+}) // prettier-ignore
+
+test.each<[string, TagFinding[], TagFinding[]]>([
+  ['new finding: A in x 2', findings('A', '1*'), findings('A', '1*', '2')],
+  ['new finding, with a fix: A in x 2', findings('A', '1'), findings('A', '1', '2*')],
+  ['new finding, with a fix: A in x 3', findings('A', '1'), findings('A', '2', '3*')],
+  ['gone: A in x 2', findings('A', '1*', '2'), findings('A', '1*')],
+  ['got a fix: A in x 2', findings('A', '1', '2'), findings('A', '1', '2*')],
+  ['lost its fix: A in x 3', findings('A', '1*', '2*'), findings('A', '1*', '3')],
+])('a change names the finding that changed, beside others of its package: %s', (words, before, after) => {
+  expect(compareFindingSets(before, after).details.map(detailWords)).toEqual([words])
 }) // prettier-ignore
 
 test('where it is not known which findings have a fix, nothing is said of it', () => {

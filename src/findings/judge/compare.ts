@@ -39,7 +39,7 @@ export function compareFindingSets(
     counts.goneFixable += Math.min(lost.gone, lost.fixesGone)
     counts.fixes += added.fixes
     counts.fixesGone += lost.fixesGone
-    if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, is[0] ?? was[0]))
+    if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, was, is))
   }
   const [first, second] = [countFindings(before), countFindings(after)]
   return { ...counts, counts: differenceOf(first, second), details }
@@ -57,10 +57,28 @@ function isFixed({ fixable, patched }: TagFinding): boolean {
   return fixable === 1 || patched === 1
 }
 
-function detailOf(more: number, fixes: number, one: TagFinding | undefined): FindingChange[] {
+function detailOf(
+  more: number,
+  fixes: number,
+  was: readonly TagFinding[],
+  is: readonly TagFinding[],
+): FindingChange[] {
   const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
+  const one = change === 'gone' ? exampleOf(was, is, fixes < 0) : exampleOf(is, was, fixes > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
   return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0]]
+}
+
+/** Returns a finding of a version that the other set has not, if there is one, preferably with a fix, or without one, as asked. */
+function exampleOf(
+  findings: readonly TagFinding[],
+  others: readonly TagFinding[],
+  fixed: boolean,
+): TagFinding | undefined {
+  const versions = new Set(others.map(({ version }) => version))
+  const own = findings.filter(({ version }) => !versions.has(version))
+  const ones = own.length > 0 ? own : findings
+  return ones.find((one) => isFixed(one) === fixed) ?? ones[0]
 }
 
 /** Returns the numbers of findings, which VEX rules none of out. */
