@@ -46,6 +46,8 @@ test.each<[string, TagFinding[], TagFinding[]]>([
   ['new finding, with a fix: A in x 3', findings('A', '1'), findings('A', '2', '3*')],
   ['gone: A in x 2', findings('A', '1*', '2'), findings('A', '1*')],
   ['got a fix: A in x 2', findings('A', '1', '2'), findings('A', '1', '2*')],
+  ['got a fix: A in x 2', findings('A', '1*', '2'), findings('A', '1*', '2*')],
+  ['lost its fix: A in x 2', findings('A', '1', '2*'), findings('A', '1', '2')],
   ['lost its fix: A in x 3', findings('A', '1*', '2*'), findings('A', '1*', '3')],
 ])('a change names the finding that changed, beside others of its package: %s', (words, before, after) => {
   expect(compareFindingSets(before, after).details.map(detailWords)).toEqual([words])

@@ -64,18 +64,24 @@ function detailOf(
   is: readonly TagFinding[],
 ): FindingChange[] {
   const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
-  const one = change === 'gone' ? exampleOf(was, is, fixes < 0) : exampleOf(is, was, fixes > 0)
+  const [of, others] = change === 'gone' ? [was, is] : [is, was]
+  const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
   return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0]]
 }
 
-/** Returns a finding of a version that the other set has not, if there is one, preferably with a fix, or without one, as asked. */
+/**
+ * Returns a finding of a version that is not among the others, preferably with a fix, or without one (`fixed`). Where as many are
+ * there as before, others in which a fix came or went do not count.
+ */
 function exampleOf(
   findings: readonly TagFinding[],
   others: readonly TagFinding[],
+  asMany: boolean,
   fixed: boolean,
 ): TagFinding | undefined {
-  const versions = new Set(others.map(({ version }) => version))
+  const known = others.filter((one) => !asMany || isFixed(one) === fixed)
+  const versions = new Set(known.map(({ version }) => version))
   const own = findings.filter(({ version }) => !versions.has(version))
   const ones = own.length > 0 ? own : findings
   return ones.find((one) => isFixed(one) === fixed) ?? ones[0]
