@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { rmSync } from 'node:fs'
+import { closeSync, openSync, rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { counted } from './core/text.ts'
 import { createAgent } from './daemon/agent.ts'
@@ -70,18 +70,20 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     onProgress: display.show,
     onEnded: first.add,
   })
+  const ended = signalled()
   try {
     const { url } = await agent.start()
     print(`the mirror, in a browser: ${url}/`)
-    const reports = await first.done
+    const reports = await Promise.race([first.done, ended])
     display.finish()
+    if (reports === undefined) return 0
     printGuide({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
     if (once) return runsExitCode(reports)
     print(
       `\nboth keep running: Ctrl-C ends them. Let the feed live: curl -X POST '${sandbox.url}/-/sandbox/change?n=5'`,
     )
     print(`and see it arrive: ${assignments(env)} npm run patchmirror -- sync`)
-    await signalled()
+    await ended
     return 0
   } finally {
     await agent.close()
@@ -164,10 +166,25 @@ function subscribedTag({ service }: Sandbox): string {
   return service.ids('tags')[0] ?? ''
 }
 
+/** Resolves with a signal that ends the demo. SIGHUP does where its terminal was closed; else it is `patchmirror reload`. */
 function signalled(): Promise<void> {
+  const hadTerminal = hasTerminal()
   return new Promise((resolve) => {
-    for (const signal of STOPPING) process.once(signal, () => resolve())
+    for (const signal of STOPPING) if (signal !== 'SIGHUP') process.once(signal, () => resolve())
+    process.on('SIGHUP', () => {
+      if (hadTerminal && !hasTerminal()) resolve()
+      else print('SIGHUP: the demo has settings of its own, which stay as they are')
+    })
   })
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false // ENXIO: this process has no terminal, or it was closed
+  }
 }
 
 process.umask(0o077) // what the mirror creates is for its own user alone
