@@ -5,7 +5,12 @@ import type { ServedPin } from '../store/pin.ts'
 import type { Reads } from '../store/reads.ts'
 import { openViews } from '../store/views/reads.ts'
 import type { ViewsStatus } from '../domain/status.ts'
-import { type ViewsKind, generationDir, readCurrentViews } from '../store/views/generations.ts'
+import {
+  type ViewsKind,
+  generationDir,
+  readCurrentViews,
+  unreadVexIn,
+} from '../store/views/generations.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv/views.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
@@ -55,8 +60,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const errors = new Map<ViewsKind, string>()
   const oddOf = createOddCount(config.data.dir)
   let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null
-  let timer: NodeJS.Timeout | null = null
-  let closed = false
+  let [timer, closed]: [NodeJS.Timeout | null, boolean] = [null, false]
   const after = (ms: number): void => {
     if (closed || running !== null) return
     if (timer !== null) clearTimeout(timer)
@@ -79,12 +83,13 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
     running = null
     if (closed) return
     tell(options, kind, outcome, errors.get(kind))
-    if ('made' in outcome) errors.delete(kind)
-    else errors.set(kind, outcome.failed)
+    if ('failed' in outcome) errors.set(kind, outcome.failed)
+    else errors.delete(kind)
     if ('made' in outcome) onMade()
     const waiting = next()
+    const isStill = waiting === kind && isStillUnread(options, kind, outcome)
     const pause = 'locked' in outcome && outcome.locked ? LOCKED_RETRY_MS : retryMs
-    if (waiting !== undefined) after(errors.has(waiting) ? pause : 0)
+    if (waiting !== undefined) after(errors.has(waiting) || isStill ? pause : 0)
   }
   return {
     look() {
@@ -148,6 +153,8 @@ function tell(
     const { made } = outcome
     if (made === null) return
     log.info({ kind, ...made }, `views: ${NAMES[kind]} is made`)
+    if ('unread' in made)
+      log.warn({ kind }, `views: VEX documents that are damaged and missing in the repository: ${made.unread}; "patchmirror verify --repair" fetches them again`) // prettier-ignore
     if ('skipped' in made)
       log.warn({ kind }, `views: package URLs of VEX documents are too long and were skipped: ${made.skipped.join(', ')}`) // prettier-ignore
   } else if (!outcome.locked && outcome.failed !== before)
@@ -185,7 +192,19 @@ function lacks({ config, reads }: ViewsBuilderOptions, kind: ViewsKind): boolean
     return name !== null && current?.name !== name
   }
   const snapshot = reads.snapshots.readSnapshot('catalog')
-  return snapshot !== null && (current?.snapshot !== snapshot.id || current.asOf === null)
+  if (snapshot === null) return false
+  const isOld = current?.snapshot !== snapshot.id || current.asOf === null
+  return isOld || unreadVexIn(config.data.dir).length > 0
+}
+
+/** Whether nothing was made although documents are missing: they are still damaged. */
+function isStillUnread(
+  { config }: ViewsBuilderOptions,
+  kind: ViewsKind,
+  outcome: ViewsOutcome,
+): boolean {
+  const isNothing = 'made' in outcome && outcome.made === null
+  return kind === 'vex' && isNothing && unreadVexIn(config.data.dir).length > 0
 }
 
 /** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */

@@ -100,6 +100,8 @@ export interface VexInfo {
   readonly changed: number
   readonly documents: number
   readonly packages: number
+  /** Digests of the documents that are not in it since they were damaged when it was made; missing: none. */
+  readonly unread?: readonly string[]
   /** The file that says what the archive was made of, and where its last line begins; none from an earlier version. */
   readonly sources?: { readonly file: string; readonly size: number; readonly last: number }
 }
@@ -127,6 +129,17 @@ export function readVexGeneration(dataDir: string): VexGeneration | null {
   const folder = generationDir(dataDir, name)
   const info = readVexInfo(folder)
   return info === null ? null : { ...info, folder, snapshot, asOf }
+}
+
+/** Returns which documents the VEX repository in use lacks since they were damaged when it was made. */
+export function unreadVexIn(dataDir: string): readonly string[] {
+  const current = readCurrentViews(dataDir, 'vex')
+  try {
+    const info = current === null ? null : readVexInfo(generationDir(dataDir, current.name))
+    return info?.unread ?? []
+  } catch {
+    return [] // who reads the repository finds out, and has it made again
+  }
 }
 
 /** Reads the description in a generation's folder; null if there is none. Throws `corrupt`. */

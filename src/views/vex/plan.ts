@@ -33,6 +33,8 @@ export interface Plan {
   readonly packages: readonly PlannedPackage[]
   /** Documents that were read. */
   readonly read: number
+  /** Digests of those that are damaged. */
+  readonly unread: readonly string[]
 }
 
 /** Longest package URL of the repository, bytes: far above any real one, far below what a name in a zip archive may have. */
@@ -47,7 +49,7 @@ const REPORTED = { count: 5, length: 200 }
  * a document says follows from its digest. What is not OpenVEX has no package; a package URL that is too long is skipped.
  */
 export async function planRepository(options: PlanOptions): Promise<Plan> {
-  const { documents, packages, read } = await readNew(options)
+  const { documents, packages, read, unread } = await readNew(options)
   const planned: PlannedPackage[] = []
   const ranks = new Map([...documents.keys()].map((number, rank) => [number, rank]))
   const rankOf = (number: number): number => ranks.get(number) ?? 0
@@ -63,13 +65,14 @@ export async function planRepository(options: PlanOptions): Promise<Plan> {
     planned.push({ id, location: locationOf(id, only), numbers, isSame })
   }
   planned.sort(({ id: one }, { id: other }) => (one < other ? -1 : 1))
-  return { documents, packages: planned, read }
+  return { documents, packages: planned, read, unread }
 }
 
 /** Reads the documents that are new, and gives them numbers; which of these are about each package. */
 async function readNew({ reads, documents, old, pause }: PlanOptions) {
   const all = new Map<number, PlannedDocument>()
   const packages = new Map<string, number[]>()
+  const unread: string[] = []
   let read = 0
   let next = 1 + [...(old?.documents.values() ?? [])].reduce((most, one) => Math.max(most, one.number), 0) // prettier-ignore
   for (const document of documents) {
@@ -81,7 +84,10 @@ async function readNew({ reads, documents, old, pause }: PlanOptions) {
     }
     const content = reads.readVexContent(document)
     read++
-    if (content === null) continue // it is tried again when the next generation is made
+    if (content === null) {
+      unread.push(digest)
+      continue
+    }
     const number = next++
     const openVex = readOpenVex(content)
     all.set(number, { ...document, number, ...sourceOf(openVex), skipped: skippedOf(openVex) })
@@ -93,7 +99,7 @@ async function readNew({ reads, documents, old, pause }: PlanOptions) {
     }
     await pause()
   }
-  return { documents: all, packages, read }
+  return { documents: all, packages, read, unread }
 }
 
 /** What the head of a document merged of it says. */

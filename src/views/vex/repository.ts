@@ -9,6 +9,7 @@ import {
   type VexInfo,
   VEX_FILE,
   readVexInfo,
+  unreadVexIn,
 } from '../../store/views/generations.ts'
 import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
@@ -40,6 +41,8 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
   /** Members of the archive that were made, and those that were copied from the generation before. */
   readonly made: number
   readonly copied: number
+  /** Documents that are damaged, and missing in it. */
+  readonly unread?: number
   /** Beginnings of package URLs that are too long for a repository. */
   readonly skipped?: readonly string[]
 }
@@ -64,15 +67,24 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
   const { dataDir, reads, snapshot, rebuild = false } = options
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents)
+  const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>
     writeRepository(options, documents, {
       folder,
       before: rebuild ? null : before,
       // A document that goes takes its date along.
-      changed: changedAfter(before, name, newestOf(documents), changedIn),
+      changed: changedAfter(before, isRepaired ? '' : name, newestOf(documents), changedIn),
     })
   const { id, asOf } = snapshot
-  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild, make })
+  const again = rebuild || isRepaired
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild: again, make })
+}
+
+/** Whether a document can be read now that the repository in use lacks: its name is that of all listed documents. */
+function hasRepaired({ dataDir, reads }: VexOptions, documents: readonly VexDocument[]): boolean {
+  const unread = new Set(unreadVexIn(dataDir))
+  if (unread.size === 0) return false
+  return documents.some((one) => unread.has(one.digest) && reads.readVexContent(one) !== null)
 }
 
 const changedIn = (folder: string): number | null => readVexInfo(folder)?.changed ?? null
@@ -143,12 +155,19 @@ async function writeFiles(
     zip.finish()
     const archive = drafts.archive.finish()
     const { file, size, last } = sources.finish(sourcesOf(plan, archive.file))
-    const counts = { documents: documents.length, packages: plan.packages.length }
-    const info: VexInfo = { ...archive, changed, ...counts, sources: { file, size, last } }
+    const counts = { documents: plan.documents.size, packages: plan.packages.length }
+    const { unread } = plan
+    const info: VexInfo = {
+      ...{ ...archive, changed, ...counts, sources: { file, size, last } },
+      ...(unread.length > 0 && { unread }),
+    }
     writeFileSync(join(folder, VEX_FILE), JSON.stringify(info), { mode: PRIVATE_FILE })
     const skipped = skippedIn(plan)
-    const report = { ...counts, read: plan.read, made, copied }
-    return skipped.length === 0 ? report : { ...report, skipped }
+    return {
+      ...{ ...counts, read: plan.read, made, copied },
+      ...(unread.length > 0 && { unread: unread.length }),
+      ...(skipped.length > 0 && { skipped }),
+    }
   } finally {
     drafts.archive.close()
     drafts.list.close()

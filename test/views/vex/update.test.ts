@@ -2,7 +2,12 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, wri
 import { basename, join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { expect, test } from 'vitest'
-import { VEX_FILE, viewsDir } from '../../../src/store/views/generations.ts'
+import {
+  VEX_FILE,
+  readVexGeneration,
+  unreadVexIn,
+  viewsDir,
+} from '../../../src/store/views/generations.ts'
 import { createDice } from '../../support/dice.ts'
 import { type VexBench, anyOpenVex, followHistory, openVexBench } from './history.ts'
 
@@ -132,10 +137,28 @@ test('a document that could not be read is read when the next generation is made
   const bench = await smallBench()
   const content = anyOpenVex(createDice(8))
   const digest = bench.add(content, true)
-  expect(await bench.make()).toMatchObject({ documents: 5, read: 1, made: 0, copied: 2 })
+  expect(await bench.make()).toMatchObject({ documents: 4, unread: 1, read: 1, made: 0, copied: 2 })
   const document = bench.documents.get(digest)
   if (document !== undefined) document.isDamaged = false
   bench.add(stated('new', 'pkg:npm/z'))
   expect(await bench.make()).toMatchObject({ documents: 6, read: 2, copied: 2 })
   expect(bench.made().bytes.equals((await bench.fresh()).bytes)).toBe(true)
+})
+
+test('a document that could not be read is read once it can be, although nothing else is different', async () => {
+  const bench = await smallBench()
+  const digest = bench.add(stated('new', 'pkg:npm/z'), true)
+  expect(await bench.make()).toMatchObject({ documents: 4, unread: 1 })
+  expect(unreadVexIn(bench.dir)).toEqual([digest])
+  const { changed = 0 } = readVexGeneration(bench.dir) ?? {}
+  expect(await bench.make()).toBeNull()
+
+  const document = bench.documents.get(digest)
+  if (document !== undefined) document.isDamaged = false
+  const made = await bench.make()
+  expect(made).toMatchObject({ documents: 5, read: 1, copied: 2 })
+  expect([unreadVexIn(bench.dir), made]).toEqual([[], expect.not.objectContaining({ unread: 1 })])
+  expect(readVexGeneration(bench.dir)?.changed).toBe(changed + 1) // other bytes have another date
+  expect(bench.made().bytes.equals((await bench.fresh()).bytes)).toBe(true)
+  expect(await bench.make()).toBeNull()
 })
