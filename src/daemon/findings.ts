@@ -51,7 +51,7 @@ export function startFindings(options: FindingsStartOptions): RunningFindings {
       findingsLog,
       ...(whyNoTags(config) === null && { findings: () => keeper.report() }),
     },
-    routes: createFindingsRoutes(config),
+    routes: createFindingsRoutes(config, reads.pinned),
     look: () => keeper.look(),
     close: () => keeper.close(),
   }

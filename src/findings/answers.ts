@@ -1,10 +1,10 @@
-import { onlyValue, readLimit } from '../api/http/request-target.ts'
+import { namedValue, onlyValue, readLimit } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
-import { SINCE_FORMS, readSince, toIso } from '../core/time.ts'
+import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../core/time.ts'
 import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
-import type { FindingsReads, TagFindings } from '../store/findings/reads.ts'
+import type { FindingsReads } from '../store/findings/reads.ts'
 import { NOT_JUDGED, whyNoTags } from '../store/findings/words.ts'
 import { stateMessage, tagMessage } from './messages.ts'
 
@@ -30,11 +30,25 @@ export function answerFindings<T extends object>(
   throw new MirrorError('not_ready', NOT_JUDGED)
 }
 
-/** The tags in the order of their names, or the one that an id or a name is of. Throws `bad_request`, `not_found`. */
-export function listTags(reads: FindingsReads, query: URLSearchParams) {
+/** A question about the findings. */
+export interface FindingsQuestion {
+  readonly query: URLSearchParams
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Ids of the mirrored tags that a digest names. */
+  readonly idsOfDigest: (digest: string) => readonly string[]
+}
+
+/** The tags in the order of their names, or the one that `tag` names. Throws `bad_request`, `not_found`. */
+export function listTags(reads: FindingsReads, question: FindingsQuestion) {
+  const { query } = question
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
-  const named = onlyValue(query, 'tag')
-  if (named !== null) return { tags: [tagMessage(readTagNamed(reads, named))], next: null }
+  const named = namedValue(query, 'tag')
+  if (named !== null) {
+    const tag = reads.readTag(ownerNamed(reads, question, named))
+    if (tag === null) throw new MirrorError('not_found', NO_SUCH_TAG)
+    return { tags: [tagMessage(tag)], next: null }
+  }
   const [name, owner] = readCursor(onlyValue(query, 'after'))
   const found = reads.listTags(name, owner, limit + 1)
   const tags = found.slice(0, limit)
@@ -43,37 +57,58 @@ export function listTags(reads: FindingsReads, query: URLSearchParams) {
   return { tags: tags.map(tagMessage), next }
 }
 
-function readTagNamed(reads: FindingsReads, text: string): TagFindings {
-  const own = reads.readTag(text)
-  const [tag, another] = own === null ? reads.listTagsNamed(text) : [own]
-  if (tag === undefined)
-    throw new MirrorError('not_found', 'this mirror has no tag of this id or name, such as library/python:3.12') // prettier-ignore
-  if (another === undefined) return tag
-  throw new MirrorError('not_found', `several tags have this name: ask for an id, such as ${tag.owner}`) // prettier-ignore
+const NO_SUCH_TAG =
+  'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
+
+/** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
+function ownerNamed(
+  reads: FindingsReads,
+  { idsOfDigest }: Pick<FindingsQuestion, 'idsOfDigest'>,
+  text: string,
+): string {
+  if (reads.readTag(text) !== null || reads.listLogOf(text, 1).length > 0) return text
+  const named = reads.listTagsNamed(text).map(({ owner }) => owner)
+  const ids = named.length > 0 ? named : idsOfDigest(text)
+  const [id] = ids
+  if (id === undefined) throw new MirrorError('not_found', NO_SUCH_TAG)
+  if (ids.length === 1) return id
+  throw new MirrorError('not_found', `several tags are named so: ask for one of their ids, such as ${ids.slice(0, 2).join(' or ')}`) // prettier-ignore
 }
 
-/** The changes after a position or since a time, the oldest first. Throws `bad_request`. */
-export function listChanges(reads: FindingsReads, query: URLSearchParams, now: number) {
+/** The changes after a position or since a time, the oldest first, of all tags or one. Throws `bad_request`, `not_found`. */
+export function listChanges(reads: FindingsReads, question: FindingsQuestion) {
+  const { query, now } = question
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
+  const named = namedValue(query, 'tag')
+  const owner = named === null ? null : ownerNamed(reads, question, named)
   const { after, complete } = placeOf(reads, query, now)
-  const found = reads.listLog(after, limit + 1)
+  const found = reads.listLog(after, limit + 1, owner)
   const changes = found.slice(0, limit)
-  const last = changes.at(-1)?.seq ?? Math.max(after, reads.lastLog())
-  const position = logPosition(reads, last)
+  const last = found.length > limit ? changes.at(-1)?.seq : undefined
   return {
     complete,
+    knownSince: toIsoOrNull(knownSince(reads)),
     changes: changes.map(changeMessage),
-    next: found.length > limit ? position : null,
-    position,
+    next: last === undefined ? null : logPosition(reads, last),
+    position: logPosition(reads, last ?? Math.max(after, reads.lastLog())),
   }
 }
 
+/** The time since which the log has every change (Unix milliseconds); null until all tags were judged once. */
+function knownSince(reads: FindingsReads): number | null {
+  const [oldest] = reads.listLog(0, 1, null)
+  // The oldest that is kept after others were forgotten is from before the time for which changes are kept.
+  return oldest === undefined || oldest.seq === 1
+    ? (reads.readState()?.beganAt ?? null)
+    : oldest.at + 1
+}
+
 /**
- * Returns the number behind which changes are shown; `complete`: no change since what is asked for was forgotten, and the
- * log did not begin again since. Throws `bad_request`.
+ * Returns the number behind which changes are shown; `complete`: the log has every change since what is asked for. Throws
+ * `bad_request`.
  */
 function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
-  const [after, since] = [onlyValue(query, 'after'), onlyValue(query, 'since')]
+  const [after, since] = [onlyValue(query, 'after'), namedValue(query, 'since')]
   const beginning = (reads.firstLog() ?? reads.lastLog() + 1) - 1
   if (after !== null) {
     const [, name, seq] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after) ?? []
@@ -87,9 +122,9 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
   if (at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
+  const known = knownSince(reads)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
-  // The oldest that is kept is from before the time, and with it all that was forgotten; else these may be as new.
-  return { after: from, complete: beginning === 0 || from > beginning }
+  return { after: from, complete: known !== null && at >= known }
 }
 
 function writeCursor(place: readonly [name: string, owner: string]): string {

@@ -97,7 +97,7 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
       if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
       if (known.goal === null && !isDone()) after(settleMs) // also where the database was deleted, or is damaged
       const { goal: _, mark: __, ...status } = known
-      const state = known.judgedAt === null ? 'none' : isDone() ? 'current' : 'behind'
+      const state = known.judgedAt === null ? 'none' : isCurrent(options, known) ? 'current' : 'behind' // prettier-ignore
       return { ...status, state, judging: running !== null, failing: failure !== null }
     },
     async close() {
@@ -156,6 +156,13 @@ function isBroughtTo(options: KeeperOptions, known: string | null): boolean {
   } catch {
     return false
   }
+}
+
+/** Whether the findings are of what is served: views of newer records may not be built yet. */
+function isCurrent(options: KeeperOptions, { goal, osv }: Known): boolean {
+  if (!isBroughtTo(options, goal)) return false
+  const served = options.reads.snapshots.readSnapshot('osv')
+  return served === null || served.id === osv
 }
 
 /** Names what the findings are to follow; null where there is nothing to judge, or nothing to judge it by. */

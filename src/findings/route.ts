@@ -4,21 +4,30 @@ import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../api/contract/findin
 import { respondUnstored } from '../api/http/response.ts'
 import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
+import { findTags } from '../api/lookup/named.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
-import { answerFindings, listChanges, listTags } from './answers.ts'
+import type { Reads } from '../store/reads.ts'
+import { type FindingsQuestion, answerFindings, listChanges, listTags } from './answers.ts'
 
 const PATH = '/-/tags/findings'
 const LOG_PATH = '/-/tags/changes'
+/** A digest, whole or shortened, of an image: what takes a search of the catalog to find. */
+const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
 
 /**
  * Creates `/-/tags/findings`, what records say about the SBOMs of the mirrored tags, and `/-/tags/changes`, what changed in
  * that. Both are of the catalog, and take what opens it: a local key.
  */
-export function createFindingsRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
+export function createFindingsRoutes(
+  config: Config,
+  reads: Pick<Reads, 'catalog'>,
+): (tools: RouteTools) => PrivateRoute[] {
+  const idsOfDigest = (text: string): string[] =>
+    DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
   const route = (
     path: string,
     contract: PrivateRoute['contract'] & object,
-    answer: (reads: FindingsReads, query: URLSearchParams, now: number) => object,
+    answer: (reads: FindingsReads, question: FindingsQuestion) => object,
   ) => {
     return ({ served, now }: RouteTools): PrivateRoute => ({
       ...{ path, contract, source: 'catalog' },
@@ -27,7 +36,9 @@ export function createFindingsRoutes(config: Config): (tools: RouteTools) => Pri
         if (origin !== null) refuseStale(origin)
         send(
           call,
-          answerFindings(config, (reads) => answer(reads, call.query, now())),
+          answerFindings(config, (from) =>
+            answer(from, { query: call.query, now: now(), idsOfDigest }),
+          ),
         )
         return undefined
       },

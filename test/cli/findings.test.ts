@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { affecting, componentsOf, openFindingsBench } from '../findings/fixtures.ts'
+import { HOUR_MS, toIso } from '../../src/core/time.ts'
 import { commandHost } from '../support/hosted.ts'
 
 const run = commandHost()
@@ -17,19 +18,26 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   await bench.crawl()
   await bench.publish({})
   const early = await ask()
-  expect([early.code, early.err]).toEqual([3, expect.stringContaining('not judged')])
+  expect([early.code, early.err]).toEqual([3, expect.stringContaining('patchmirror serve')])
 
-  await bench.judge()
+  const began = Date.now() - 3 * HOUR_MS
+  await bench.judge(began)
   const [one] = componentsOf(dir)
   if (one === undefined) throw new Error('no component')
   const { ecosystem, name, owner } = one
   expect((await ask()).out).toMatch(
-    /^changes of findings since 7d; 4 of 4 tags are judged\n\nnothing changed\n\n/,
+    new RegExp(
+      `^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `,
+    ),
   )
+  const unknown = await ask('--since', '900d')
+  expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)]) // prettier-ignore
   await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
-  await bench.judge()
+  expect((await ask()).out).toContain('; a newer snapshot is mirrored')
+  await bench.judge(Date.now() - 2 * HOUR_MS)
+  expect((await ask()).out).not.toContain('a newer snapshot')
   const log = await json()
-  expect(log).toMatchObject({ code: 0, complete: true, next: null })
+  expect(log).toMatchObject({ code: 0, complete: true, next: null, knownSince: toIso(began) })
   const changes = log['changes'] as { tag: { id: string; name: string }; changes: object[] }[]
   const own = changes.find(({ tag }) => tag.id === owner)
   expect(own).toMatchObject({ cause: 'records' })
@@ -42,18 +50,18 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const tag = await ask(owner)
   expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
   expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
-  expect(tag.out).toMatch(
-    /\nchanges since 7d, the newest first\n\S+ {2}\d+ new findings? \((all )?with a fix\)/,
-  )
+  expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
   expect(await json(owner)).toMatchObject({
     tags: [{ id: owner }],
     changes: [{ tag: { id: owner } }],
   })
   await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
-  await bench.judge(Date.now() - 2 * 3_600_000)
+  await bench.judge()
   const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
   const [recent, all] = [await json(owner, '--since', '1h'), await json(owner)]
   expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
+  expect((await ask(owner, '--limit', '1')).out).toContain('more exist than these 1')
+  expect((await ask(owner, '--since', '0m')).out).toContain('\nno change since 0m\n')
   const later = await run(['findings', owner, '--since', '9998-01-01'], env, dir)
   expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
   expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })

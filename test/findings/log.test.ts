@@ -9,14 +9,20 @@ import { beginFindings, logFindings, writeFindings } from '../relay/findings-log
 import { NOW, scratch } from '../store/fixtures.ts'
 import { readFindings } from './fixtures.ts'
 
+const ASKED = { now: NOW, idsOfDigest: () => [] }
+
 test('changes since a time are complete unless some as new were deleted, also when all are older than is kept', () => {
   const dir = scratch()
   const log = beginFindings(dir)
   const day = (number: number): number => NOW + number * DAY_MS
   const complete = (query: Readonly<Record<string, string>>, now: number): unknown =>
-    readFindings(dir, (reads) => listChanges(reads, new URLSearchParams(query), now).complete)
+    readFindings(
+      dir,
+      (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query), now }).complete,
+    )
   const since = (at: number, now: number): unknown => complete({ since: new Date(at).toISOString() }, now) // prettier-ignore
   const prune = (now: number): void => writeFindings(dir, (store) => store.pruneLog(30, now))
+  expect([since(day(0), day(0)), since(day(0) - 1, day(0))]).toEqual([true, false]) // the log began then
   for (const at of [1, 2, 3]) logFindings(dir, `s${at}`, ['a', 'b'], { at: day(at) })
   prune(day(20))
   expect([complete({}, day(20)), since(day(0), day(20))]).toEqual([true, true])
@@ -32,6 +38,27 @@ test('changes since a time are complete unless some as new were deleted, also wh
   expect([2, 3.5, 101].map((at) => since(day(at), day(101)))).toEqual([false, true, true])
   prune(day(200))
   expect([3.5, 101, 102].map((at) => since(day(at), day(200)))).toEqual([false, false, true])
+})
+
+test('changes are listed of one tag, which an id, a name or a digest names, also when it is gone', () => {
+  const dir = scratch()
+  beginFindings(dir)
+  for (const snapshot of ['s1', 's2']) logFindings(dir, snapshot, ['a', 'b'])
+  const ask = (tag: string, more = {}) => readFindings(dir, (reads) => {
+    const query = new URLSearchParams({ tag, ...more })
+    const idsOfDigest = (text: string) => (text === 'sha256:1' ? ['tag-b'] : text === 'sha256:2' ? ['tag-a', 'tag-b'] : [])
+    return listChanges(reads, { query, now: NOW, idsOfDigest })
+  }) // prettier-ignore
+  const first = ask('tag-b', { limit: '1' })
+  expect(first.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's1' }])
+  const second = ask('tag-b', { after: first.next })
+  expect(second.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's2' }])
+  expect([first.next?.endsWith('-2'), second.next, second.position.endsWith('-4')]).toEqual([true, null, true]) // prettier-ignore
+  expect(ask('sha256:1').changes).toMatchObject([{ snapshot: 's1' }, { snapshot: 's2' }])
+  expect(() => ask('sha256:2')).toThrow('tag-a or tag-b')
+  expect(() => ask('c')).toThrow('no tag of this id, name or digest')
+  for (const empty of ['tag', 'since'])
+    expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
 })
 
 test('what is stored is read on a full disk, and judged again when there is room', (context) => {

@@ -6,8 +6,9 @@ import { createViewsInUse } from '../../src/api/scanners/generation.ts'
 import type { DuringReads } from '../../src/findings/judge/during.ts'
 import { followTags } from '../../src/findings/judge/tags.ts'
 import { createVexRules } from '../../src/findings/judge/vex.ts'
-import { openFindings } from '../../src/store/findings/database.ts'
+import { openFindings, removeFindings } from '../../src/store/findings/database.ts'
 import type { FindingChangeCounts } from '../../src/store/findings/reads.ts'
+import { NOT_JUDGED } from '../../src/store/findings/words.ts'
 import { createFindingsStore } from '../../src/store/findings/writes.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { createPageMaker } from '../../src/web/make-page.ts'
@@ -134,16 +135,16 @@ test('a tag is named by its id, or by a name that no other tag has', async () =>
   await bench.crawl()
   await bench.publish({})
   await bench.judge()
-  const ask = (tag: string) => readFindings(bench.dir, (reads) => listTags(reads, new URLSearchParams({ tag }))) // prettier-ignore
+  const ask = (tag: string) => readFindings(bench.dir, (reads) => listTags(reads, { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] })) // prettier-ignore
   const [first, second] = bench.known().tags
   if (first === undefined || second === undefined) throw new Error('no tags')
   for (const named of [first.owner, first.name]) expect(ask(named).tags).toMatchObject([{ id: first.owner }]) // prettier-ignore
-  expect(() => ask('nothing')).toThrow('no tag of this id or name')
+  expect(() => ask('nothing')).toThrow('no tag of this id, name or digest')
   const { id: _, ...fields } = service.read('tags', first.owner)
   service.change('tags', second.owner, fields)
   await bench.crawl()
   await bench.judge()
-  expect(() => ask(first.name)).toThrow('several tags have this name')
+  expect(() => ask(first.name)).toThrow('several tags are named so')
 })
 
 test('a mirror below an air gap judges what it imported as the mirror above does', async () => {
@@ -244,4 +245,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
       expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: ${setting} is off`)
     expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`, makerOf(off))).not.toContain(words)
   }
+  expect(tag).not.toContain('is not judged')
+  removeFindings(dir)
+  expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`)).toContain(NOT_JUDGED)
 })

@@ -20,6 +20,7 @@ export function beginFindings(dir: string): string {
   removeFindings(dir)
   return writeFindings(dir, (store) => {
     store.putRecordState(STATE)
+    store.finishJudging('c0', NOW)
     return store.readState()?.instance.slice(0, 8) ?? ''
   })
 }

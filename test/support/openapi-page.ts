@@ -1,4 +1,5 @@
 import type { RouteTools } from '../../src/api/access/private-routes.ts'
+import type { Reads } from '../../src/store/reads.ts'
 import { createCatalogRoutes } from '../../src/api/catalog/routes.ts'
 import { buildContract } from '../../src/api/contract/document.ts'
 import type { OpenApiDocument } from '../../src/api/contract/openapi.ts'
@@ -17,7 +18,7 @@ export function privateRoutes(config: Config): PrivateRoute[] {
   const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools // all that is used before a call
   const maker = { wanted: () => undefined, damaged: () => undefined }
   const vex = createVexRoutes({ config, expectsCatalog: true, maker })
-  const findings = createFindingsRoutes(config)
+  const findings = createFindingsRoutes(config, {} as Pick<Reads, 'catalog'>)
   return [...createCatalogRoutes(config)(tools), ...vex(tools), ...findings(tools)]
 }
 

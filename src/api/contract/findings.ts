@@ -22,7 +22,7 @@ const STATE = {
 /** The shortest forms of a time; the guide has all. */
 const SINCE = {
   ...TEXT,
-  pattern: '^([0-9]{1,5}[hdw]|today)?$',
+  pattern: '^([0-9]{1,5}[mhdw]|today)$',
 }
 
 /** As that of `/-/changes`. */
@@ -36,16 +36,17 @@ const LIMIT = {
   schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 },
 }
 
+const TAG = {
+  ...{ name: 'tag', in: 'query' as const, description: 'The id, name or digest of one.' },
+  schema: { ...TEXT, minLength: 1 },
+}
+
 /** `/-/tags/findings`. */
 export const FINDINGS_CONTRACT: PathContract = {
   get: {
     summary: 'Findings of the mirrored tags',
     tags: ['Mirror'],
-    parameters: [
-      LIMIT,
-      AFTER,
-      { name: 'tag', in: 'query', description: 'The id or name of one.', schema: TEXT },
-    ],
+    parameters: [LIMIT, AFTER, TAG],
     responses: {
       200: uncached(
         'A page of tags.',
@@ -71,6 +72,7 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
       LIMIT,
       { name: 'since', in: 'query', description: 'A time, such as 7d.', schema: SINCE },
       AFTER,
+      TAG,
     ],
     responses: {
       200: uncached(
@@ -78,6 +80,7 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
         object({
           ...STATE,
           complete: { type: 'boolean' },
+          knownSince: MAYBE_TEXT,
           changes: {
             ...LIST,
             items: object({

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import { CHANGES } from '../http/paths.ts'
-import { onlyValue } from '../http/request-target.ts'
+import { namedValue, onlyValue } from '../http/request-target.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE } from './since.ts'
 
@@ -48,18 +48,11 @@ export function readDetail(query: URLSearchParams, source: SourceName): AskedDet
     throw new MirrorError('bad_request', 'detail=… is none of: names, differences')
   const detailed = asksForDifferences(query)
   if (detailed) refuseDetail(source)
-  const [ecosystem, purl, tag] = PACKAGES.map((name) => packagesOf(query, name))
+  const [ecosystem, purl, tag] = PACKAGES.map((name) => namedValue(query, name))
   const filter = readFilter(ecosystem ?? null, purl ?? null)
   if (filter !== null && tag !== null)
     throw new MirrorError('bad_request', 'a tag names the packages: omit ecosystem and purl')
   return { detailed, filter, tag: tag ?? null }
-}
-
-/** An empty value may be a variable that is not set, and is not taken for all packages. */
-function packagesOf(query: URLSearchParams, name: string): string | null {
-  const value = onlyValue(query, name)
-  if (value !== null || !query.has(name)) return value
-  throw new MirrorError('bad_request', `${name}= is empty: name what it selects, or omit it for all records`) // prettier-ignore
 }
 
 /** Refuses differences of a source that is not the records. Throws `bad_request`. */

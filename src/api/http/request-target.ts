@@ -77,6 +77,16 @@ export function onlyValue(query: URLSearchParams, name: string): string | null {
   return value === undefined || value === '' ? null : value
 }
 
+/**
+ * As `onlyValue`, for a parameter that selects: an empty value may be a variable that is not set, and is not taken for
+ * everything. Throws `bad_request`.
+ */
+export function namedValue(query: URLSearchParams, name: string): string | null {
+  const value = onlyValue(query, name)
+  if (value !== null || !query.has(name)) return value
+  throw new MirrorError('bad_request', `${name}= is empty: name what it selects, or omit it for everything`) // prettier-ignore
+}
+
 /** The rows that `limit` asks for, `max` at most; null when it is not given. Throws `bad_request`. */
 export function readLimit(query: URLSearchParams, max: number): number | null {
   const text = onlyValue(query, 'limit')

@@ -2,8 +2,15 @@ import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { SINCE_FORMS, readSince } from '../../core/time.ts'
 import { answerFindings, listChanges, listTags } from '../../findings/answers.ts'
-import { changeMessage } from '../../store/findings/message.ts'
-import { detailWords, findingWords } from '../../store/findings/words.ts'
+import type { stateMessage } from '../../findings/messages.ts'
+import type { changeMessage } from '../../store/findings/message.ts'
+import type { FindingsReads } from '../../store/findings/reads.ts'
+import {
+  NOT_JUDGED,
+  changedFindings,
+  detailWords,
+  findingWords,
+} from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
 import { idOfTag } from './tag-sbom.ts'
@@ -14,14 +21,14 @@ interface FindingsOptions extends LookupOptions {
 }
 
 const LIMIT = 100
-/** Time within which changes are listed when none is named. */
+/** Time within which changes are listed when none is named, or as far back as they are known. */
 const SINCE = '7d'
 
 /** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag. */
 export function findingsCommand(tag: string | undefined, options: FindingsOptions): number {
-  const { since = SINCE } = options
+  const { since } = options
   const limit = limitOf(options.limit, LIMIT)
-  const at = readSince(since, Date.now())
+  const at = readSince(since ?? SINCE, Date.now())
   if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
   if (at > Date.now()) throw new MirrorError('usage', `--since ${since} is in the future`)
   return runLookup(options, (stored) => {
@@ -29,19 +36,23 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
       const refusal = stored.use(source)
       if (refusal !== null) throw refusal
     }
-    return tag === undefined
-      ? changesSince(stored, since, limit)
-      : findingsOfTag(stored, tag, { since, at, limit })
+    const asked = { since, limit }
+    return tag === undefined ? changesSince(stored, asked) : findingsOfTag(stored, tag, asked)
   })
 }
 
 type Change = ReturnType<typeof changeMessage>
 
+/** Which changes are listed. */
+interface Asked {
+  readonly since: string | undefined
+  readonly limit: number
+}
+
 /** What changed since a time, the oldest first, as `/-/tags/changes` answers it. */
-function changesSince({ config }: LookupCall, since: string, limit: number): LookupResult {
-  const query = new URLSearchParams({ since, limit: String(limit) })
-  const json = answerFindings(config, (reads) => listChanges(reads, query, Date.now()))
-  const { changes, next, complete, counts } = json
+function changesSince({ config, used }: LookupCall, asked: Asked): LookupResult {
+  const json = answerFindings(config, (reads) => listSince(reads, asked, null))
+  const { changes, next, counts, since } = json
   const lines = changes.flatMap((one) => linesOf(one, `${one.at}  ${one.tag.name}: `))
   return {
     json,
@@ -49,47 +60,75 @@ function changesSince({ config }: LookupCall, since: string, limit: number): Loo
       `changes of findings since ${since}; ${counts.judged} of ${counted(counts.tags, 'tag')} are judged`,
       '',
       ...(lines.length === 0 ? ['nothing changed'] : lines),
-      ...(complete ? [] : ['', INCOMPLETE]),
-      ...(next === null ? [] : ['', `more exist than these ${changes.length}: --limit shows up to 1000`]), // prettier-ignore
+      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      '',
+      judgedLine(json, used()),
     ],
   }
 }
 
-const INCOMPLETE =
-  'the log may have forgotten earlier changes, or began again since then: it is kept for data.changeDays'
-
-/** Which changes are listed: since a time, in words and as Unix milliseconds. */
-interface Listed {
-  readonly since: string
-  readonly at: number
-  readonly limit: number
+/**
+ * Lists the changes since what is asked for; without a time of a week ago, or as far back as they are known. Throws
+ * `not_ready` where they are not known since then.
+ */
+function listSince(reads: FindingsReads, { since, limit }: Asked, tag: string | null) {
+  const list = (of: string | null) => {
+    const query = new URLSearchParams({ limit: String(limit) })
+    for (const [name, value] of Object.entries({ since: of, tag }))
+      if (value !== null) query.set(name, value)
+    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [] })
+  }
+  const found = list(since ?? SINCE)
+  if (found.complete) return { since: since ?? SINCE, ...found }
+  const known = found.knownSince
+  if (known === null) throw new MirrorError('not_ready', NOT_JUDGED)
+  if (since === undefined) return { since: known, ...list(known) }
+  throw new MirrorError('not_ready', `what changed in the findings since ${since} is not known here: they are known since ${known} (data.changeDays); use --since ${known}`) // prettier-ignore
 }
 
-/** The findings of a tag as numbers, and what changed in them, the newest first. */
-function findingsOfTag(
-  stored: LookupCall,
-  name: string,
-  { since, at, limit }: Listed,
-): LookupResult {
+/** The findings of a tag as numbers, and what changed in them, the oldest first. */
+function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupResult {
   const id = idOfTag(stored, name)
   const json = answerFindings(stored.config, (reads) => ({
-    ...listTags(reads, new URLSearchParams({ tag: id })),
-    changes: reads
-      .listLogOf(id, limit)
-      .filter((one) => one.at >= at)
-      .map(changeMessage),
+    ...listTags(reads, { query: new URLSearchParams({ tag: id }), now: 0, idsOfDigest: () => [] }),
+    ...listSince(reads, asked, id),
   }))
   const [tag] = json.tags
   const { counts, notJudgedReason } = tag ?? {}
-  const changes = json.changes.flatMap((one) => linesOf(one, `${one.at}  `))
+  const { since, changes, next } = json
+  const lines = changes.flatMap((one) => linesOf(one, `${one.at}  `))
   return {
     json,
     lines: [
       `tag ${tag?.name ?? name}`,
       ...(counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : countLines(counts)), // prettier-ignore
-      ...(changes.length === 0 ? [] : ['', `changes since ${since}, the newest first`, ...changes]),
+      '',
+      ...(lines.length === 0 ? [`no change since ${since}`] : [`changes since ${since}`, ...lines]),
+      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      '',
+      judgedLine(json, stored.used()),
     ],
   }
+}
+
+function moreLine(shown: number): string {
+  return `more exist than these ${shown}: --limit shows up to 1000, --since later ones`
+}
+
+type Judged = NonNullable<ReturnType<typeof stateMessage>>
+
+/** By what the tags were judged, and whether something newer is mirrored. */
+function judgedLine(
+  { osv, catalog, judgedAt }: Pick<Judged, 'osv' | 'catalog' | 'judgedAt'>,
+  used: ReturnType<LookupCall['used']>,
+): string {
+  const by = [osv.snapshot, catalog?.snapshot ?? '']
+  const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
+  const [records, tags] = by.map((one) => one.slice(0, 12))
+  const behind = isBehind
+    ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it'
+    : ''
+  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${behind}`
 }
 
 interface Counts {
@@ -112,13 +151,15 @@ function countLines(counts: Counts): string[] {
 }
 
 function linesOf(one: Change, before: string): string[] {
-  const words = findingWords({
+  const counts = {
     ...{ found: one.newFindings, foundFixable: one.newFixable },
     ...{ gone: one.goneFindings, goneFixable: one.goneFixable },
     ...{ fixes: one.newFixes, fixesGone: one.goneFixes },
-  })
+  }
   const details = one.changes.map(({ change, id, package: name, version, fixable }) =>
     detailWords([change, id, name, version, fixable ? 1 : 0]),
   )
-  return [before + words, ...details.map((text) => `  ${text}`)]
+  const unlisted = changedFindings(counts) - details.length
+  const rest = unlisted > 0 ? [`and ${unlisted} more`] : []
+  return [before + findingWords(counts), ...[...details, ...rest].map((text) => `  ${text}`)]
 }

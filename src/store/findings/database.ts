@@ -20,7 +20,8 @@ const TABLES = `
     osv_as_of INTEGER NOT NULL,
     generation TEXT NOT NULL,     -- the generation of views that it was read from
     catalog TEXT,                 -- the snapshot whose tags are all judged; null: not yet
-    judged_at INTEGER             -- when this was complete the last time
+    began_at INTEGER,             -- when this was complete the first time: the log has what changed since
+    judged_at INTEGER             -- and the last time
   ) STRICT;
   CREATE TABLE component (        -- a package in a version, once for all tags that list the same of it
     id INTEGER PRIMARY KEY,
@@ -116,7 +117,7 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 3
+const VERSION = 4
 /** What led from one layout to the next: nothing, it is made again. */
 const NO_STEPS = Array.from({ length: VERSION - 1 }, () => '')
 

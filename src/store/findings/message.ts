@@ -35,6 +35,8 @@ export interface FindingsPart {
   last: number
   /** When the last of them was logged, Unix milliseconds. */
   at: number
+  /** Ids of the tags that changed: a judgement that was interrupted may have logged one twice. */
+  readonly owners: Set<string>
   /** Of the listed tags. */
   bytes: number
 }
@@ -118,14 +120,14 @@ function beginPart(
     },
     ...{ after, position: after, changes: [], more: false },
   }
-  return { message, first: seq, last: seq, at, bytes: 0 }
+  return { message, first: seq, last: seq, at, owners: new Set(), bytes: 0 }
 }
 
 function addEntry(part: FindingsPart, row: LoggedFindings, position: string): void {
   const { message } = part
   const numbers = numbersOf(row)
   for (const name of NUMBERS) message[name] += numbers[name]
-  message.tags += 1
+  message.tags = part.owners.add(row.owner).size
   message.position = position
   ;[part.last, part.at] = [row.seq, row.at]
   if (message.more) return

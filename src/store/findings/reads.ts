@@ -40,6 +40,8 @@ export interface FindingsState {
   readonly generation: string
   /** The catalog's snapshot whose tags are all judged; null: not yet. */
   readonly catalog: string | null
+  /** When that was so for the first time: the log has what changed since. */
+  readonly beganAt: number | null
   readonly judgedAt: number | null
 }
 
@@ -106,7 +108,8 @@ type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }
 /** Creates reads of the findings of tags. */
 export function createFindingsReads(db: Db) {
   const state = db.prepare<[], FindingsState>(
-    `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, judged_at AS judgedAt FROM state`,
+    `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, began_at AS beganAt,
+       judged_at AS judgedAt FROM state`,
   )
   const tag = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE owner = ?`)
   const named = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE name = ? LIMIT 2`)
@@ -146,6 +149,9 @@ function createFindingsLog(db: Db) {
   const after = db.prepare<[number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`,
   )
+  const afterOfTag = db.prepare<[string, number, number], LogRow>(
+    `SELECT ${LOG} FROM log WHERE owner = ? AND seq > ? ORDER BY seq LIMIT ?`,
+  )
   const ofTag = db.prepare<[string, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`,
   )
@@ -164,8 +170,11 @@ function createFindingsLog(db: Db) {
        coalesce(sum(fixes_gone), 0) AS goneFixes FROM log WHERE seq > ?`,
   )
   return {
-    /** Changes after a position, in order. */
-    listLog: (seq: number, limit: number): LoggedFindings[] => after.all(seq, limit).map(toLogged),
+    /** Changes after a position, in order; `owner`: of one tag. */
+    listLog(seq: number, limit: number, owner: string | null = null): LoggedFindings[] {
+      const rows = owner === null ? after.all(seq, limit) : afterOfTag.all(owner, seq, limit)
+      return rows.map(toLogged)
+    },
     /** The changes of a tag, newest first. */
     listLogOf: (owner: string, limit: number): LoggedFindings[] =>
       ofTag.all(owner, limit).map(toLogged),

@@ -24,6 +24,12 @@ export function findingWords(counts: KnownCounts): string {
   return words.filter((one) => one !== '').join(', ')
 }
 
+/** Returns how many findings changed: as many as there are words of each. */
+export function changedFindings({ found, gone, ...counts }: FindingChangeCounts): number {
+  const got = othersOf(counts.fixes, found, counts.foundFixable)
+  return found + gone + got + othersOf(counts.fixesGone, gone, counts.goneFixable)
+}
+
 /** Of fixes that came, or went, those of findings that are neither new nor gone; 0 where it is not known. */
 function othersOf(fixes: number, findings: number, fixable: number | null): number {
   if (fixable === null) return findings === 0 ? fixes : 0
@@ -47,7 +53,7 @@ export function detailWords([change, record, name, version, fixable]: FindingCha
 
 /** Why tags have no findings although the settings have them judged. */
 export const NOT_JUDGED =
-  'the tags are not judged yet: that begins with the first catalog and records'
+  'the tags are not judged yet: the daemon (patchmirror serve) judges them once it has a catalog, records and their views'
 
 /** The settings that have tags judged. */
 interface JudgingSettings {

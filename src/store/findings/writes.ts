@@ -209,11 +209,13 @@ function createTagComponents(db: Db) {
 
 function createStateWrites(db: Db) {
   const put = db.prepare(
-    `INSERT INTO state (only, instance, form, osv, osv_as_of, generation, catalog, judged_at)
-     VALUES (1, @instance, @form, @osv, @osvAsOf, @generation, NULL, NULL)
+    `INSERT INTO state (only, instance, form, osv, osv_as_of, generation)
+     VALUES (1, @instance, @form, @osv, @osvAsOf, @generation)
      ON CONFLICT (only) DO UPDATE SET form = @form, osv = @osv, osv_as_of = @osvAsOf, generation = @generation`,
   )
-  const finish = db.prepare('UPDATE state SET catalog = ?, judged_at = ?')
+  const finish = db.prepare(
+    'UPDATE state SET catalog = @catalog, began_at = coalesce(began_at, @now), judged_at = @now',
+  )
   const log = db.prepare(
     `INSERT INTO log (at, owner, name, cause, snapshot, found, found_fixable, gone, gone_fixable, fixes, fixes_gone,
        findings, fixable, details)
@@ -227,11 +229,13 @@ function createStateWrites(db: Db) {
   )
   return {
     /** Stores what all findings are of now. */
-    putRecordState(state: Omit<FindingsState, 'instance' | 'catalog' | 'judgedAt'>): void {
+    putRecordState(
+      state: Omit<FindingsState, 'instance' | 'catalog' | 'beganAt' | 'judgedAt'>,
+    ): void {
       put.run({ instance: randomUUID(), ...state })
     },
     /** Stores that all tags of a snapshot of the catalog are judged. */
-    finishJudging: (catalog: string, now: number): void => void finish.run(catalog, now),
+    finishJudging: (catalog: string, now: number): void => void finish.run({ catalog, now }),
     addLog(entry: Omit<LoggedFindings, 'seq'>): void {
       log.run({ ...entry, details: JSON.stringify(entry.details) })
     },

@@ -40,6 +40,12 @@ test('a daemon announces a new record about the packages of its tags to its targ
     expect((told as Record<string, unknown>)[name]).toEqual(
       (listed as Record<string, unknown>)[name],
     )
+  const digest = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(sandbox.service.read('tags', one.owner)))?.[0] ?? '' // prettier-ignore
+  for (const path of ['/-/tags/findings', '/-/tags/changes']) {
+    const own = (await (await mirror.get(`${path}?tag=${digest}`)).json()) as object
+    const { tags, changes = [] } = own as { tags?: object[]; changes?: { tag: object }[] }
+    expect(tags ?? changes.map(({ tag }) => tag)).toMatchObject([{ id: one.owner }])
+  }
   const { osv } = listed as { osv: { snapshot: string } }
   expect(told?.snapshot).toBe(osv.snapshot)
 })

@@ -8,6 +8,7 @@ import { type Page, type PageCall, type PageView, parameter } from '../../page.t
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { nameOfTag } from '../../../api/lookup/tag-names.ts'
+import { NOT_JUDGED, whyNoTags } from '../../../store/findings/words.ts'
 import { changesTable, readTagFindings } from '../tags/log.ts'
 import { fieldRows } from './items.ts'
 
@@ -67,15 +68,18 @@ function findingsOrWhyNot(call: PageCall, id: string): Block[] {
   }
 }
 
-/** What records say about the SBOM of a tag; nothing where it was not judged. */
+/** What records say about the SBOM of a tag, or why that is not known; nothing where the settings have no tags judged. */
 function findingBlocks(call: PageCall, id: string): Block[] {
-  const found = readTagFindings(call, (reads) => {
-    const tag = reads.readTag(id)
-    return tag === null ? null : { tag, changes: reads.listLogOf(id, MOST_CHANGES) }
-  })
-  if (found === null) return []
-  const { tag, changes } = found
-  if (tag.refusal !== null) return []
+  if (whyNoTags(call.config) !== null) return []
+  const found = readTagFindings(call, (reads) => ({
+    tag: reads.readTag(id),
+    changes: reads.listLogOf(id, MOST_CHANGES),
+  }))
+  const tag = found?.tag ?? null
+  if (found === null || tag === null) return [notJudgedNotice(NOT_JUDGED)]
+  if (tag.refusal !== null)
+    return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
+  const { changes } = found
   const { findings, fixable, critical, high, suppressed, packages, notJudged } = tag
   const counts: Block = {
     kind: 'facts',
@@ -88,6 +92,10 @@ function findingBlocks(call: PageCall, id: string): Block[] {
     ],
   }
   return [counts, changesTable(call, changes)]
+}
+
+function notJudgedNotice(text: string): Block {
+  return { kind: 'notice', tone: 'warn', title: 'The SBOM of this tag is not judged', text }
 }
 
 /** The page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
