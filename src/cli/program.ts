@@ -45,6 +45,7 @@ function addVerb(parent: Command, name: string, verb: Verb): Command {
     .description(summary)
     .showHelpAfterError()
     .exitOverride()
+  if (verb.alias !== undefined) command.alias(verb.alias)
   for (const option of options) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)
   if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)

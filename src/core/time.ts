@@ -117,6 +117,7 @@ export function newestPast(stamps: Iterable<string>, now: number): number | null
 
 const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday']
 const UNITS = new Map([
+  ['m', 60_000],
   ['h', HOUR_MS],
   ['d', DAY_MS],
   ['w', 7 * DAY_MS],
@@ -124,7 +125,7 @@ const UNITS = new Map([
 
 /** The forms that `readSince` accepts, for messages. */
 export const SINCE_FORMS =
-  'a date such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, today, yesterday, a weekday, or an age such as 12h, 7d or 2w'
+  'a date such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, today, yesterday, a weekday, or an age such as 30m, 12h, 7d or 2w'
 
 /**
  * Returns the Unix milliseconds of a time as people write it, in UTC: a date is its beginning, a weekday the beginning of
@@ -137,7 +138,7 @@ export function readSince(text: string, now: number): number | null {
   if (word === 'yesterday') return today - DAY_MS
   const weekday = WEEKDAYS.indexOf(word)
   if (weekday >= 0) return today - ((new Date(today).getUTCDay() - weekday + 7) % 7) * DAY_MS
-  const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(word) ?? []
+  const [, count, unit = ''] = /^(\d{1,5})([mhdw])$/.exec(word) ?? []
   if (count !== undefined) return now - Number(count) * (UNITS.get(unit) ?? 0)
   const instant = instantOf(text)
   return instant === '' ? null : Date.parse(`${instant.slice(0, 23)}Z`)

@@ -40,6 +40,8 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
   const run = db === null ? null : createReads(db).runs.readLatestWholeRun('catalog')
   db?.close()
   if (run === null) return skipped('the catalog was not synced yet')
+  if (run.state !== 'complete' && run.state !== 'partial')
+    return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`) // prettier-ignore
   const { subscriptionsUnderstood: understood, subscriptionsNotUnderstood: others } = run.facts
   if (typeof understood !== 'string')
     return fine(`run ${run.id} of the catalog understood all subscriptions`)

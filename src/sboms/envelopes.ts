@@ -52,7 +52,19 @@ export function parse(text: string): Fields {
   try {
     return fieldsOf(JSON.parse(text))
   } catch (cause) {
-    const kind = /^\s*</.test(text) ? 'it is XML' : 'it is not valid JSON'
-    throw unreadable(`${kind}: write it as ${SBOM_FORMATS}`, cause)
+    throw unreadable(`${kindOf(text)}: write it as ${SBOM_FORMATS}`, cause)
   }
+}
+
+/** Forms of what is no JSON, by the beginning of its bytes as UTF-8. */
+const KINDS: readonly [form: RegExp, kind: string][] = [
+  [/^\s*$/, 'it is empty'],
+  [/^\s*</, 'it is XML'],
+  [/^\p{Cc}\ufffd/u, 'it is compressed, as with gzip: unpack it first'],
+  [/^PK\p{Cc}/u, 'it is a ZIP archive: unpack it first'],
+  [/^(?:\ufffd\ufffd|.?\0|\0.)/s, 'it is not in UTF-8'],
+]
+
+function kindOf(text: string): string {
+  return KINDS.find(([form]) => form.test(text))?.[1] ?? 'it is not valid JSON'
 }

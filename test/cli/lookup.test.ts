@@ -439,6 +439,8 @@ describe('since', () => {
       ['nope', 'the ecosystem nope is none that'],
       ['NPM', 'the ecosystem NPM is none that'],
       ['Debian:12', 'use --ecosystem Debian, not Debian:12'],
+      ['Root:Maven', 'use --ecosystem Maven, not Root:Maven'],
+      ['Root:Debian:12', 'use --ecosystem Debian, not Root:Debian:12'],
     ] as const)
       expect(await ask('since', '--ecosystem', name)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) as string }) // prettier-ignore
     expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })

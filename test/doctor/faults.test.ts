@@ -347,6 +347,13 @@ describe('the doctor', () => {
       expect(found?.found).toContain(text)
   })
 
+  test('says of no subscription that it is understood after a run that failed', async () => {
+    const made = await mirror()
+    logRun(made.dir, {}, 'failed')
+    const found = (await examine(made)).find(({ name }) => name === 'subscriptions')
+    expect([found?.state, found?.found]).toEqual(['skipped', expect.stringContaining('not known')])
+  })
+
   test.each(telling(CASES, ...FEW))(
     'names %s by the check %s alone',
     async (_what, check, state, says, arrange) => {

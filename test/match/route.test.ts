@@ -87,7 +87,7 @@ test('what is no SBOM, too large, encoded or not posted is refused with the reas
   const refusals: [Promise<Response>, number, RegExp][] = [
     [post('/-/match', {}), 400, /accepted are CycloneDX 1\.4 to 1\.6/],
     [post('/-/match', '{"a":'), 400, /not valid JSON/],
-    [post('/-/match', ''), 400, /not valid JSON/],
+    [post('/-/match', ''), 400, /it is empty/],
     [post('/-/match', bom(), { 'content-encoding': 'gzip' }), 415, /Content-Encoding/],
     [fetch(url('/-/match')), 405, /send an SBOM by POST/],
   ]

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { readInputSbom } from '../../src/sboms/read.ts'
 import { SBOM_BOUNDS } from '../../src/sboms/sbom.ts'
@@ -147,6 +148,13 @@ test('what is no SBOM is refused with what is accepted', () => {
   for (const [document, why] of refused) expect(() => read(document)).toThrow(why)
   expect(() => readInputSbom(Buffer.from('<bom/>'))).toThrow(/it is XML: write it as CycloneDX/)
   expect(() => readInputSbom(Buffer.from('{"a":'))).toThrow(/not valid JSON/)
+  expect(() => readInputSbom(Buffer.from(' \n'))).toThrow(/it is empty/)
+  expect(() => readInputSbom(gzipSync('{}'))).toThrow(
+    /it is compressed, as with gzip: unpack it first/,
+  )
+  expect(() => readInputSbom(Buffer.from('504b030414000000', 'hex'))).toThrow(/it is a ZIP archive/)
+  for (const text of ['\ufeff{}', '{}'])
+    expect(() => readInputSbom(Buffer.from(text, 'utf16le'))).toThrow(/it is not in UTF-8/)
   expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_001)))).toThrow(/more than 1000 lines/)
   expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_000)))).toThrow(/it is none/)
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`

@@ -69,7 +69,13 @@ function isSame(recorded: PackageName, asked: PackageName): boolean {
 
 /** An ecosystem as a record names it, and without the vendor who patches it: scanners ask for `Maven`, not `Root:Maven`. */
 function formsOf(recorded: string): string[] {
-  const [, second] = recorded.split(':')
-  const isPatched = second !== undefined && findEcosystem(recorded)?.base === second
-  return isPatched ? [recorded, recorded.slice(recorded.indexOf(':') + 1)] : [recorded]
+  const plain = withoutVendor(recorded)
+  return plain === recorded ? [recorded] : [recorded, plain]
+}
+
+/** Returns an ecosystem without the vendor who patches it: `Maven` of `Root:Maven`; any other as it is. */
+export function withoutVendor(ecosystem: string): string {
+  const [, second] = ecosystem.split(':')
+  const isPatched = second !== undefined && findEcosystem(ecosystem)?.base === second
+  return isPatched ? ecosystem.slice(ecosystem.indexOf(':') + 1) : ecosystem
 }

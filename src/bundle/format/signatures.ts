@@ -31,7 +31,8 @@ export function judgeSignatures(
     throw new MirrorError(
       'bundle',
       `it is signed by ${by}, which bundle.trustedKeys does not have` +
-        (keys.length === 0 ? ' (it is empty)' : ''),
+        (keys.length === 0 ? ' (it is empty)' : '') +
+        ': if this is the key of the mirror that exported it, add the public key (its .pub file) there',
     )
   }
   const bad = believed.find(({ id, verifies }) => {

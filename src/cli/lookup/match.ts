@@ -115,5 +115,5 @@ function requireViews({ views, data }: Config): void {
   if (!views.bucket && !views.query)
     throw new MirrorError('not_ready', 'this mirror has no index of packages: views.bucket and views.query are off in its settings') // prettier-ignore
   if (readCurrentViews(data.dir, 'osv') === null)
-    throw new MirrorError('not_ready', 'the index of packages is not built yet: a running daemon builds it, or "patchmirror export-db"') // prettier-ignore
+    throw new MirrorError('not_ready', 'the index of packages is not built yet: a running daemon builds it, or "patchmirror export-db osv-scanner DIR"') // prettier-ignore
 }

@@ -100,7 +100,7 @@ export function noIndex({ config }: Pick<LookupCall, 'config'>): string {
   const isOff = !config.views.bucket && !config.views.query
   const why = isOff
     ? 'views.bucket and views.query are off'
-    : 'the views are not built yet; a running daemon builds them, or "patchmirror export-db"'
+    : 'the views are not built yet; a running daemon builds them, or "patchmirror export-db osv-scanner DIR"'
   return `packages and other ids were not searched: ${why}`
 }
 

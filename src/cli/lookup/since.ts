@@ -1,4 +1,4 @@
-import { readFilter } from '../../api/followers/filter.ts'
+import { readFilter, withoutVendor } from '../../api/followers/filter.ts'
 import {
   type DescribedDates,
   type UpstreamDates,
@@ -79,9 +79,9 @@ function chosen(
 /** Refuses an ecosystem of no view that is none, or a release of one: views are of ecosystems. Throws `usage`, `bad_request`. */
 function refuseUnknown(ecosystem: string): void {
   readFilter(ecosystem, null)
-  const folder = folderOf(ecosystem)
+  const folder = folderOf(withoutVendor(ecosystem))
   if (folder !== ecosystem)
-    throw new MirrorError('usage', `--ecosystem takes no release: use --ecosystem ${folder}, not ${ecosystem.slice(0, 100)}`) // prettier-ignore
+    throw new MirrorError('usage', `--ecosystem takes the ecosystem that scanners ask for, without vendor or release: use --ecosystem ${folder}, not ${ecosystem.slice(0, 100)}`) // prettier-ignore
 }
 
 function printNewest(rows: readonly RecordDates[], limit: number): void {

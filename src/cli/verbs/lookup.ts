@@ -26,7 +26,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     options: [LIMIT, JSON_FLAG],
     example: 'search pkg:npm/lodash',
     load: async () => (await import('../lookup/search.ts')).searchCommand },
-  { path: 'show', arguments: '<name>',
+  { path: 'show', alias: 'record', arguments: '<name>',
     summary: 'a record by its id, a tag by its reference, id or digest (its first 8 digits or more), or the tags of a repository',
     options: [['--limit <n>', 'how many affected packages, references or tags', '20'], JSON_FLAG],
     example: 'show CVE-2026-12345',
@@ -69,7 +69,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
   { path: 'findings', arguments: '[tag]',
     summary: 'what changed in the findings of the mirrored tags, or the findings of a tag, by its name, digest or id, as numbers',
     options: [
-      ['--since <time>', 'a date, a time, yesterday, monday or 7d; times are in UTC', '7d'],
+      ['--since <time>', 'a date, a time, yesterday, monday or 7d; times are in UTC (the last 7 days, or since they are known)'],
       ['--limit <n>', 'how many changes, at most 1000', '100'],
       JSON_FLAG,
     ],

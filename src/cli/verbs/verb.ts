@@ -8,6 +8,8 @@ export type Action = (...given: never[]) => number | Promise<number>
 export interface Verb {
   /** Its words after `patchmirror`, such as `webhooks register`; a group comes before what belongs to it. */
   readonly path: string
+  /** Another word for the last of them. */
+  readonly alias?: string
   /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
   readonly arguments?: string
   readonly summary: string

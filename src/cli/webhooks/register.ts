@@ -8,7 +8,7 @@ import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets
 import { afterFailedTest, afterLostSecret, withNextStep } from './register-hints.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
 import { type ServiceCommandOptions, printItem } from '../service/session.ts'
-import { print } from '../context.ts'
+import { print, warn } from '../context.ts'
 
 /** Options of `patchmirror webhooks register`. */
 interface RegisterOptions extends SecretOptions {
@@ -38,10 +38,12 @@ export function registerWebhookCommand(
       description: options.description ?? 'patchmirror',
       event_types: options.event ?? [imageCreatedType(config.upstream.vendor)],
     }
-    const register = (): Promise<Made> =>
-      api.register(webhook).catch((error: unknown) => {
+    const register = async (): Promise<Made> => {
+      await warnOfSame(api, url)
+      return api.register(webhook).catch((error: unknown) => {
         throw withNextStep(error)
       })
+    }
     if (options.out !== undefined) return writeSecret(register, options)
     return withSecretKeeper(config, async (keeper) => {
       const made = await register()
@@ -55,6 +57,14 @@ export function registerWebhookCommand(
       return test?.delivered !== true && isRequested(options) ? 1 : 0
     })
   })
+}
+
+/** Warns where the service has a subscription of this URL, as far as it tells: every event would come once for each. */
+async function warnOfSame(api: WebhooksApi, url: string): Promise<void> {
+  const items = await api.list().catch(() => []) // the contract promises no list, and registering says what else is wrong
+  const same = items.filter((item) => textOf(item, 'url') === url).map(itemIdOf)
+  if (same.length === 0) return
+  warn(`the service has a subscription of this URL already (${same.join(', ')}), and sends each event for each of them: remove one with "patchmirror webhooks delete ID"`) // prettier-ignore
 }
 
 /** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */

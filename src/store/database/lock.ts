@@ -126,7 +126,8 @@ export function servingProcess(dataDir: string): number | null {
 }
 
 const PURPOSE: Record<LockName, string> = {
-  serve: 'another Patchmirror already serves this data folder',
+  serve:
+    'another Patchmirror already serves this data folder: use that one, end it first, or set another data.dir',
   sync: 'another Patchmirror is writing to this data folder',
   views: 'another Patchmirror is building the views of this data folder',
   secrets: 'another command is changing the webhook secrets',

@@ -229,19 +229,20 @@ export function nameStorageError(
   })
 }
 
-const CLOSED = 'is not accessible to this user: run the command as the user of the daemon'
+const FOLDER = 'data.dir must be a folder that this user may write'
+const CLOSED = `is not accessible to this user: run the command as the user of the daemon; ${FOLDER}`
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_FULL: 'is full: free some space and try again',
   ENOSPC: 'is full: free some space and try again',
   EDQUOT: 'is over its quota',
-  SQLITE_READONLY: 'is not writable',
-  SQLITE_READONLY_DIRECTORY: 'is not writable',
+  SQLITE_READONLY: `is not writable: ${FOLDER}`,
+  SQLITE_READONLY_DIRECTORY: `is not writable: ${FOLDER}`,
   SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
-  SQLITE_CANTOPEN: 'cannot be opened: it must be a folder that this user may write',
+  SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,
   SQLITE_BUSY: 'is busy: another process writes to it; try again when it has finished',
   EACCES: CLOSED,
   EPERM: CLOSED,
-  EROFS: 'is on a read-only file system',
+  EROFS: `is on a read-only file system: ${FOLDER}`,
   ELOOP: 'cannot be reached: a link in its path leads back to itself',
   ENOTDIR: 'is not a folder',
   EEXIST: 'is not a folder',

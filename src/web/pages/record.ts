@@ -1,3 +1,4 @@
+import { readOrigin } from '../../api/http/origin.ts'
 import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
 import { datesInWords } from '../../api/lookup/dates.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -149,7 +150,6 @@ type Stored = NonNullable<ReturnType<PageCall['reads']['osv']['readRecord']>>
 
 function storedRows(call: PageCall, id: string, stored: Stored): [string, Cell | Cell[]][] {
   const { reads, now, ui, root } = call
-  const entry = reads.osv.readEntry(id)
   const views = call.views((open) => open.listViewsOf(id))
   return [
     [
@@ -159,7 +159,7 @@ function storedRows(call: PageCall, id: string, stored: Stored): [string, Cell |
     ['size', size(stored.size)],
     ['SHA-256', code(stored.sha256.toString('hex'))],
     ['last modified', time(stored.changed * 1000, now)],
-    ['as of', time(entry?.asOf ?? null, now)],
+    ['as of', time(readOrigin(reads, 'osv')?.asOf ?? null, now)],
     [
       'views that contain it',
       views === null

@@ -91,6 +91,7 @@ describe('webhooks register', () => {
     const made = await patchmirror(['register', '--url', url, '--test-tag', aTag()])
     expect(made.code, made.err).toBe(0)
     expect(made.err).toContain('a test event was delivered')
+    expect(made.err).toContain(`a subscription of this URL already (${first})`)
     expect(held()).toHaveLength(2)
     expect(held()[0]).toMatchObject({ label: first, subscription: first, notAfter: null })
     expect(statSync(file()).mode & 0o777).toBe(0o600)
