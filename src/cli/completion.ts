@@ -4,6 +4,7 @@ import { print } from './context.ts'
 /** Of a command what its completion shows. */
 interface Completed {
   readonly path: string
+  readonly alias?: string
   readonly summary: string
   readonly options?: readonly (readonly [flags: string, ...rest: unknown[]])[]
 }
@@ -21,9 +22,15 @@ export function completionOf(verbs: readonly Completed[]) {
     const script = SCRIPTS[shell]
     if (script === undefined)
       throw new MirrorError('usage', `there is no completion for ${shell}: name bash, zsh or fish`)
-    print(script(stepsOf(verbs)))
+    print(script(stepsOf(verbs.flatMap(namesOf))))
     return 0
   }
+}
+
+/** A command by its name and, if it has one, by its alias. */
+function namesOf(verb: Completed): Completed[] {
+  const { path, alias } = verb
+  return alias === undefined ? [verb] : [verb, { ...verb, path: path.replace(/\S+$/, alias) }]
 }
 
 function stepsOf(verbs: readonly Completed[]): Step[] {

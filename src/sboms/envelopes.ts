@@ -52,19 +52,22 @@ export function parse(text: string): Fields {
   try {
     return fieldsOf(JSON.parse(text))
   } catch (cause) {
-    throw unreadable(`${kindOf(text)}: write it as ${SBOM_FORMATS}`, cause)
+    throw unreadable(refusalOf(text), cause)
   }
 }
 
-/** Forms of what is no JSON, by the beginning of its bytes as UTF-8. */
+const WRITE = `write it as ${SBOM_FORMATS}`
+const COMPRESSED = 'it is compressed: unpack it first'
+
+/** Forms of what is no JSON, by the beginning of its bytes as UTF-8, and what to do. */
 const KINDS: readonly [form: RegExp, kind: string][] = [
-  [/^\s*$/, 'it is empty'],
-  [/^\s*</, 'it is XML'],
-  [/^\p{Cc}\ufffd/u, 'it is compressed, as with gzip: unpack it first'],
+  [/^\s*$/, `it is empty: ${WRITE}`],
+  [/^\s*</, `it is XML: ${WRITE}`],
+  [/^(?:\p{Cc}\ufffd|\(\ufffd\/\ufffd|\ufffd7zXZ\0)/u, COMPRESSED], // gzip, zstd, xz
   [/^PK\p{Cc}/u, 'it is a ZIP archive: unpack it first'],
-  [/^(?:\ufffd\ufffd|.?\0|\0.)/s, 'it is not in UTF-8'],
+  [/^(?:\ufffd\ufffd|.?\0|\0.)/s, `it is not in UTF-8: ${WRITE}`],
 ]
 
-function kindOf(text: string): string {
-  return KINDS.find(([form]) => form.test(text))?.[1] ?? 'it is not valid JSON'
+function refusalOf(text: string): string {
+  return KINDS.find(([form]) => form.test(text))?.[1] ?? `it is not valid JSON: ${WRITE}`
 }

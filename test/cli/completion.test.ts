@@ -26,6 +26,8 @@ test.skipIf(BASH === null)(
     expect(await ask('webhooks', 'replay', '--f')).toEqual(['--failed'])
     expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
     expect(await ask('config', 'ch')).toEqual(['check'])
+    expect(await ask('rec')).toEqual(['record'])
+    expect(await ask('record', '--l')).toEqual(['--limit'])
   },
 )
 
@@ -33,8 +35,8 @@ test('the completion script of each shell has every command, and an unknown shel
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { out, code } = await run(['completion', shell], {}, '/')
     expect([shell, code]).toEqual([shell, 0])
-    const missing = VERBS.filter(({ path }) => !out.includes(path.split(' ').at(-1) ?? ''))
-    expect([shell, missing]).toEqual([shell, []])
+    const words = VERBS.flatMap(({ path, alias }) => [path.split(' ').at(-1) ?? '', alias ?? ''])
+    expect([shell, words.filter((word) => !out.includes(word))]).toEqual([shell, []])
   }
   expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })
 })

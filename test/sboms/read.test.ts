@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { readInputSbom } from '../../src/sboms/read.ts'
 import { SBOM_BOUNDS } from '../../src/sboms/sbom.ts'
+
+/** How a file of xz begins. */
+const XZ = Buffer.from('fd377a585a000004e6d6b446', 'hex')
 
 const read = (document: unknown) => readInputSbom(Buffer.from(JSON.stringify(document)))
 
@@ -149,10 +152,11 @@ test('what is no SBOM is refused with what is accepted', () => {
   expect(() => readInputSbom(Buffer.from('<bom/>'))).toThrow(/it is XML: write it as CycloneDX/)
   expect(() => readInputSbom(Buffer.from('{"a":'))).toThrow(/not valid JSON/)
   expect(() => readInputSbom(Buffer.from(' \n'))).toThrow(/it is empty/)
-  expect(() => readInputSbom(gzipSync('{}'))).toThrow(
-    /it is compressed, as with gzip: unpack it first/,
+  for (const packed of [gzipSync('{}'), zstdCompressSync('{}'), XZ])
+    expect(() => readInputSbom(packed)).toThrow(/it is compressed: unpack it first$/)
+  expect(() => readInputSbom(Buffer.from('504b030414000000', 'hex'))).toThrow(
+    /it is a ZIP archive: unpack it first$/,
   )
-  expect(() => readInputSbom(Buffer.from('504b030414000000', 'hex'))).toThrow(/it is a ZIP archive/)
   for (const text of ['\ufeff{}', '{}'])
     expect(() => readInputSbom(Buffer.from(text, 'utf16le'))).toThrow(/it is not in UTF-8/)
   expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_001)))).toThrow(/more than 1000 lines/)

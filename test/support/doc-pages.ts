@@ -90,9 +90,10 @@ function optionList(command: Command): string {
 
 function commandText({ name, command }: NamedCommand): string {
   const usage = `${name} ${command.usage()}`
+  const alias = command.alias() as string | undefined // commander's type leaves out that most have none
   return [
     `## ${name.replace(/^patchmirror /, '')}`,
-    `${sentence(command.description())} Usage: ${code(usage)}.`,
+    `${sentence(command.description())} Usage: ${code(usage)}.${alias === undefined ? '' : ` Another word for it is ${code(alias)}.`}`,
     optionList(command),
   ]
     .filter((part) => part !== '')
