@@ -1,6 +1,6 @@
 import { FRAME, deflatedOf, inflateMembers, writeGzipMember } from '../core/gzip/member.ts'
 import type { ZipEntry } from './directory.ts'
-import { freeBytes } from './free-bytes.ts'
+import { freeBytes } from '../core/free-bytes.ts'
 import { type Content, type ZipFault, isStored, packedBytes, verifyDeflated } from './member.ts'
 
 /** A member with its verified content, or with the reason for its refusal. */

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { MirrorError } from '../core/errors.ts'
-import { freeBytes } from './free-bytes.ts'
+import { type DirectoryBytes, entryBytes } from './directory-bytes.ts'
+import { freeBytes } from '../core/free-bytes.ts'
+import { CENTRAL } from './headers.ts'
 
 /** One member as the central directory describes it. Sizes and offsets in bytes. */
 export interface ZipEntry {
@@ -41,7 +43,6 @@ export interface Directory {
 const END = 22
 const END64_LOCATOR = 20
 const END64 = 56
-const CENTRAL = 46
 const MAX16 = 0xffff
 const MAX32 = 0xffffffff
 
@@ -95,46 +96,53 @@ function findEnd(tail: Buffer): number {
 }
 
 /**
- * Indexes a central directory without an object per member: two numbers and the directory's own bytes each, so memory
- * stays near 90 bytes per member. Throws `archive` when entries run over the end, point outside the archive or overlap
+ * Indexes a central directory without an object per member: two numbers each, beside what `directory` has in memory. Throws `archive` when entries run over the end, point outside the archive or overlap
  * each other.
  */
-export function parseDirectory(bytes: Buffer, location: DirectoryLocation): Directory {
+export function parseDirectory(directory: DirectoryBytes, location: DirectoryLocation): Directory {
   const { count } = location
   const positions = new Uint32Array(count)
   const offsets = new Float64Array(count)
-  let at = 0
+  let position = 0
   for (let i = 0; i < count; i++) {
-    if (at + CENTRAL > bytes.length || bytes.readUInt32LE(at) !== 0x02014b50) {
+    const isWhole = position + CENTRAL <= directory.size
+    const at = isWhole ? directory.at(position) : 0
+    const bytes = directory.bytes()
+    if (!isWhole || bytes.readUInt32LE(at) !== 0x02014b50)
       throw bad(`central directory entry ${i + 1} of ${count} is damaged`)
-    }
-    positions[i] = at
+    positions[i] = position
     offsets[i] = far(bytes, at, 'offset')
-    at +=
-      CENTRAL +
-      bytes.readUInt16LE(at + 28) +
-      bytes.readUInt16LE(at + 30) +
-      bytes.readUInt16LE(at + 32)
+    position += entryBytes(bytes, at)
   }
-  if (at !== bytes.length) throw bad('the central directory has bytes after its last entry')
+  if (position !== directory.size) throw bad('the central directory has bytes after its last entry')
   const order = orderByOffset(offsets)
   const positionOf = (i: number): number => positions[order === null ? i : (order[i] ?? 0)] ?? 0
   const offsetOf = (i: number): number => offsets[order === null ? i : (order[i] ?? 0)] ?? 0
   const regionEnd = (i: number): number => (i + 1 < count ? offsetOf(i + 1) : location.offset)
   for (let i = 0; i < count; i++) {
-    const position = positionOf(i)
-    const least = 30 + bytes.readUInt16LE(position + 28) + far(bytes, position, 'compressedSize')
+    const at = directory.at(positionOf(i))
+    const bytes = directory.bytes()
+    const least = 30 + bytes.readUInt16LE(at + 28) + far(bytes, at, 'compressedSize')
     if (offsetOf(i) + least > regionEnd(i)) {
-      throw bad(`member ${JSON.stringify(nameAt(bytes, position))} overlaps what follows it`)
+      throw bad(`member ${JSON.stringify(nameAt(bytes, at))} overlaps what follows it`)
     }
   }
   return {
     count,
     regionEnd,
-    entry: (i) => readEntry(bytes, positionOf(i), offsetOf(i)),
+    entry(i) {
+      const at = directory.at(positionOf(i))
+      return readEntry(directory.bytes(), at, offsetOf(i))
+    },
     offset: offsetOf,
-    compressedSize: (i) => far(bytes, positionOf(i), 'compressedSize'),
-    free: () => [bytes, positions, offsets].forEach(freeBytes),
+    compressedSize(i) {
+      const at = directory.at(positionOf(i))
+      return far(directory.bytes(), at, 'compressedSize')
+    },
+    free() {
+      directory.free()
+      for (const numbers of [positions, offsets]) freeBytes(numbers)
+    },
   }
 }
 

@@ -10,6 +10,7 @@ import {
   parseDirectory,
 } from './directory.ts'
 import { type Verified, createBatch } from './batch.ts'
+import { pagedDirectory, wholeDirectory } from './directory-bytes.ts'
 import { type Content, type ZipFault, readMember } from './member.ts'
 import { WINDOW, planRuns, regionEnd } from './runs.ts'
 
@@ -17,7 +18,7 @@ import { WINDOW, planRuns, regionEnd } from './runs.ts'
 export interface ReaderLimits {
   /** Largest inflated size of one member, bytes. */
   maxMemberBytes: number
-  /** Largest central directory, bytes; it is kept in memory. Default 512 MiB. */
+  /** Largest central directory, bytes. Default 512 MiB. */
   maxDirectoryBytes?: number
 }
 
@@ -53,6 +54,10 @@ export interface ArchiveReader {
   ): Promise<void>
 }
 
+/** Wanted members no further apart share a read, bytes. */
+const GAP = 1 << 16
+/** Size of a directory from which a file's is read page by page, bytes. */
+const PAGED_FROM = 1 << 20
 /** Largest read that is done at once, bytes, except for each one in `YIELD_READS`, which yields to the event loop. */
 const SMALL = 1 << 16
 const YIELD_READS = 256
@@ -60,7 +65,7 @@ let smallReads = 0
 
 /** An open archive on disk. */
 export interface ArchiveFile extends ArchiveReader {
-  /** Closes the file and frees the directory, which can be large; afterwards the archive cannot be read. */
+  /** Closes the file and frees the directory; afterwards the archive cannot be read. */
   close: () => Promise<void>
 }
 
@@ -70,7 +75,12 @@ export async function openArchive(path: string, limits: ReaderLimits): Promise<A
   try {
     const { size } = await file.stat()
     const source: ByteSource = { size, read: (at, length, into) => readAt(file, at, length, into) }
-    return closable(await openSource(source, limits), file)
+    const location = await locateIn(source, limits)
+    const bytes =
+      location.size > PAGED_FROM
+        ? pagedDirectory(location.size, (at, into) => readNow(file, location.offset + at, into))
+        : wholeDirectory(await source.read(location.offset, location.size))
+    return closable(createArchiveReader(source, parseDirectory(bytes, location), limits, GAP), file)
   } catch (error) {
     await file.close()
     throw error
@@ -105,13 +115,18 @@ function closable(reader: ArchiveReader, file: FileHandle): ArchiveFile {
 export async function openSource(
   source: ByteSource,
   limits: ReaderLimits,
-  gap = 1 << 16,
+  gap = GAP,
 ): Promise<ArchiveReader> {
+  const location = await locateIn(source, limits)
+  const bytes = await source.read(location.offset, location.size)
+  const directory = parseDirectory(wholeDirectory(bytes), location)
+  return createArchiveReader(source, directory, limits, gap)
+}
+
+async function locateIn(source: ByteSource, limits: ReaderLimits): Promise<DirectoryLocation> {
   const { size } = source
   const tail = await source.read(Math.max(0, size - END_SPAN), Math.min(size, END_SPAN))
-  const location = checkedLocation(tail, size, limits)
-  const bytes = await source.read(location.offset, location.size)
-  return createArchiveReader(source, parseDirectory(bytes, location), limits, gap)
+  return checkedLocation(tail, size, limits)
 }
 
 /** Returns the member count in the end record of an archive on disk. Throws `archive` if that record is invalid. */
@@ -193,6 +208,15 @@ function* wantedNumbers(
   want: (entry: ZipEntry) => boolean,
 ): Generator<number> {
   for (let i = 0; i < directory.count; i++) if (want(directory.entry(i))) yield i
+}
+
+/** Fills a buffer. */
+function readNow(file: FileHandle, position: number, into: Buffer): void {
+  for (let read = 0; read < into.length;) {
+    const bytes = readSync(file.fd, into, read, into.length - read, position + read)
+    if (bytes === 0) throw new MirrorError('archive', 'the archive ended while it was read')
+    read += bytes
+  }
 }
 
 async function readAt(

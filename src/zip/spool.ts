@@ -6,7 +6,8 @@ import type { DirectoryPages } from './writer.ts'
 export interface Spool {
   /** Writes bytes; returns their offset in the file. */
   put(bytes: Uint8Array): number
-  read(at: number, length: number): Buffer
+  /** `into` may be used as the buffer. */
+  read(at: number, length: number, into?: Buffer): Buffer
   /** Ends it and removes its file. */
   close(): void
 }
@@ -22,8 +23,9 @@ export function createSpool(path: string): Spool {
       size += bytes.length
       return at
     },
-    read(at, length) {
-      const bytes = Buffer.allocUnsafe(length)
+    read(at, length, into) {
+      const isRoomy = into !== undefined && into.length >= length
+      const bytes = isRoomy ? into.subarray(0, length) : Buffer.allocUnsafe(length)
       if (readSync(fd, bytes, 0, length, at) < length) throw new Error('the spool is cut short')
       return bytes
     },
@@ -45,7 +47,8 @@ export function createSpooledPages(spool: Spool): DirectoryPages {
   return {
     put: (page) => void pages.push({ at: spool.put(page), length: page.length }),
     each(use) {
-      for (const { at, length } of pages) use(spool.read(at, length))
+      const page = Buffer.allocUnsafe(pages.reduce((most, { length }) => Math.max(most, length), 0))
+      for (const { at, length } of pages) use(spool.read(at, length, page))
     },
   }
 }

@@ -2,9 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
-import { type ZipEntry, END_SPAN, parseDirectory } from '../../src/zip/directory.ts'
+import { pagedDirectory, wholeDirectory } from '../../src/zip/directory-bytes.ts'
+import {
+  type Directory,
+  type DirectoryLocation,
+  type ZipEntry,
+  END_SPAN,
+  parseDirectory,
+} from '../../src/zip/directory.ts'
 import { deflate } from '../../src/zip/member.ts'
 import {
   type ArchiveReader,
@@ -39,6 +46,40 @@ export interface SourceRead {
 
 export const LIMITS: ReaderLimits = { maxMemberBytes: 1_000_000 }
 
+/** Reads a directory from memory, and checks that page by page, as that of a large file is read, it is the same. */
+function parse(entries: Buffer, location: DirectoryLocation): Directory {
+  const read = (position: number, into: Buffer): void => {
+    if (entries.copy(into, 0, position) < into.length) throw new Error('read beyond the end')
+  }
+  const paged = attempt(() => parseDirectory(pagedDirectory(entries.length, read), location))
+  const whole = attempt(() => parseDirectory(wholeDirectory(entries), location))
+  if (whole instanceof Error) {
+    expect(paged).toEqual(whole)
+    throw whole
+  }
+  if (paged instanceof Error) throw paged
+  expect(paged.count).toBe(whole.count)
+  const numbers = Array.from({ length: whole.count }, (_, i) => i)
+  const strides = [numbers, numbers.toReversed(), numbers.map((i) => (i * 7919) % whole.count)]
+  for (const i of strides.flatMap((order) => order.slice(0, COMPARED)))
+    expect([paged.entry(i), paged.regionEnd(i), paged.compressedSize(i)]).toEqual([
+      ...[whole.entry(i), whole.regionEnd(i), whole.compressedSize(i)],
+    ])
+  paged.free()
+  return whole
+}
+
+/** Entries that are compared, in each order. */
+const COMPARED = 2_000
+
+function attempt<T>(work: () => T): T | Error {
+  try {
+    return work()
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
 /** A reader over bytes in memory, opened by its end record as an archive is, that records what it has read. */
 export function openBytes(
   bytes: Buffer,
@@ -47,10 +88,8 @@ export function openBytes(
   const reads: SourceRead[] = []
   const tail = bytes.subarray(Math.max(0, bytes.length - END_SPAN))
   const location = checkedLocation(tail, bytes.length, limits)
-  const directory = parseDirectory(
-    bytes.subarray(location.offset, location.offset + location.size),
-    location,
-  )
+  const entries = bytes.subarray(location.offset, location.offset + location.size)
+  const directory = parse(entries, location)
   const read = (from: number, length: number, into?: Buffer): Promise<Buffer> => {
     reads.push({ from, bytes: length })
     const part = bytes.subarray(from, from + length)

@@ -166,6 +166,25 @@ describe('an archive on disk', () => {
     return path
   }
 
+  test('with a large directory is read page by page, in any order', async () => {
+    const name = (i: number): string => `${'n'.repeat(i % 300)}-${i}`
+    const members = Array.from({ length: 9_000 }, (_, i): NamedContent => [name(i), String(i)])
+    const bytes = pack(members)
+    const archive = await openArchive(onDisk(bytes), LIMITS)
+    expect(archive.directory.count).toBe(members.length)
+    const order = members.map((_, i) => (i * 4_001) % members.length)
+    const read: [string, string][] = []
+    await archive.readNumbered([...order, ...order.toSorted((a, b) => a - b)], (entry, member) => {
+      read.push([entry.name, 'refused' in member ? member.refused : String(member.content)])
+      return undefined
+    })
+    const expected = order.map((i) => [name(i), String(i)])
+    expect(read).toEqual([...expected, ...members])
+    await archive.close()
+    const cut = onDisk(bytes.subarray(0, -1))
+    await expect(openArchive(cut, LIMITS)).rejects.toThrow('no end-of-central-directory record')
+  })
+
   test('written by adm-zip is read back', async () => {
     const zip = new AdmZip()
     const members: NamedContent[] = [

@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { wholeDirectory } from '../../zip/directory-bytes.ts'
 import { END_SPAN, parseDirectory } from '../../zip/directory.ts'
 import { type ByteSource, checkedLocation } from '../../zip/reader.ts'
 import { type Layout, MANIFEST_NAME, localHeader, signerOf } from '../format/layout.ts'
@@ -21,10 +22,8 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
   const tail = Buffer.from(await source.read(source.size - span, span))
   const location = located(tail, source.size, () => checkedLocation(tail, source.size, limits))
-  const directory = parseDirectory(
-    Buffer.from(await source.read(location.offset, location.size)),
-    location,
-  )
+  const entries = Buffer.from(await source.read(location.offset, location.size))
+  const directory = parseDirectory(wholeDirectory(entries), location)
   const signatures = new Map<string, Buffer>()
   for (let i = directory.count - 1; i >= 0; i--) {
     const { name, offset, size, compressedSize, method } = directory.entry(i)

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../core/free-bytes.ts'
 import type { Db } from '../database/open.ts'
 
 /** The lines of consecutive records, behind the id `after` and up to `last`. */
@@ -21,6 +22,7 @@ interface Pass {
   readonly kept: KeptLines | null
 }
 
+/** The lines are valid during the call only. */
 type Use = (lines: Uint8Array) => void
 
 /** Bytes of lines that are kept at most: those of 200,000 records or more. */
@@ -46,7 +48,7 @@ export function createRecordLines(db: Db) {
       records += count
       bytes += text.length
       if (keep && bytes <= MOST_KEPT) blocks.push({ after, last, text })
-      else blocks.length = 0
+      else freeAll([...blocks.splice(0), { text }])
       after = last
     }
     const isKept = keep && bytes <= MOST_KEPT
@@ -74,6 +76,11 @@ export function createRecordLines(db: Db) {
       }
     },
   }
+}
+
+/** Hundreds of megabytes would wait for the garbage collector. */
+function freeAll(blocks: readonly Pick<Block, 'text'>[]): void {
+  for (const { text } of blocks) freeBytes(text)
 }
 
 /** What the store has of an id now: its line, or nothing. */

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { freeBytes } from '../../core/free-bytes.ts'
 
 /**
  * Hundreds of thousands of ids and stamps, outside the JavaScript heap: one text buffer and a few typed arrays
@@ -38,7 +39,7 @@ export interface Ids {
 export function createIdTable(textBytes: number): IdTable {
   const seed = randomInt(1, 2 ** 32)
   const ids = createTexts(textBytes)
-  const stamps = createTexts(textBytes >>> 1)
+  const stamps = createTexts(textBytes) // memory that is never written to takes none
   let stampOf = new Uint32Array(1024) // ordinal → number of its stamp
   let hashes = new Uint32Array(1024)
   let slots = new Uint32Array(4096) // ordinal + 1; 0 is free
@@ -56,7 +57,7 @@ export function createIdTable(textBytes: number): IdTable {
   const grow = (): void => {
     stampOf = doubled(stampOf)
     hashes = doubled(hashes)
-    slots = rehashed(hashes, ids)
+    slots = rehashed(slots, hashes, ids)
   }
   const setBytes = (id: TextSlice, modified: TextSlice): boolean => {
     const { bytes, from, to } = id
@@ -129,8 +130,9 @@ function createScratch(): (text: string) => TextSlice {
   }
 }
 
-/** Returns twice as many slots, filled with the ordinals by their hashes. */
-function rehashed(hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
+/** Returns four slots for each hash, filled with the ordinals by their hashes, and frees the old ones. */
+function rehashed(old: Uint32Array, hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
+  freeBytes(old)
   const slots = new Uint32Array(hashes.length * 4)
   for (let ordinal = 0; ordinal < ids.count(); ordinal++) {
     let slot = (hashes[ordinal] ?? 0) & (slots.length - 1)
@@ -214,15 +216,18 @@ function createTexts(bytes: number): Texts {
   }
 }
 
-/** Returns a copy of the array with twice the capacity. */
+/** Returns a copy of the array with twice the capacity, and frees the array. */
 function doubled(array: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   const twice = new Uint32Array(array.length * 2)
   twice.set(array)
+  freeBytes(array)
   return twice
 }
 
+/** Returns a copy of the buffer with at least this capacity, and frees the buffer. */
 function grown(buffer: Buffer<ArrayBuffer>, atLeast: number): Buffer<ArrayBuffer> {
   const larger = Buffer.allocUnsafeSlow(Math.max(atLeast, buffer.length * 2))
   buffer.copy(larger)
+  freeBytes(buffer)
   return larger
 }

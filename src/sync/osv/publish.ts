@@ -60,12 +60,12 @@ export async function publishOsv(
       throw unproven(listedIds, stored, built.members)
     replaceSnapshot(context, listed, { whole, served, built, upstream })
   }
-  const written = wasDirty ? null : store.osv.listWritten()
+  const listWritten = () => (wasDirty ? null : store.osv.listWritten())
   const patched = isPatchable
     ? await patchArchive(
         store.osv,
         dir,
-        { ...expectedMembers(listed.index, isListed), written },
+        { ...expectedMembers(listed.index, isListed), written: listWritten() },
         publish,
       )
     : null

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { type VexInfo, readVexInfo } from '../../store/views/generations.ts'
+import { wholeDirectory } from '../../zip/directory-bytes.ts'
 import { END_SPAN, locateDirectory, parseDirectory } from '../../zip/directory.ts'
 import { packedBytes, verifyDeflated } from '../../zip/member.ts'
 import type { ZipMember } from '../../zip/writer.ts'
@@ -87,10 +88,8 @@ function openArchive(folder: string, { file, size }: VexInfo) {
   const pieces = createPieces(join(folder, file))
   const span = Math.min(size, END_SPAN)
   const location = locateDirectory(Buffer.from(pieces.read(size - span, span)), size)
-  const directory = parseDirectory(
-    Buffer.from(pieces.read(location.offset, location.size)),
-    location,
-  )
+  const entries = Buffer.from(pieces.read(location.offset, location.size))
+  const directory = parseDirectory(wholeDirectory(entries), location)
   const numbers = new Map<string, number>()
   for (let i = 0; i < directory.count; i++) numbers.set(directory.entry(i).name, i)
   const read = (location: string) => {

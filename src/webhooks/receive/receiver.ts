@@ -22,7 +22,7 @@ import {
   unauthentic,
   unread,
 } from './validation.ts'
-import { createThrottledLog } from '../../core/throttled-log.ts'
+import { createThrottledLog } from './throttled-log.ts'
 import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { MirrorError } from '../../../core/errors.ts'
-import { freeBytes } from '../../../zip/free-bytes.ts'
+import { freeBytes } from '../../../core/free-bytes.ts'
 import { CHUNK_BYTES } from '../../../store/catalog/documents.ts'
 import { sizeOf } from '../../../store/database/gzip.ts'
 

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../zip/free-bytes.ts'
+import { freeBytes } from '../../../core/free-bytes.ts'
 import type { OnProgress } from '../../../domain/progress.ts'
 import type { SourceName } from '../../../domain/sources.ts'
 import type { CatalogDocumentValue } from '../../../store/replication/rows.ts'

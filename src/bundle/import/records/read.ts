@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../../core/digest.ts'
 import { namesFix } from '../../../domain/named-fix.ts'
-import { freeBytes } from '../../../zip/free-bytes.ts'
+import { freeBytes } from '../../../core/free-bytes.ts'
 import { FRAME, inflateMembers, writeGzipMember } from '../../../core/gzip/member.ts'
 import type { RecordValue } from '../../../store/replication/rows.ts'
 import { TRANSFER_BYTES, type SendChunk } from '../../../threads/chunks.ts'
