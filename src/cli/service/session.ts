@@ -21,11 +21,14 @@ const FILES: Partial<Record<UpstreamSurface, readonly string[]>> = {
   identity: ['upstream.caFile', 'identity'],
 }
 
+/** Asks in a session of its own that ends after a time (milliseconds): what it waits for throws then. */
+export type AskWithin<S> = <T>(ms: number, ask: (session: S) => Promise<T>) => Promise<T>
+
 /** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
 export async function withSession<T>(
   options: GlobalOptions,
   surface: UpstreamSurface,
-  work: (session: Session, config: Config) => Promise<T>,
+  work: (session: Session, config: Config, within: AskWithin<Session>) => Promise<T>,
 ): Promise<T> {
   const { config } = settings(options, false, FILES[surface] ?? SERVICE_FILES)
   const stop = new AbortController()
@@ -33,7 +36,16 @@ export async function withSession<T>(
   for (const signal of STOPPING) process.once(signal, abort)
   const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
   try {
-    return await work(upstream.client(surface).open(stop.signal, 'ops'), config)
+    const client = upstream.client(surface)
+    return await work(client.open(stop.signal, 'ops'), config, async (ms, ask) => {
+      const late = new AbortController()
+      const timer = setTimeout(() => late.abort(new MirrorError('aborted', 'the time is up')), ms)
+      try {
+        return await ask(client.open(AbortSignal.any([stop.signal, late.signal]), 'ops'))
+      } finally {
+        clearTimeout(timer)
+      }
+    })
   } finally {
     for (const signal of STOPPING) process.off(signal, abort)
     await upstream.close()

@@ -7,8 +7,9 @@ import { anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscr
 import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets.ts'
 import { afterFailedTest, afterLostSecret, withNextStep } from './register-hints.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
-import { type ServiceCommandOptions, printItem } from '../service/session.ts'
+import { type AskWithin, type ServiceCommandOptions, printItem } from '../service/session.ts'
 import { print, warn } from '../context.ts'
+import { cut, visible } from '../output.ts'
 
 /** Options of `patchmirror webhooks register`. */
 interface RegisterOptions extends SecretOptions {
@@ -32,39 +33,75 @@ export function registerWebhookCommand(
       'usage',
       '--out is for a receiver elsewhere: test it when it has the secret',
     )
-  return withWebhooks(options, async (api, config) => {
+  return withWebhooks(options, async (api, config, within) => {
     const webhook = {
       url,
       description: options.description ?? 'patchmirror',
       event_types: options.event ?? [imageCreatedType(config.upstream.vendor)],
     }
+    let own = null as string | null // set by the function, which the compiler does not follow
     const register = async (): Promise<Made> => {
-      await warnOfSame(api, url)
-      return api.register(webhook).catch((error: unknown) => {
+      const made = await api.register(webhook).catch((error: unknown) => {
         throw withNextStep(error)
       })
+      own = itemIdOf(made.item)
+      return made
     }
-    if (options.out !== undefined) return writeSecret(register, options)
-    return withSecretKeeper(config, async (keeper) => {
-      const made = await register()
-      const stored = keepSecret(keeper, made)
-      const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
-      report(made, stored, test, keeper.path, options)
-      if (stored.problem !== null || hasFailed(test)) {
-        if (hasFailed(test)) warnSecret(afterFailedTest(config, itemIdOf(made.item)))
-        return 1
-      }
-      return test?.delivered !== true && isRequested(options) ? 1 : 0
-    })
+    const code =
+      options.out === undefined
+        ? await registerHere(api, config, register, options)
+        : await writeSecret(register, options)
+    if (own !== null) await warnOfSame(within, url, own)
+    return code
   })
 }
 
-/** Warns where the service has a subscription of this URL, as far as it tells: every event would come once for each. */
-async function warnOfSame(api: WebhooksApi, url: string): Promise<void> {
-  const items = await api.list().catch(() => []) // the contract promises no list, and registering says what else is wrong
-  const same = items.filter((item) => textOf(item, 'url') === url).map(itemIdOf)
-  if (same.length === 0) return
-  warn(`the service has a subscription of this URL already (${same.join(', ')}), and sends each event for each of them: remove one with "patchmirror webhooks delete ID"`) // prettier-ignore
+/** Has the secret of a new subscription stored for the receiver here, and a test sent. Returns the exit code. */
+function registerHere(
+  api: WebhooksApi,
+  config: Config,
+  register: () => Promise<Made>,
+  options: RegisterOptions,
+): Promise<number> {
+  return withSecretKeeper(config, async (keeper) => {
+    const made = await register()
+    const stored = keepSecret(keeper, made)
+    const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
+    report(made, stored, test, keeper.path, options)
+    if (stored.problem !== null || hasFailed(test)) {
+      if (hasFailed(test)) warnSecret(afterFailedTest(config, itemIdOf(made.item)))
+      return 1
+    }
+    return test?.delivered !== true && isRequested(options) ? 1 : 0
+  })
+}
+
+/** How long the list of subscriptions is waited for, milliseconds, and how many of the same URL are named. */
+const LIST_MS = 5_000
+const NAMED = 5
+
+/**
+ * Warns where the service has other subscriptions of this URL, as far as it tells soon: every event would come once for each.
+ * Asked last: a service may have requests wait for minutes after this one, which the contract does not promise.
+ */
+async function warnOfSame(within: AskWithin<WebhooksApi>, url: string, own: string): Promise<void> {
+  const items = await within(LIST_MS, (api) => api.list()).catch(() => [])
+  const others = items.filter((item) => isSameUrl(textOf(item, 'url'), url) && itemIdOf(item) !== own) // prettier-ignore
+  if (others.length === 0) return
+  const ids = others.flatMap((item) => itemIdOf(item) ?? []).slice(0, NAMED)
+  const named = ids.map((id) => cut(visible(id), 100)).join(', ')
+  const more = others.length > ids.length ? ` and ${others.length - ids.length} more` : ''
+  const all = others.length === 1 ? 'another subscription' : `${others.length} other subscriptions`
+  const which = ids.length === 0 ? '' : ` (${named}${more})`
+  warn(`the service has ${all} of this URL${which}, and sends each event for each of them: remove one with "patchmirror webhooks delete ID"`) // prettier-ignore
+}
+
+function isSameUrl(one: string | null, other: string): boolean {
+  return one !== null && hrefOf(one) === hrefOf(other)
+}
+
+function hrefOf(url: string): string {
+  return URL.parse(url)?.href ?? url
 }
 
 /** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */

@@ -9,7 +9,9 @@ import {
   webhooksApi,
 } from '../../upstream/service-api.ts'
 import { readKeptSecrets, withSecretKeeper } from './secrets.ts'
+import type { Session } from '../../upstream/http/session.ts'
 import {
+  type AskWithin,
   type ServiceCommandOptions,
   beyondContract,
   isBeyondContract,
@@ -28,11 +30,12 @@ const COLUMNS = ['id', 'url', 'event_types', 'description', 'created_at', 'held'
 /** Calls `work` with the service's webhook settings. */
 export function withWebhooks<T>(
   options: ServiceCommandOptions,
-  work: (api: WebhooksApi, config: Config) => Promise<T>,
+  work: (api: WebhooksApi, config: Config, within: AskWithin<WebhooksApi>) => Promise<T>,
 ): Promise<T> {
-  return withSession(options, 'settings', (session, config) => {
+  return withSession(options, 'settings', (session, config, within) => {
     const { maxRecordBytes, vendor } = config.upstream
-    return work(webhooksApi(session, maxRecordBytes, vendor), config)
+    const apiOf = (one: Session) => webhooksApi(one, maxRecordBytes, vendor)
+    return work(apiOf(session), config, (ms, ask) => within(ms, (one) => ask(apiOf(one))))
   })
 }
 

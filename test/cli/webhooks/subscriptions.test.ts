@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
@@ -26,6 +27,9 @@ import { hasOpenssl, makeTls } from '../../support/tls.ts'
 import { NOW, delivery } from '../../webhooks/inbox/inboxes.ts'
 import { keyPair } from '../../webhooks/signing.ts'
 import { longTest, LONG, telling } from '../../support/tables.ts'
+
+/** The path of the subscriptions. */
+const LIST = '/v3/settings/webhooks'
 
 interface Heard {
   headers: string[]
@@ -91,7 +95,7 @@ describe('webhooks register', () => {
     const made = await patchmirror(['register', '--url', url, '--test-tag', aTag()])
     expect(made.code, made.err).toBe(0)
     expect(made.err).toContain('a test event was delivered')
-    expect(made.err).toContain(`a subscription of this URL already (${first})`)
+    expect(made.err).toContain(`another subscription of this URL (${first})`)
     expect(held()).toHaveLength(2)
     expect(held()[0]).toMatchObject({ label: first, subscription: first, notAfter: null })
     expect(statSync(file()).mode & 0o777).toBe(0o600)
@@ -107,6 +111,44 @@ describe('webhooks register', () => {
     expect(one(judged.out)).toMatchObject({ match: { secret: held()[1]?.label } })
     const listed = await patchmirror(['list', '--json'])
     expect(JSON.parse(listed.out)).toMatchObject([{ held: 'yes' }, { held: 'yes' }])
+  })
+
+  test('names at most five of the same URL, and nothing that acts on a terminal', async () => {
+    const same = url.replace('http:', 'HTTP:')
+    const ids = ['a\u001b[2J', null, 'b', 'c', 'd', 'e', 'f']
+    const others = [
+      { id: 'other', url: `${url}/other` },
+      { id: 'no-url' },
+      { id: 'bad', url: 'bad' },
+    ]
+    const body = JSON.stringify([...ids.map((id) => ({ id, url: same })), ...others])
+    sandbox.faults.set(LIST, { kind: 'body', body }, { method: 'GET' })
+    const many = await patchmirror(['register', url])
+    expect(many.err).toContain(
+      '7 other subscriptions of this URL (a [2J, b, c, d, e and 2 more), and',
+    )
+    sandbox.faults.clear()
+    const nameless = JSON.stringify([{ id: null, url }])
+    sandbox.faults.set(LIST, { kind: 'body', body: nameless }, { method: 'GET' })
+    expect((await patchmirror(['register', url])).err).toContain(
+      'another subscription of this URL, and',
+    )
+  })
+
+  longTest('goes on without the list of subscriptions where it takes long', async () => {
+    const faults: Fault[] = [
+      { kind: 'stall' },
+      { kind: 'status', status: 429, headers: { 'Retry-After': '1200' } }, // for all requests of the command
+    ]
+    for (const fault of faults) {
+      const list = sandbox.faults.set(LIST, fault, { method: 'GET' })
+      const { code, err } = await patchmirror(['register', url], {
+        PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '1200000', // longer than this test may take
+      })
+      expect([code, err]).toEqual([0, expect.stringContaining('the secret is in')])
+      expect(list.hits()).toBe(1)
+      list.clear()
+    }
   })
 
   test('fails before it asks the service when the file cannot be written', async () => {
