@@ -438,11 +438,18 @@ describe('since', () => {
     for (const [name, message] of [
       ['nope', 'the ecosystem nope is none that'],
       ['NPM', 'the ecosystem NPM is none that'],
-      ['Debian:12', 'use --ecosystem Debian, not Debian:12'],
-      ['Root:Maven', 'use --ecosystem Maven, not Root:Maven'],
-      ['Root:Debian:12', 'use --ecosystem Debian, not Root:Debian:12'],
+      ['Foo:npm', 'the ecosystem Foo: is none that'],
+      [':npm', 'the ecosystem : is none that'],
+      ['Debian:12', 'no list of Debian:12 alone: use --ecosystem Debian\n'],
+      ['Root:npm', 'no list of Root:npm alone: use --ecosystem npm\n'],
+      ['Root:npm:1', 'use --ecosystem npm\n'],
+      ['Root:Maven', 'use --ecosystem Root\n'], // there is no record of Maven
     ] as const)
       expect(await ask('since', '--ecosystem', name)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) as string }) // prettier-ignore
+    const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_DERIVED: 'false' } // no view npm has what a vendor patched
+    const ofVendor = await run(['since', '--ecosystem', 'Root:npm'], whole, '/')
+    expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')]) // prettier-ignore
+    expect((await ask('since', '--ecosystem', 'Root')).code).toBe(0)
     expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })
   })
 })

@@ -14,6 +14,8 @@ import { csvField } from '../../core/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 import { folderOf } from '../../store/views/generations.ts'
+import type { Views } from '../../store/views/reads.ts'
+import { derivedVendors, isKnownEcosystem } from '../../views/osv/ecosystems.ts'
 import { table, visible } from '../output.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { closing, withStoredReads } from '../store-access.ts'
@@ -67,7 +69,7 @@ function chosen(
   return closing(inUse, () => {
     try {
       const views = inUse.current()
-      if (!views.hasView(ecosystem)) refuseUnknown(ecosystem)
+      if (!views.hasView(ecosystem)) refuseUnknown(config, views, ecosystem)
       return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
@@ -76,12 +78,14 @@ function chosen(
   })
 }
 
-/** Refuses an ecosystem of no view that is none, or a release of one: views are of ecosystems. Throws `usage`, `bad_request`. */
-function refuseUnknown(ecosystem: string): void {
-  readFilter(ecosystem, null)
-  const folder = folderOf(withoutVendor(ecosystem))
+/** Refuses an ecosystem of no view that is none, or a part of one: views are of ecosystems. Throws `usage`, `bad_request`. */
+function refuseUnknown({ views }: Config, { hasView }: Pick<Views, 'hasView'>, ecosystem: string) {
+  const [own, plain] = [folderOf(ecosystem), folderOf(withoutVendor(ecosystem))]
+  const isVendor = hasView(own) || isKnownEcosystem(own) || views.vendors.includes(own)
+  readFilter(own === plain || isVendor ? ecosystem : `${own}:`, null) // any vendor passes it, also Foo of Foo:Maven
+  const folder = derivedVendors(views).includes(own) && hasView(plain) ? plain : own
   if (folder !== ecosystem)
-    throw new MirrorError('usage', `--ecosystem takes the ecosystem that scanners ask for, without vendor or release: use --ecosystem ${folder}, not ${ecosystem.slice(0, 100)}`) // prettier-ignore
+    throw new MirrorError('usage', `there is no list of ${ecosystem.slice(0, 100)} alone: use --ecosystem ${folder}`) // prettier-ignore
 }
 
 function printNewest(rows: readonly RecordDates[], limit: number): void {
