@@ -118,11 +118,11 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
     const complete = name === logName(reads) && at >= beginning && at <= reads.lastLog()
     return { after: complete ? at : beginning, complete }
   }
-  if (since === null) return { after: beginning, complete: beginning === 0 }
+  const known = knownSince(reads)
+  if (since === null) return { after: beginning, complete: beginning === 0 && known !== null }
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
   if (at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
-  const known = knownSince(reads)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
   return { after: from, complete: known !== null && at >= known }
 }

@@ -52,31 +52,28 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   const { dir } = options.config.data
   let known = knownOrNothing(options)
   let running: RunningTask<FindingsReport | null> | null = null
-  let timer: NodeJS.Timeout | null = null
   let [failure, closed]: [string | null, boolean] = [null, false]
   let pause = settleMs
-  const isDone = (): boolean => isBroughtTo(options, known.goal)
-  const after = (ms: number): void => {
-    if (closed || running !== null || timer !== null) return
-    timer = setTimeout(begin, ms).unref()
-  }
+  const isDone = (): boolean => !known.unread && isBroughtTo(options, known.goal)
   const begin = (): void => {
-    timer = null
-    if (closed || isDone()) return
+    if (closed || running !== null || isDone()) return
     running = startJudging(options)
     void running.result
       .then(made)
       .catch(failed)
       .then(() => {
         running = null
-        if (!closed && !isDone()) after(pause)
+        if (!closed && !isDone()) timer.after(pause, pause > settleMs)
       })
   }
+  const timer = createTimer(begin)
   const made = (report: FindingsReport | null): void => {
     if (closed) return
+    const wasUnread = known.unread
     known = readKnown(options)
-    ;[failure, pause] = [null, settleMs]
-    if (report !== null) tell(log, report)
+    failure = null
+    pause = known.unread && isBroughtTo(options, known.goal) ? retryMs : settleMs
+    if (report !== null) tell(log, report, wasUnread)
     options.onJudged?.()
   }
   const failed = (error: unknown): void => {
@@ -91,26 +88,56 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   }
   return {
     look() {
-      if (!isDone()) after(settleMs)
+      if (!closed && running === null && !isBroughtTo(options, known.goal)) timer.sooner(settleMs)
     },
     report() {
       if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
-      if (known.goal === null && !isDone()) after(settleMs) // also where the database was deleted, or is damaged
-      const { goal: _, mark: __, ...status } = known
+      if (known.goal === null && running === null && !closed && !isDone()) timer.after(settleMs) // also where the database was deleted, or is damaged
+      const { goal: _, mark: __, unread: ___, ...status } = known
       const state = known.judgedAt === null ? 'none' : isCurrent(options, known) ? 'current' : 'behind' // prettier-ignore
       return { ...status, state, judging: running !== null, failing: failure !== null }
     },
     async close() {
       closed = true
-      if (timer !== null) clearTimeout(timer)
+      timer.clear()
       await running?.stop()
     },
+  }
+}
+
+/** Creates a timer of one call; it does not keep the process alive. */
+function createTimer(call: () => void) {
+  let timer: NodeJS.Timeout | null = null
+  let isRetry = false
+  const clear = (): void => {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+  }
+  const after = (ms: number, retry = false): void => {
+    if (timer !== null) return
+    isRetry = retry
+    timer = setTimeout(() => {
+      timer = null
+      call()
+    }, ms).unref()
+  }
+  return {
+    /** Calls in so many milliseconds, unless it waits already; `retry`: of what was tried before. */
+    after,
+    /** Does the same; a retry is not waited for. */
+    sooner(ms: number): void {
+      if (isRetry) clear()
+      after(ms)
+    },
+    clear,
   }
 }
 
 type Known = Omit<TagFindingsStatus, 'state' | 'judging' | 'failing'> & {
   /** What it was brought to. */
   readonly goal: string | null
+  /** Whether SBOMs or VEX are damaged. */
+  readonly unread: boolean
   /** Of the database that it was read from. */
   readonly mark: string
 }
@@ -133,7 +160,15 @@ function readKnown({ config }: KeeperOptions): Known {
     const { osv, catalog, generation, judgedAt } = state
     const at = toIsoOrNull(judgedAt)
     const goal = reads.isWhole() ? `${generation} ${catalog}` : null
-    return { ...reads.countTags(), osv, catalog, judgedAt: at, goal, mark }
+    return {
+      ...reads.countTags(),
+      osv,
+      catalog,
+      judgedAt: at,
+      goal,
+      unread: reads.hasUnread(),
+      mark,
+    }
   })
   return found ?? { ...NOTHING, mark }
 }
@@ -145,6 +180,7 @@ const NOTHING: Known = {
   catalog: null,
   judgedAt: null,
   goal: null,
+  unread: false,
   mark: '',
 }
 
@@ -159,8 +195,8 @@ function isBroughtTo(options: KeeperOptions, known: string | null): boolean {
 }
 
 /** Whether the findings are of what is served: views of newer records may not be built yet. */
-function isCurrent(options: KeeperOptions, { goal, osv }: Known): boolean {
-  if (!isBroughtTo(options, goal)) return false
+function isCurrent(options: KeeperOptions, { goal, osv, unread }: Known): boolean {
+  if (unread || !isBroughtTo(options, goal)) return false
   const served = options.reads.snapshots.readSnapshot('osv')
   return served === null || served.id === osv
 }
@@ -182,9 +218,15 @@ function startJudging({ config, servedPin }: KeeperOptions): RunningTask<Finding
   return startTask({ file: workerFile('findings.worker', import.meta.url), data, limits: LIMITS })
 }
 
-function tell(log: KeeperOptions['log'], { records, read, gone, tags, reset }: FindingsReport) {
+function tell(
+  log: KeeperOptions['log'],
+  { records, read, gone, tags, unread, reset }: FindingsReport,
+  wasUnread: boolean,
+): void {
   if (reset !== null)
     log.warn({}, `the findings of the tags began again, without announcing any: their database: ${reset}`) // prettier-ignore
+  if (unread && !wasUnread)
+    log.warn({}, 'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror verify --repair" fetches them again') // prettier-ignore
   if (records.components + read + gone + tags === 0) return
   const fields = { records, read, gone, tags }
   log.info(fields, `tags: ${read} SBOMs were read, the findings of ${tags} tags differ`)

@@ -32,6 +32,8 @@ export interface FindingsReport {
   readonly read: number
   readonly gone: number
   readonly tags: number
+  /** Whether SBOMs or VEX are damaged: they are read again by the next judgement. */
+  readonly unread: boolean
   /** Changes in the log now: the position of the newest. */
   readonly last: number
   /** Why everything was judged again; null: it was not. */
@@ -72,7 +74,7 @@ export async function performFindings(
       store.sweepNames()
       store.pruneLog(keepDays, now)
       const tags = patched + records.tags + ofTags
-      return { records, read, gone, tags, last: store.lastLog(), reset }
+      return { records, read, gone, tags, unread: store.hasUnread(), last: store.lastLog(), reset }
     } finally {
       closeFindings(db)
     }

@@ -4,7 +4,7 @@ import { RESOURCES } from '../domain/resources.ts'
 import { wholeContent } from '../store/catalog/whole-content.ts'
 import type { Reads } from '../store/reads.ts'
 import { readInputSbom } from './read.ts'
-import { type InputSbom, SBOM_BOUNDS } from './sbom.ts'
+import { type InputSbom, SBOM_BOUNDS, unreadable } from './sbom.ts'
 
 const [{ path: SBOM_PATH } = { path: '' }] =
   RESOURCES.find(({ name }) => name === 'tags')?.artifacts.filter(
@@ -22,7 +22,7 @@ export function sbomDigestsOf({ catalog }: Pick<Reads, 'catalog'>, id: string): 
   return catalog.readAnswer(sbomPathOf(id))?.links.map(({ digest }) => digest) ?? []
 }
 
-/** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read; `of`: what it is of. */
+/** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */
 export function readMirroredSbom(
   { catalog }: Pick<Reads, 'catalog'>,
   digest: string,
@@ -31,6 +31,8 @@ export function readMirroredSbom(
 ): InputSbom {
   const content = wholeContent(catalog, digest, maxBytes)
   const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
+  if (content === 'too large')
+    throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) }) // prettier-ignore
   if (typeof content === 'string')
     throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
   try {

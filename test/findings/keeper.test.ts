@@ -166,6 +166,23 @@ test('what is published while a judgement is under way is judged after it, witho
   expect(keeper.report().state).toBe('current')
 })
 
+test('what is damaged keeps the findings behind, is warned of once, and is read again until it is repaired', async () => {
+  const bench = await unjudged()
+  const db = new Database(join(bench.dir, 'mirror.db'))
+  onTestFinished(() => void db.close())
+  const chunks = db.prepare<[], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk').all() // prettier-ignore
+  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
+  for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
+  const keeper = keep(bench)
+  keeper.look()
+  await expect.poll(() => keeper.begun()).toBeGreaterThan(2)
+  expect(keeper.report()).toMatchObject({ state: 'behind', judged: 0, failing: false })
+  expect(keeper.logged.filter((text) => text.includes('verify --repair'))).toHaveLength(1)
+  for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
+  await expect.poll(() => keeper.report().state).toBe('current')
+  expect(keeper.report().judged).toBeGreaterThan(0)
+})
+
 test('a reader that keeps newer snapshots back judges by those that it serves, and by the newer once it serves them', async () => {
   const bench = await unjudged()
   await bench.judge()

@@ -40,6 +40,17 @@ test('changes since a time are complete unless some as new were deleted, also wh
   expect([3.5, 101, 102].map((at) => since(day(at), day(200)))).toEqual([false, false, true])
 })
 
+test('no answer is complete before all tags were judged for the first time', () => {
+  const dir = scratch()
+  writeFindings(dir, (store) => store.putRecordState({ osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' })) // prettier-ignore
+  const ask = (query: string) =>
+    readFindings(dir, (reads) =>
+      listChanges(reads, { ...ASKED, query: new URLSearchParams(query) }),
+    )
+  for (const query of ['', 'since=0m', 'since=7d'])
+    expect(ask(query)).toMatchObject({ complete: false, knownSince: null })
+})
+
 test('changes are listed of one tag, which an id, a name or a digest names, also when it is gone', () => {
   const dir = scratch()
   beginFindings(dir)

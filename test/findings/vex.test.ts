@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/store/database/sqlite.ts'
 import { withFindings } from '../../src/store/findings/database.ts'
 import {
@@ -172,6 +172,45 @@ test('of several SBOMs those count that list a package, with what they describe'
   await bench.judge()
   expect(tagOf(dir, tag)).toMatchObject({ findings: 1, suppressed: 1 })
   await expectAgreement(bench)
+})
+
+test('SBOMs and VEX that are damaged are read once they are repaired, although the catalog is the same', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const { owner, ecosystem, name, purl } = await opened(bench)
+  const { service } = sandbox
+  const other = service.ids('tags').find((id) => id !== owner) ?? ''
+  service.writeArtifact('tag', other, 'sbom', sbomOf('second', 'pkg:npm/second@1.0.0'))
+  service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
+  await bench.crawl()
+  const db = new Database(join(dir, 'mirror.db'))
+  onTestFinished(() => void db.close())
+  const linksOf = (id: string) =>
+    `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+  db.exec(`UPDATE catalog_answer SET links = json_insert(${linksOf(owner)}, '$[#]', json_extract(${linksOf(other)}, '$[0]'))
+    WHERE path = '/v1/tags/${owner}/sbom'`)
+  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+  const damaged = ['sbom', 'vex'].flatMap((kind) => {
+    const digests = db.prepare<[string], string>('SELECT json_extract(link.value, \'$.digest\') FROM catalog_answer a, json_each(a.links) link WHERE a.path = ?').pluck() // prettier-ignore
+    return digests.all(`/v1/tags/${owner}/${kind}`).slice(-1)
+  })
+  const chunks = damaged.flatMap((digest) => db.prepare<[string], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk WHERE digest = ?').all(digest)) // prettier-ignore
+  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
+  expect(damaged).toHaveLength(2)
+  for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
+
+  expect(await bench.judge()).toMatchObject({ unread: true })
+  const without = tagOf(dir, owner)
+  expect(without?.suppressed).toBe(0)
+  expect(without?.sbom.split(' ')).toHaveLength(1)
+  expect(await bench.judge()).toMatchObject({ unread: true, tags: 0 })
+
+  for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
+  expect(await bench.judge()).toMatchObject({ unread: false })
+  const repaired = tagOf(dir, owner)
+  expect(repaired).toMatchObject({ suppressed: 1, packages: (without?.packages ?? 0) + 2 })
+  expect(repaired?.sbom.split(' ')).toHaveLength(2)
+  expect(bench.known()).toEqual(await bench.fresh())
 })
 
 test('a patch that the service has done is a fix, until it is not any more', async () => {

@@ -15,6 +15,7 @@ import { type DuringReads, expectCatalog } from './during.ts'
 import { createEvaluation } from './evaluate.ts'
 import { type TagPackage, NOTHING_READ, type ReadPackages, packagesOf } from './packages.ts'
 import type { IsPatched } from './patches.ts'
+import { unreadState } from './vex-documents.ts'
 import { type VexRules, ruleTag, visibleIn } from './vex.ts'
 
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
@@ -49,7 +50,7 @@ type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
  */
 export async function followTags(input: TagsInput): Promise<TagsReport> {
   const { store, catalog, during, now } = input
-  if (store.isWhole() && store.readState()?.catalog === catalog) {
+  if (store.isWhole() && !store.hasUnread() && store.readState()?.catalog === catalog) {
     store.finishJudging(catalog, now)
     return { catalog, read: 0, gone: 0, tags: 0 }
   }
@@ -73,6 +74,8 @@ export async function followTags(input: TagsInput): Promise<TagsReport> {
     if (tag.sbom !== '') read++
     if (await store.inOne(() => judgeTag(input, tag, catalog))) tags++
   }
+  const isAnyUnread = store.listOwners().some(({ owner, sbom }) => listed.get(owner)?.sbom !== sbom)
+  if (isAnyUnread) store.putFollowed('tags', unreadState(catalog))
   store.finishJudging(catalog, now)
   return { catalog, read, gone: gone.length, tags }
 }
@@ -110,7 +113,7 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const refused = 'refusal' in read
   const { components, subjects, packages, notJudged } = refused ? NOTHING_READ : read
   const about = {
-    ...{ ...tag, sbom: refused ? read.sbom : tag.sbom, refusal: refused ? read.refusal : null },
+    ...{ ...tag, sbom: read.sbom, refusal: refused ? read.refusal : null },
     ...{ subjects, packages, notJudged },
   }
   const ids = await addComponents(input, components)
@@ -154,10 +157,14 @@ function logChange({ store, now }: TagsInput, change: TagChange): boolean {
   return true
 }
 
-/** Why a tag is not judged; `sbom`: empty where its SBOM may be read another time. */
-interface Refusal {
-  readonly refusal: string
+/** SHA-256 of the SBOMs of a tag, separated by spaces, without those that may be read another time. */
+interface Tried {
   readonly sbom: string
+}
+
+/** Why a tag is not judged. */
+interface Refusal extends Tried {
+  readonly refusal: string
 }
 
 /**
@@ -168,10 +175,11 @@ function readSboms(
   { during }: TagsInput,
   { name, sbom }: ListedTag,
   catalog: string,
-): ReadPackages | Refusal {
+): (ReadPackages & Tried) | Refusal {
   if (sbom === '') return { refusal: 'no SBOM of it is stored here', sbom }
   const sboms: InputSbom[] = []
-  let refusal: Refusal = { refusal: '', sbom }
+  const damaged = new Set<string>()
+  let refusal = ''
   for (const digest of sbom.split(' ')) {
     try {
       sboms.push(during((reads) => readMirroredSbom(reads, digest, name)))
@@ -179,10 +187,13 @@ function readSboms(
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       const isOfContent = error.cause instanceof MirrorError
       if (!isOfContent) during((reads) => expectCatalog(reads, catalog))
-      refusal = { refusal: error.message.slice(0, 1000), sbom: isOfContent ? sbom : '' }
+      if (!isOfContent) damaged.add(digest)
+      refusal = error.message.slice(0, 1000)
     }
   }
-  return sboms.length === 0 ? refusal : packagesOf(sboms)
+  const tried = sbom.split(' ').filter((digest) => !damaged.has(digest))
+  const read = sboms.length === 0 ? { refusal } : packagesOf(sboms)
+  return { ...read, sbom: tried.join(' ') }
 }
 
 /** Returns the numbers of components; those that no tag had are judged. */

@@ -1,7 +1,8 @@
 import { sha256Of } from '../../core/digest.ts'
-import { readVexStatements, statedId } from '../../judging/vex/apply.ts'
+import { isVexDamaged, readVexStatements, statedId } from '../../judging/vex/apply.ts'
 import { statedPlaces } from '../../judging/vex/coverage.ts'
 import type { Statement } from '../../judging/vex/statements.ts'
+import { UNREAD } from '../../store/findings/reads.ts'
 import type { VexAbout } from '../../store/findings/vex.ts'
 import type { FindingsStore } from '../../store/findings/writes.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
@@ -24,7 +25,7 @@ interface DocumentsInput {
 
 /**
  * Brings what is known of the VEX documents to those of the catalog, each in a transaction of its own, and marks the tags that
- * a changed one may be about. One that cannot be read is tried again by the next judgement. Returns the catalog's snapshot; null
+ * a changed one may be about. One that is damaged is tried again by the next judgement. Returns the catalog's snapshot; null
  * where there is none. Throws `locked` where it is replaced meanwhile.
  */
 export async function followVex({ store, during }: DocumentsInput): Promise<string | null> {
@@ -55,10 +56,10 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
 
 /** The state in which some documents of a catalog could not be read. */
 export function unreadState(catalog: string): string {
-  return `${catalog} unread`
+  return catalog + UNREAD
 }
 
-/** Returns the statements of a VEX document, none for CSAF; null for one that cannot be read. Throws `locked`. */
+/** Returns the statements of a VEX document, none for CSAF and for what is no VEX; null for one that is damaged. Throws `locked`. */
 export function readDocument(
   during: DuringReads,
   document: VexDocument,
@@ -66,8 +67,9 @@ export function readDocument(
 ): readonly Statement[] | null {
   return during((reads, vex) => {
     const statements = readVexStatements(vex, document)
-    if (statements === null) expectCatalog(reads, catalog)
-    return statements === 'csaf' ? [] : statements
+    if (statements !== null) return statements === 'csaf' ? [] : statements
+    expectCatalog(reads, catalog)
+    return isVexDamaged(vex, document) ? null : []
   })
 }
 

@@ -71,6 +71,14 @@ export function readVexStatements(
   return content === null ? null : readStatements(content)
 }
 
+/** Whether the stored bytes of a document are damaged, and not what it says: another time they may be read. */
+export function isVexDamaged(
+  reads: Pick<VexReader, 'readVexContent'>,
+  document: VexDocument,
+): boolean {
+  return document.size <= MAX_BYTES && reads.readVexContent(document) === null
+}
+
 /** A statement about a finding: why it rules the finding out, or null, and its date as `instantOf`. */
 interface Said {
   readonly at: string

@@ -99,6 +99,9 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly details: readonly FindingChange[]
 }
 
+/** Follows the catalog's snapshot in the name of a state in which some documents of it could not be read. */
+export const UNREAD = ' unread'
+
 const TAG = `id, owner, name, sbom, subjects, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
   fixes, fixes_gone AS fixesGone, findings, fixable, details`
@@ -122,11 +125,18 @@ export function createFindingsReads(db: Db) {
   const whole = db
     .prepare<[], number>(
       `SELECT 1 FROM state s JOIN followed t ON t.name = 'tags' JOIN followed v ON v.name = 'vex'
-       WHERE t.state = s.catalog AND substr(v.state, 1, length(s.catalog)) = s.catalog
+       WHERE t.state IN (s.catalog, s.catalog || '${UNREAD}') AND v.state IN (s.catalog, s.catalog || '${UNREAD}')
          AND NOT EXISTS (SELECT 1 FROM tag WHERE vex_stale = 1)`,
     )
     .pluck()
+  const unread = db
+    .prepare<[], number>(
+      `SELECT 1 FROM state s JOIN followed f ON f.name IN ('tags', 'vex') AND f.state = s.catalog || '${UNREAD}'`,
+    )
+    .pluck()
   return {
+    /** Whether SBOMs or VEX of the catalog were damaged when they were to be read. */
+    hasUnread: (): boolean => unread.get() !== undefined,
     /** Whether nothing of the catalog in the state is left to do; false while another one is followed. */
     isWhole: (): boolean => whole.get() !== undefined,
     /** Null before the first judgement. */
