@@ -484,6 +484,41 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   }
 })
 
+test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined', async () => {
+  const bom = join(dir, 'quarantined.json')
+  writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [] }))
+  const lookups = [
+    ['show', 'GHSA-1'],
+    ['changes', '--since', '1'],
+    ['match', bom],
+  ]
+  const marksOf = async (env: Record<string, string>): Promise<string[]> => {
+    const said: string[] = []
+    for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out) // prettier-ignore
+    return said.map(
+      (out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line',
+    )
+  }
+  const young = { PATCHMIRROR_OSV_MAX_AGE_HOURS: '87600' }
+  const old = '; older than osv.maxAgeHours (26)'
+  const waiting = '; a newer state is quarantined: "patchmirror approve" or "reject" decides'
+  expect(await marksOf({})).toEqual([old, old, old])
+  expect(await marksOf(young)).toEqual(['', '', ''])
+  const store = openWrites(dir)
+  const runId = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 }) // prettier-ignore
+  const none = Buffer.alloc(0)
+  const refused = { source: 'osv', path: 'osv', reason: 'too much', sha256: none, body: none, etag: null, lastModified: null, asOf: 1 } as const // prettier-ignore
+  try {
+    store.quarantine.keepQuarantine({ ...refused, runId })
+    expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
+    expect(await marksOf(young)).toEqual(lookups.map(() => waiting))
+    expect((await ask('show', 'NONE-1')).err).toContain(old + waiting)
+  } finally {
+    store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    store.close()
+  }
+})
+
 describe('changes', () => {
   test('says in words what changed since a snapshot or a time, and names the time', async () => {
     const found = await ask('changes', '--since', '1')

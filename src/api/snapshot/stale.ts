@@ -3,7 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
-import { isOverAge } from '../status/readiness.ts'
+import { describeOverAge } from '../status/readiness.ts'
 
 /** The settings that decide what an outdated source answers. */
 type StaleSettings = {
@@ -20,12 +20,12 @@ export type StaleRule = (source: SourceName, origin: SnapshotOrigin) => Snapshot
 export function createStaleRule(settings: StaleSettings, now: () => number): StaleRule {
   const marked = new WeakMap<SnapshotOrigin, SnapshotOrigin>()
   return (source, origin) => {
-    const { maxAgeHours, staleAction } = settings[source]
-    if (staleAction === 'serve' || !isOverAge(now() - Date.parse(origin.asOf), maxAgeHours))
-      return origin
+    const { staleAction } = settings[source]
+    if (staleAction === 'serve') return origin
+    const limit = describeOverAge(settings, source, now() - Date.parse(origin.asOf))
+    if (limit === null) return origin
     const known = marked.get(origin)
     if (known !== undefined) return known
-    const limit = `older than ${source}.maxAgeHours (${maxAgeHours})`
     const stale = { ...origin, stale: { limit, refused: staleAction === 'refuse' } }
     marked.set(origin, stale)
     return stale

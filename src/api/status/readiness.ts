@@ -18,9 +18,18 @@ type ReadinessSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'ma
   readonly fleet?: Pick<Config['fleet'], 'maxLagSeconds'>
 }
 
-/** Reports whether an age in milliseconds exceeds a limit in hours; counted in whole seconds, as the status shows it. */
-export function isOverAge(ageMs: number, maxAgeHours: number): boolean {
-  return Math.floor(ageMs / 1000) > maxAgeHours * 3600
+/**
+ * Says that an age in milliseconds exceeds the limit of a source, and names the setting; null: it does not. It is counted in
+ * whole seconds, as the status shows it.
+ */
+export function describeOverAge(
+  settings: ReadinessSettings,
+  source: SourceName,
+  ageMs: number,
+): string | null {
+  const { maxAgeHours } = settings[source]
+  const isOver = Math.floor(ageMs / 1000) > maxAgeHours * 3600
+  return isOver ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
 }
 
 /**
@@ -35,12 +44,11 @@ export function judgeReadiness(
 ): Readiness {
   const own = sources.filter(({ name }) => active.includes(name))
   const judged = own.map(({ name, asOf, ageSeconds }) => {
-    const { maxAgeHours } = config[name]
     if (asOf === null || ageSeconds === null)
       return { name, ready: false, reason: 'nothing mirrored yet' }
-    const ready = !isOverAge(ageSeconds * 1000, maxAgeHours)
-    const limit = `${ready ? 'within' : 'older than'} ${name}.maxAgeHours (${maxAgeHours})`
-    return { name, ready, reason: `as of ${asOf}, ${limit}` }
+    const over = describeOverAge(config, name, ageSeconds * 1000)
+    const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
+    return { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
   })
   const room = { ready: storage.state === 'ok', ...storage }
   const followed = fleet && judgeFleet(fleet, config.fleet?.maxLagSeconds ?? Infinity, now)

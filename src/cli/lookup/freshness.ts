@@ -2,6 +2,7 @@ import { readOrigin } from '../../api/http/origin.ts'
 import { notReady } from '../../api/snapshot/not-ready.ts'
 import { SOURCE_NAMES } from '../../api/snapshot/served.ts'
 import { createStaleRule, refuseStale } from '../../api/snapshot/stale.ts'
+import { describeOverAge } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { SWITCHES, type SourceName, activeSources } from '../../domain/sources.ts'
@@ -26,11 +27,13 @@ export interface Freshness {
   /** Whether the settings have this mirror sync or store the source. */
   readonly isExpected: (source: SourceName) => boolean
   readonly used: () => readonly UsedSource[]
+  /** A line for people on each of them. */
+  readonly lines: () => string[]
 }
 
 /** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
 export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
-  const found = new Map<SourceName, UsedSource>()
+  const found = new Map<SourceName, { used: UsedSource; marks: string[] }>()
   const markStale = createStaleRule(config, () => now)
   return {
     use(source) {
@@ -44,13 +47,17 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
           : notReady(reads, source, SOURCE_NAMES[source])
       const { snapshot, asOf, stale } = markStale(source, origin)
       const ageSeconds = Math.max(0, Math.round((now - Date.parse(asOf)) / 1000))
-      found.set(source, { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null })
+      found.set(source, {
+        used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null },
+        marks: marksOf(config, source, ageSeconds, reads.quarantine.countOpen(source)),
+      })
       refuseStale(markStale(source, origin))
       return null
     },
     isExpected: (source) =>
       activeSources(config).includes(source) || readOrigin(reads, source) !== null,
-    used: () => [...found.values()],
+    used: () => [...found.values()].map(({ used }) => used),
+    lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
   }
 }
 
@@ -60,8 +67,25 @@ function isOff(config: Config, source: SourceName): source is keyof typeof SWITC
   return isSwitched && !activeSources(config).includes(source)
 }
 
-/** Returns a line on a source that was read. */
-export function freshnessLine({ name, snapshot, asOf, ageSeconds, stale }: UsedSource): string {
-  const mark = stale === null ? '' : `; ${stale}`
-  return `${name}: snapshot ${snapshot.slice(0, 12)}, as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old${mark}`
+/**
+ * Returns what people must know of a source beside its date: that it is older than its policy, whatever `staleAction` does
+ * then, and that a newer state of it waits for a decision (`quarantined`: how many).
+ */
+export function marksOf(
+  config: Config,
+  source: SourceName,
+  ageSeconds: number,
+  quarantined: number,
+): string[] {
+  const over = describeOverAge(config, source, ageSeconds * 1000)
+  const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
+  return [...(over === null ? [] : [over]), ...(quarantined === 0 ? [] : [waiting])]
+}
+
+function freshnessLine(
+  { name, snapshot, asOf, ageSeconds }: UsedSource,
+  marks: readonly string[],
+): string {
+  const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
+  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${age}`, ...marks].join('; ')
 }

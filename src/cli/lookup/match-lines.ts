@@ -1,3 +1,4 @@
+import type { Config } from '../../config/schema.ts'
 import { counted } from '../../core/text.ts'
 import type {
   MatchFinding,
@@ -8,12 +9,13 @@ import type {
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
 import { LEVELS } from '../../judging/severity.ts'
 import { cut, duration, table, timeOf, visible } from '../output.ts'
+import { marksOf } from './freshness.ts'
 
 /** Names of components that are listed for one reason; `--json` has all. */
 const MOST_NAMES = 5
 
-/** Returns what was found in an SBOM as lines of text. */
-export function matchLines(result: MatchResult): string[] {
+/** Returns what was found in an SBOM as lines of text; `now`: Unix milliseconds. */
+export function matchLines(result: MatchResult, config: Config, now: number): string[] {
   const { findings, notJudged, snapshot, suppressed, vex, patches } = result
   return [
     headline(result),
@@ -21,8 +23,8 @@ export function matchLines(result: MatchResult): string[] {
     ...section('Ruled out by VEX:', suppressed.map(suppressedRow), SUPPRESSED_HEAD),
     ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
     '',
-    snapshotLine(snapshot),
-    vexLine(vex),
+    snapshotLine(snapshot, config),
+    vexLine(vex, config, now),
     patchesLine(patches),
   ]
 }
@@ -104,31 +106,31 @@ function section(title: string, rows: readonly string[][], head: readonly string
   return ['', ...(title === '' ? [] : [title]), ...table(head, rows).split('\n')]
 }
 
-function snapshotLine({ id, asOf, publishedAt, ageSeconds, ...more }: MatchSnapshot): string {
-  const { stale, quarantined, scope } = more
+function snapshotLine(
+  { id, asOf, publishedAt, ageSeconds, quarantined, scope }: MatchSnapshot,
+  config: Config,
+): string {
   const published = publishedAt === null ? '' : `, published ${timeOf(Date.parse(publishedAt))}`
   const marks = [
-    stale,
-    quarantined > 0
-      ? 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
-      : null,
-    scope === null ? null : `the mirror has only a part of the records: ${scope}`,
-  ].filter((mark) => mark !== null)
+    ...marksOf(config, 'osv', ageSeconds, quarantined),
+    ...(scope === null ? [] : [`the mirror has only a part of the records: ${scope}`]),
+  ]
   const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
   return [`osv: snapshot ${id.slice(0, 12)}${published}, ${age}`, ...marks].join('; ')
 }
 
-function vexLine({ notApplied, snapshot, asOf, stale, ...read }: MatchVex): string {
+function vexLine(
+  { notApplied, snapshot, asOf, documents, unread, csaf }: MatchVex,
+  config: Config,
+  now: number,
+): string {
   if (notApplied !== null) return `vex: not applied: ${notApplied}`
-  const { documents, unread, csaf } = read
   const what = [
     counted(documents, 'document'),
     csaf === 0 ? '' : `, ${csaf} of them not read: CSAF`,
     unread === csaf ? '' : `, ${unread - csaf} of them not readable here`,
   ].join('')
-  const parts = [
-    `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}`,
-    `as of ${timeOf(Date.parse(asOf ?? ''))}`,
-  ]
-  return stale === null ? parts.join(', ') : `${parts.join(', ')}; ${stale}`
+  const at = Date.parse(asOf ?? '')
+  const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`
+  return [said, ...marksOf(config, 'catalog', (now - at) / 1000, 0)].join('; ')
 }

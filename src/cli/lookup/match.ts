@@ -46,7 +46,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
       }
       return closing(matcher, () => matcher.match(sbom, request))
     })
-    write(result, file)
+    write(result, file, config)
     warnUnknown(options.failOn, result)
     if (result.findings.some(failsOn)) return FOUND
     return !warnUnjudged(result) || options.failOn === undefined ? 0 : UNKNOWN
@@ -88,16 +88,18 @@ function warnUnjudged({ counts, notJudged }: MatchResult): boolean {
   return true
 }
 
-const WRITERS: Readonly<Record<string, (result: MatchResult, file: string) => void>> = {
-  table: (result) => {
-    for (const line of matchLines(result)) print(visibleLines(line))
+type Writer = (result: MatchResult, file: string, config: Config) => void
+
+const WRITERS: Readonly<Record<string, Writer>> = {
+  table: (result, _file, config) => {
+    for (const line of matchLines(result, config, Date.now())) print(visibleLines(line))
   },
   json: (result) => printJson(result),
   cyclonedx: (result) => printJson(vulnerabilityReport(result, Date.now())),
   sarif: (result, file) => printJson(sarifReport(result, file === '-' ? 'stdin' : file)),
 }
 
-function writerOf({ format, json }: MatchOptions): (result: MatchResult, file: string) => void {
+function writerOf({ format, json }: MatchOptions): Writer {
   const name = format ?? (json === true ? 'json' : 'table')
   const writer = Object.hasOwn(WRITERS, name) ? WRITERS[name] : undefined
   if (writer !== undefined && (json !== true || name === 'json')) return writer

@@ -4,7 +4,7 @@ import { whyUnread } from '../../store/database/older-folder.ts'
 import { openShortReads } from '../../store/reads.ts'
 import { type GlobalOptions, firstStep, printJson } from '../context.ts'
 import { visibleLines } from '../output.ts'
-import { type Freshness, freshnessLine } from './freshness.ts'
+import type { Freshness } from './freshness.ts'
 
 /** Options of every command that looks something up. */
 export interface LookupOptions extends GlobalOptions {
@@ -34,9 +34,8 @@ export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshne
   const { code, message } = error
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
   if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
-  const sources = freshness?.used() ?? []
-  if (isJson) printJson({ found: false, reason: REASONS[code], message, sources })
+  if (isJson) printJson({ found: false, reason: REASONS[code], message, sources: freshness?.used() ?? [] })
   else
-    for (const line of [message, ...sources.map(freshnessLine)]) process.stderr.write(`${visibleLines(line)}\n`) // prettier-ignore
+    for (const line of [message, ...(freshness?.lines() ?? [])]) process.stderr.write(`${visibleLines(line)}\n`) // prettier-ignore
   return code === 'not_found' ? NOT_FOUND : UNKNOWN
 }

@@ -8,7 +8,7 @@ import type { Views } from '../../store/views/reads.ts'
 import { visibleLines } from '../output.ts'
 import { print, printJson, settings } from '../context.ts'
 import { closing } from '../store-access.ts'
-import { type Freshness, createFreshness, freshnessLine } from './freshness.ts'
+import { type Freshness, createFreshness } from './freshness.ts'
 import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
 
 /** What a lookup reads from: one snapshot of the data folder, whether or not a daemon runs. */
@@ -53,9 +53,7 @@ export function runLookup(
           readApi: (path, params, query) => answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }), // prettier-ignore
         })
         if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
-        else
-          for (const line of [...lines, '', ...freshness.used().map(freshnessLine)])
-            print(visibleLines(line))
+        else for (const line of [...lines, '', ...freshness.lines()]) print(visibleLines(line))
         return 0
       }),
     )

@@ -1,8 +1,8 @@
-import { judgeReadiness } from '../../api/status/readiness.ts'
+import { describeOverAge, judgeReadiness } from '../../api/status/readiness.ts'
 import type { Status } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { type SourceName, servedSources } from '../../domain/sources.ts'
+import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
 import { isOlderFolder } from '../../store/database/older-folder.ts'
 import { duration } from '../output.ts'
 
@@ -24,6 +24,25 @@ export function statusCode(status: Status, config: Config, maxAgeHours: number |
     process.stderr.write(`patchmirror: ${name} ${what}, and ${limit}\n`)
   }
   return old.length > 0 ? 3 : codeOfStates(status, limited, active)
+}
+
+/** Returns a line for each source that is older than its setting allows: why the exit code is 3, and what to do. */
+export function describeOld(status: Status, config: Config): string[] {
+  const active = activeSources(config)
+  return status.sources.flatMap(({ name, ageSeconds }) => {
+    const over = ageSeconds === null ? null : describeOverAge(config, name, ageSeconds * 1000)
+    if (over === null || !servedHere(status, config).includes(name)) return []
+    return [`${name}: ${over}: ${renewal(config, name, active.includes(name))}`]
+  })
+}
+
+/** Says how newer data of a source gets here. */
+function renewal({ fleet }: Config, name: SourceName, isSynced: boolean): string {
+  if (fleet.url !== null && fleet.role === 'reader')
+    return '"patchmirror fleet status" says what the fleet published'
+  return isSynced
+    ? `"patchmirror sync ${name}", or import a newer bundle`
+    : 'import a newer bundle ("patchmirror import FILE")'
 }
 
 /**

@@ -13,7 +13,7 @@ import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
 import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
-import { codeWithoutData, parseMaxAge, statusCode } from './status-code.ts'
+import { codeWithoutData, describeOld, parseMaxAge, statusCode } from './status-code.ts'
 import { describeRefusals } from './runs.ts'
 import { describeWebhooks, readWebhooks } from './status-webhooks.ts'
 import { describeFleet } from '../fleet/describe.ts'
@@ -66,7 +66,7 @@ async function showStatus(config: Config, shown: Shown): Promise<number> {
 /** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
 function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
   print(tableOf(status))
-  for (const line of describeCompared(status)) print(line)
+  for (const line of [...describeCompared(status), ...describeOld(status, config)]) print(line)
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>

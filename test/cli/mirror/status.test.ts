@@ -4,7 +4,12 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
-import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status-code.ts'
+import {
+  describeOld,
+  parseMaxAge,
+  statusCode,
+  statusExitCode,
+} from '../../../src/cli/mirror/status-code.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
@@ -85,6 +90,21 @@ test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]
     expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
   },
 )
+
+test('the command status says of each source that is older than its setting what to do', () => {
+  const old = statusOf(['complete', 'complete'], 27 * HOUR)
+  expect(describeOld(old, config)).toEqual(['feeds: older than feeds.maxAgeHours (26): "patchmirror sync feeds", or import a newer bundle']) // prettier-ignore
+  const target = { ...config, upstream: { ...config.upstream, apiRoot: null } }
+  expect(describeOld(old, target)).toEqual(['feeds: older than feeds.maxAgeHours (26): import a newer bundle ("patchmirror import FILE")']) // prettier-ignore
+  const reader = {
+    ...target,
+    fleet: { ...config.fleet, url: 'file:///store', role: 'reader' as const },
+  }
+  expect(describeOld(old, reader)).toEqual([expect.stringContaining('patchmirror fleet status')])
+  expect(describeOld(statusOf(['complete', 'never']), config)).toEqual([])
+  const unset = { ...old, sources: [source('catalog', 'never')] }
+  expect(describeOld(unset, config)).toEqual([])
+})
 
 test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
   '--max-age %j is a usage error that shows what is allowed',
