@@ -4,8 +4,10 @@ import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
 import { readCertificate } from '../core/certificate.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
+import { counted } from '../core/text.ts'
 import { DAY_MS } from '../core/time.ts'
 import { readPublicKey, readSigningKey } from '../bundle/format/keys.ts'
+import { unreadVexIn } from '../store/views/generations.ts'
 import { checkViews } from '../views/check.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -132,9 +134,12 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   const status = await world.readStatus(config)
   if (status === null) return skipped('nothing is mirrored yet')
   const states = status.views ?? null
-  if (states === null) return fine('no damage found; the daemon builds them while it runs')
-  const failing = states.filter((one) => one.failing)
+  const failing = (states ?? []).filter((one) => one.failing)
   if (failing.length > 0)
     return failure(`the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`, `The log has the reason. ${repair}`) // prettier-ignore
+  const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
+  if (unread > 0)
+    return warning(`vex: ${counted(unread, 'damaged document')} missing in the repository`, 'Fetch what is damaged again: "patchmirror verify --repair".') // prettier-ignore
+  if (states === null) return fine('no damage found; the daemon builds them while it runs')
   return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', ') || 'none are made')
 }

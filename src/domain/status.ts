@@ -6,7 +6,7 @@
 /** State of one kind of views. */
 export interface ViewsStatus {
   readonly kind: 'osv' | 'vex'
-  /** `current`: made from the served snapshot; `behind`: from an earlier one; `none`: not made yet. */
+  /** `current`: made from the served snapshot; `behind`: from an earlier one, or `unread` of it; `none`: not made yet. */
   readonly state: 'current' | 'behind' | 'none'
   /** The snapshot that they were made from; null where there are none. */
   readonly snapshot: string | null
@@ -16,6 +16,14 @@ export interface ViewsStatus {
   readonly failing: boolean
   /** Number of records with an invalid ecosystem or package name; null where they are not counted. */
   readonly odd: number | null
+  /** Number of VEX documents that are damaged, and therefore missing in them; null where they have none. */
+  readonly unread: number | null
+}
+
+/** Says how many VEX documents views lack, and which command fetches them again. */
+export function describeUnread(unread: number): string {
+  const what = unread === 1 ? '1 document is' : `${unread} documents are`
+  return `${what} damaged and missing: patchmirror verify --repair`
 }
 
 /** How far the SBOMs of the mirrored tags are judged. */

@@ -1,29 +1,18 @@
-import { toIso } from '../core/time.ts'
-import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { ServedPin } from '../store/pin.ts'
-import type { Reads } from '../store/reads.ts'
-import { openViews } from '../store/views/reads.ts'
 import type { ViewsStatus } from '../domain/status.ts'
-import {
-  type ViewsKind,
-  generationDir,
-  readCurrentViews,
-  unreadVexIn,
-} from '../store/views/generations.ts'
+import { type ViewsKind, unreadVexIn } from '../store/views/generations.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
-import { osvViewsName } from './osv/views.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { type RunningTask, startTask } from '../threads/task.ts'
 import { workerFile } from '../threads/worker-file.ts'
+import { type ViewsStateOptions, createViewsState } from './state.ts'
 import type { ViewsReport, ViewsTask } from './task.ts'
+import { createAlarm, createWaits } from './waits.ts'
 
 /** What a keeper is made from. */
-interface ViewsBuilderOptions {
-  readonly config: Pick<Config, 'views' | 'data'>
+interface ViewsBuilderOptions extends ViewsStateOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
-  /** What is served now. */
-  readonly reads: Pick<Reads, 'snapshots' | 'osv'>
   /** Where newer snapshots are kept back: what is served. */
   readonly servedPin?: ServedPin | undefined
   /** Another generation can be served. */
@@ -32,7 +21,6 @@ interface ViewsBuilderOptions {
   readonly settleMs?: number
   /** Pause before a failed build is retried, and between two rebuilds, milliseconds. */
   readonly retryMs?: number
-  readonly now?: () => number
 }
 
 /** Makes views whenever there is something to show that they do not show yet. */
@@ -54,158 +42,106 @@ const LOCKED_RETRY_MS = 2_000
 
 /** Keeps the views at the served snapshot. Builds one kind at a time; starts no thread while nothing is to be built. */
 export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
-  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS, now = Date.now } = options
+  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
   const rebuilds = new Set<ViewsKind>()
-  const isSoon = createPace(retryMs, now)
-  const errors = new Map<ViewsKind, string>()
-  const oddOf = createOddCount(config.data.dir)
+  const isSoon = createPace(retryMs)
+  const state = createViewsState(options)
+  const waits = createWaits(state.wantedOf, settleMs)
+  const { tell, isFailing } = createTeller(options)
   let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null
-  let [timer, closed]: [NodeJS.Timeout | null, boolean] = [null, false]
-  const after = (ms: number): void => {
-    if (closed || running !== null) return
-    if (timer !== null) clearTimeout(timer)
-    timer = setTimeout(begin, ms).unref()
-  }
-  const next = (): ViewsKind | undefined => {
-    const missing = kindsOf(options).filter((kind) => rebuilds.has(kind) || lacks(options, kind))
-    return missing.find((kind) => !errors.has(kind)) ?? missing[0] // a failed kind is retried last
-  }
-  const begin = (): void => {
-    timer = null
+  let closed = false
+  const next = (): ViewsKind | undefined =>
+    waits.first(state.kinds().filter((kind) => rebuilds.has(kind) || state.lacks(kind)))
+  const alarm = createAlarm(() => {
     const kind = next()
-    if (kind === undefined || closed) return
+    if (kind === undefined) return
     const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
+    const wanted = state.wantedOf(kind)
     const task = startBuild(options, { kind, vendors, rebuild })
     running = { task, kind }
-    void outcomeOf(task).then((outcome) => ended(kind, outcome))
+    void outcomeOf(task).then((outcome) => ended(kind, wanted, outcome))
+  })
+  /** Sets the alarm for what is to be built next, not before `earliest`. */
+  const plan = (earliest = 0): void => {
+    const kind = running === null && !closed ? next() : undefined
+    if (kind !== undefined) alarm.set(Math.max(waits.dueOf(kind), earliest))
   }
-  const ended = (kind: ViewsKind, outcome: ViewsOutcome): void => {
+  const ended = (kind: ViewsKind, wanted: string | null, outcome: ViewsOutcome): void => {
     running = null
     if (closed) return
-    tell(options, kind, outcome, errors.get(kind))
-    if ('failed' in outcome) errors.set(kind, outcome.failed)
-    else errors.delete(kind)
+    tell(kind, outcome)
     if ('made' in outcome) onMade()
-    const waiting = next()
-    const isStill = waiting === kind && isStillUnread(options, kind, outcome)
+    const isStill = state.lacks(kind) && state.wantedOf(kind) === wanted // as documents that are damaged
     const pause = 'locked' in outcome && outcome.locked ? LOCKED_RETRY_MS : retryMs
-    if (waiting !== undefined) after(errors.has(waiting) || isStill ? pause : 0)
+    if ('failed' in outcome || isStill) waits.hold(kind, wanted, pause)
+    else waits.release(kind)
+    plan()
   }
   return {
-    look() {
-      if (timer === null && next() !== undefined) after(settleMs)
+    look: () => plan(performance.now() + settleMs),
+    wanted() {
+      if (running === null && !closed) alarm.set(0)
     },
-    wanted: () => after(0),
     damaged(kind) {
       if (rebuilds.has(kind)) return
       rebuilds.add(kind)
-      after(isSoon() ? retryMs : 0)
+      if (isSoon()) waits.hold(kind, state.wantedOf(kind), retryMs)
+      else waits.release(kind)
+      plan()
     },
     report: () =>
-      kindsOf(options).map((kind) => ({
-        ...stateOf(options, kind),
-        ...{ making: running?.kind === kind, failing: errors.has(kind), odd: oddOf(kind) },
+      state.kinds().map((kind) => ({
+        ...state.reportOf(kind),
+        ...{ making: running?.kind === kind, failing: isFailing(kind) },
       })),
     async close() {
       closed = true
-      if (timer !== null) clearTimeout(timer)
+      alarm.clear()
       await running?.task.stop()
     },
   }
 }
 
-/** Returns the number of malformed records of the current generation, read once for each; null if none can be read. */
-function createOddCount(dataDir: string): (kind: ViewsKind) => number | null {
-  let counted: { readonly name: string; readonly odd: number } | null = null
-  return (kind) => {
-    const name = kind === 'osv' ? readCurrentViews(dataDir, kind)?.name : undefined
-    if (name === undefined) return null
-    if (counted?.name === name) return counted.odd
-    try {
-      const views = openViews(generationDir(dataDir, name))
-      counted = { name, odd: views.info.odd }
-      views.close()
-      return counted.odd
-    } catch {
-      return null // the serving side requests a rebuild
-    }
-  }
-}
-
 /** Whether the last rebuild was a short time ago: damage that a rebuild does not repair has another cause. */
-function createPace(ms: number, now: () => number): () => boolean {
+function createPace(ms: number): () => boolean {
   let last = -Infinity
   return () => {
-    const since = Math.abs(now() - last)
-    last = now()
+    const since = performance.now() - last
+    last = performance.now()
     return since < ms
   }
 }
 
-/** One line for what was made, and for the first failure of its kind. */
-function tell(
-  { log }: ViewsBuilderOptions,
-  kind: ViewsKind,
-  outcome: ViewsOutcome,
-  before: string | undefined,
-): void {
-  if ('made' in outcome) {
+/** Logs a line for what was made, for the first failure of its kind, and once for the same documents that are missing. */
+function createTeller({ log, config }: ViewsBuilderOptions) {
+  const errors = new Map<ViewsKind, string>()
+  let missing = ''
+  const tellUnread = (): void => {
+    const unread = unreadVexIn(config.data.dir)
+    const isTold = missing === unread.join()
+    missing = unread.join()
+    if (unread.length > 0 && !isTold)
+      log.warn({ kind: 'vex' }, `views: VEX documents that are damaged and missing in the repository: ${unread.length}; "patchmirror verify --repair" fetches them again`) // prettier-ignore
+  }
+  const tell = (kind: ViewsKind, outcome: ViewsOutcome): void => {
+    if ('failed' in outcome) {
+      const before = errors.get(kind)
+      errors.set(kind, outcome.failed)
+      if (!outcome.locked && outcome.failed !== before)
+        log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`) // prettier-ignore
+      return
+    }
+    errors.delete(kind)
     const { made } = outcome
-    if (made === null) return
-    log.info({ kind, ...made }, `views: ${NAMES[kind]} is made`)
-    if ('unread' in made)
-      log.warn({ kind }, `views: VEX documents that are damaged and missing in the repository: ${made.unread}; "patchmirror verify --repair" fetches them again`) // prettier-ignore
-    if ('skipped' in made)
+    if (made !== null) log.info({ kind, ...made }, `views: ${NAMES[kind]} is made`)
+    if (kind === 'vex') tellUnread()
+    if (made !== null && 'skipped' in made)
       log.warn({ kind }, `views: package URLs of VEX documents are too long and were skipped: ${made.skipped.join(', ')}`) // prettier-ignore
-  } else if (!outcome.locked && outcome.failed !== before)
-    log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
+  }
+  return { tell, isFailing: (kind: ViewsKind): boolean => errors.has(kind) }
 }
 
 const NAMES: Record<ViewsKind, string> = { osv: 'the bucket', vex: 'the VEX repository' }
-
-function stateOf(
-  options: ViewsBuilderOptions,
-  kind: ViewsKind,
-): Omit<ViewsStatus, 'making' | 'failing' | 'odd'> {
-  const current = readCurrentViews(options.config.data.dir, kind)
-  if (current === null) return { kind, state: 'none', snapshot: null, madeAt: null }
-  const state = lacks(options, kind) ? 'behind' : 'current'
-  const madeAt = toIso(current.since)
-  return { kind, state, snapshot: current.snapshot, madeAt }
-}
-
-/** The view kinds that the settings ask for and the stored data allows. */
-function kindsOf({ config, reads }: ViewsBuilderOptions): ViewsKind[] {
-  const { bucket, query, vex } = config.views
-  const hasCatalog = reads.snapshots.readSnapshot('catalog') !== null // synced, or imported below a gap
-  return [
-    ...(bucket || query ? (['osv'] as const) : []),
-    ...(vex && hasCatalog ? (['vex'] as const) : []),
-  ]
-}
-
-/** Whether the views show less than what is served; false when there is nothing to show. */
-function lacks({ config, reads }: ViewsBuilderOptions, kind: ViewsKind): boolean {
-  const current = readCurrentViews(config.data.dir, kind)
-  if (kind === 'osv') {
-    const name = osvViewsName(reads, derivedVendors(config.views))
-    return name !== null && current?.name !== name
-  }
-  const snapshot = reads.snapshots.readSnapshot('catalog')
-  if (snapshot === null) return false
-  const isOld = current?.snapshot !== snapshot.id || current.asOf === null
-  return isOld || unreadVexIn(config.data.dir).length > 0
-}
-
-/** Whether nothing was made although documents are missing: they are still damaged. */
-function isStillUnread(
-  { config }: ViewsBuilderOptions,
-  kind: ViewsKind,
-  outcome: ViewsOutcome,
-): boolean {
-  const isNothing = 'made' in outcome && outcome.made === null
-  return kind === 'vex' && isNothing && unreadVexIn(config.data.dir).length > 0
-}
 
 /** Makes views in a thread of its own, which ends with the task: nothing stays while there is nothing to make. */
 function startBuild(

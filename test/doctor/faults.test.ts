@@ -16,6 +16,7 @@ import { acquireLock, announceAddress, announceInstance } from '../../src/store/
 import { databasePath, openInbox, openWriter } from '../../src/store/database/open.ts'
 import { generationDir, replaceCurrentViews, viewsPath } from '../../src/store/views/generations.ts'
 import { openWrites } from '../../src/store/writer.ts'
+import { makeVexRepository } from '../../src/views/vex/repository.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { createOrigin } from '../support/origin.ts'
 import { createProxy } from '../support/proxy.ts'
@@ -292,6 +293,11 @@ const CASES: Case[] = [
     writeFileSync(viewsPath(folder), 'x'.repeat(5000))
     replaceCurrentViews(dir, 'osv', { name, snapshot: 'a', asOf: 1 })
   }],
+  ['VEX documents that are damaged and missing', 'views', 'warn', 'vex: 1 damaged document', async ({ dir }) => {
+    const reads = { listVexDocuments: () => [{ digest: 'ab', size: 1, changed: 1 }], readVexContent: () => null }
+    const snapshot = { id: 'c1', asOf: 1 }
+    await makeVexRepository({ dataDir: dir, reads, snapshot, pause: () => Promise.resolve() })
+  }],
 ] // prettier-ignore
 
 /** For each check what it finds first of all. */
@@ -312,7 +318,7 @@ const FEW = [
   ],
   ...['a webhook subscription that the service no longer has', 'a disabled relay target'],
   ...['a generation that is none', 'an inbox folder that is missing', 'a revoked key that signs'],
-  'damaged views',
+  ...['damaged views', 'VEX documents that are damaged and missing'],
 ]
 
 /** Checks that do not say `ok` or `skipped`, with their states. */

@@ -1,12 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createWeb } from '../../src/web/web.ts'
-import { type Served, closeAll, serve } from '../api/served.ts'
+import { type Served, type ServedOptions, closeAll, serve } from '../api/served.ts'
 import { FILLED_AT } from '../support/filled-store.ts'
 import { TEST_KEY } from '../support/keys.ts'
 
 const authorization = `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}`
 
 type Decision = 'approved' | 'rejected' | 'superseded'
+/** Views of VEX without two documents, which are damaged. */
+const LACKING: Required<ServedOptions>['viewsMaker'] = {
+  wanted: () => undefined,
+  damaged: () => undefined,
+  report: () => [
+    {
+      ...{ kind: 'vex', state: 'behind', snapshot: 'c1', madeAt: null, making: false },
+      ...{ failing: false, odd: null, unread: 2 },
+    },
+  ],
+}
+
 let served: Served
 let publishing = 0
 let doubtful = 0
@@ -40,7 +52,7 @@ beforeAll(async () => {
       approve(FILLED_AT + 20_000) // of another change, later
       refuse('rejected', FILLED_AT + 30_000)
     },
-    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+    { people: (config) => createWeb({ config, version: '9.9.9' }), viewsMaker: LACKING },
   )
 })
 afterAll(closeAll)
@@ -104,4 +116,11 @@ test('the overview warns for 24 hours of a published change that should not be b
   expect(html).toContain('osv: changes were published that should not be believed')
   expect(html).toContain(`patchmirror runs ${doubtful}<`)
   expect(html).not.toContain('of two days ago')
+})
+
+test('the overview names how many VEX documents the views lack, in its findings and its parts', async () => {
+  const lacking = '2 documents are damaged and missing: patchmirror verify --repair'
+  const html = await page('')
+  expect(html).toContain(`Views (vex): ${lacking}`)
+  expect(html).toContain(`vex: behind, ${lacking}`)
 })

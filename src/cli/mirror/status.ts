@@ -20,7 +20,7 @@ import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
-import type { TagFindingsStatus, ViewsStatus } from '../../domain/status.ts'
+import { type TagFindingsStatus, type ViewsStatus, describeUnread } from '../../domain/status.ts'
 
 /** Options of `patchmirror status`. */
 interface StatusCommandOptions extends GlobalOptions {
@@ -232,13 +232,14 @@ function tableOf({ sources }: Status): string {
 }
 
 /** Returns a line on one kind of views, as `patchmirror status` prints it. */
-export function describeViews({ kind, state, madeAt, making, failing, odd }: ViewsStatus): string {
+export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
   const parts = [
     state,
     ...(madeAt === null ? [] : [`made on ${timeOf(Date.parse(madeAt))}`]),
-    ...(making ? ['being built'] : []),
-    ...(failing ? ['the last try failed: see the log'] : []),
+    ...(is.making ? ['being built'] : []),
+    ...(is.failing ? ['the last try failed: see the log'] : []),
     ...(odd ? [`${counted(odd, 'record')} with an invalid package`] : []),
+    ...(unread ? [describeUnread(unread)] : []),
   ]
   return `views of ${kind}: ${parts.join(', ')}`
 }

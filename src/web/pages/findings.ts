@@ -2,7 +2,7 @@ import { judgeReadiness } from '../../api/status/readiness.ts'
 import type { SourceStatus, Status } from '../../api/status/report.ts'
 import { counted } from '../../core/text.ts'
 import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
-import { FLEET_PAUSED } from '../../domain/status.ts'
+import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
 import { findDoubtful, findRejected, heldBack } from '../../store/runs/rejected.ts'
 import type { NoticeBlock } from '../blocks.ts'
 import { clip } from '../cells.ts'
@@ -172,14 +172,10 @@ function bundleProblems({ boxes }: Status): Finding[] {
 }
 
 function viewProblems({ views = [] }: Status): Finding[] {
-  return views
-    .filter(({ failing }) => failing)
-    .map(({ kind }) =>
-      problem(
-        'warn',
-        `Views (${kind}) cannot be built`,
-        'The log has the reason; it is tried again every minute.',
-        [],
-      ),
-    )
+  return views.flatMap(({ kind, failing, unread }) => [
+    ...(failing ? [problem('warn', `Views (${kind}) cannot be built`, TRIED_AGAIN, [])] : []),
+    ...(unread ? [problem('warn', `Views (${kind}): ${describeUnread(unread)}`, null, [])] : []),
+  ])
 }
+
+const TRIED_AGAIN = 'The log has the reason; it is tried again every minute.'

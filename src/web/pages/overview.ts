@@ -2,7 +2,7 @@ import type { SourceState, SourceStatus, Status } from '../../api/status/report.
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
-import { FLEET_PAUSED } from '../../domain/status.ts'
+import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
 import {
@@ -137,8 +137,9 @@ const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn',
 
 function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
   if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
-  return views.flatMap(({ kind, state: is, madeAt, making, failing }) => {
-    const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}`
+  return views.flatMap(({ kind, state: is, madeAt, making, failing, unread }) => {
+    const missing = unread ? `, ${describeUnread(unread)}` : ''
+    const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}${missing}`
     const tone = failing ? 'bad' : (VIEWS[is] ?? 'plain')
     return [state(words, tone), ...(madeAt === null ? [] : [time(madeAt, now)])]
   })

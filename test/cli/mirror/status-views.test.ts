@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import { describeViews } from '../../../src/cli/mirror/status.ts'
 
-const NONE = { snapshot: null, madeAt: null, making: false, failing: false, odd: null }
+const NONE = {
+  snapshot: null,
+  madeAt: null,
+  making: false,
+  failing: false,
+  odd: null,
+  unread: null,
+}
 
 test('the status has a line with the state of the views, their time and their fault', () => {
   expect(describeViews({ kind: 'vex', state: 'none', ...NONE })).toBe('views of vex: none')
@@ -15,5 +22,11 @@ test('the status has a line with the state of the views, their time and their fa
   )
   expect(describeViews({ kind: 'osv', state: 'current', ...NONE, odd: 1 })).toMatch(
     / 1 record with an invalid package$/,
+  )
+  expect(describeViews({ kind: 'vex', state: 'behind', ...NONE, unread: 2 })).toBe(
+    'views of vex: behind, 2 documents are damaged and missing: patchmirror verify --repair',
+  )
+  expect(describeViews({ kind: 'vex', state: 'current', ...NONE, unread: 0 })).toBe(
+    'views of vex: current',
   )
 })
