@@ -215,7 +215,14 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   }
   const [row] = log(dir).filter(({ owner }) => owner === one.owner).slice(-1) // prettier-ignore
   const words = row?.fixes === 1 ? '1 finding got a fix' : `${row?.fixes} findings got a fix`
-  expect(textOf('tag-changes')).toContain(words)
+  const listed = textOf('tag-changes')
+  expect(listed).toContain(words)
+  const table = listed.slice(
+    listed.indexOf('Tags with a fix'),
+    listed.indexOf('Changes of findings'),
+  )
+  expect(table).toContain(`id=${encodeURIComponent(one.owner)}`)
+  expect(textOf('tag-changes', 'before=1')).not.toContain('Tags with a fix')
   const { items } = JSON.parse(textOf('tag-changes.json')) as {
     items: { id: string; title: string; content_text: string }[]
   }

@@ -119,6 +119,12 @@ export function createFindingsReads(db: Db) {
   const tags = db.prepare<[string, string, number], TagFindings>(
     `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
   )
+  const fixable = db.prepare<[number], TagFindings>(
+    `SELECT ${TAG} FROM tag WHERE refusal IS NULL ORDER BY fixable DESC, findings DESC, name, owner LIMIT ?`,
+  )
+  const refusals = db.prepare<[number], { reason: string; tags: number }>(
+    'SELECT refusal AS reason, count(*) AS tags FROM tag WHERE refusal IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
+  )
   const counts = db.prepare<[], { tags: number; judged: number }>(
     'SELECT count(*) AS tags, count(*) - count(refusal) AS judged FROM tag',
   )
@@ -147,6 +153,10 @@ export function createFindingsReads(db: Db) {
     /** Tags in the order of their names, after a name and an id; '' for the first. */
     listTags: (name: string, owner: string, limit: number): TagFindings[] =>
       tags.all(name, owner, limit),
+    /** Judged tags, those with the most findings that have a fix first. */
+    listTagsToFix: (limit: number): TagFindings[] => fixable.all(limit),
+    /** Why tags are not judged, the most frequent reasons first. */
+    listRefusals: (limit: number) => refusals.all(limit),
     /** Tags, and those of them whose SBOM was read. */
     countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },
     ...createFindingsLog(db),

@@ -1,12 +1,33 @@
 import { toIsoOrNull } from '../../../core/time.ts'
-import { grouped, plain, time } from '../../cells.ts'
-import { type Page, numberOf } from '../../page.ts'
+import { counted } from '../../../core/text.ts'
+import type { TagFindings } from '../../../store/findings/reads.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
+import { type Page, type PageCall, numberOf } from '../../page.ts'
 import { changesTable, requireTagFindings } from './log.ts'
 
 /** Changes on a page. */
 const MOST = 100
 
-/** The page of what changed in the findings of tags. */
+/** Reasons why tags are not judged that are shown. */
+const MOST_REASONS = 3
+
+/** Returns the table of judged tags, those with the most findings that have a fix first. */
+function tagsTable({ ui }: PageCall, tags: readonly TagFindings[]): Block {
+  return {
+    kind: 'table',
+    title: 'Tags with a fix',
+    note: `Those with the most findings that have a fix first, ${MOST} at most; /-/tags/findings has all. What VEX rules out does not count.`,
+    columns: ['Tag', 'With a fix', 'Findings', 'Critical', 'High', 'Ruled out by VEX'],
+    rows: tags.map((tag) => [
+      link(clip(tag.name, 200), ui('tag', { id: tag.owner })),
+      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map((count) => plain(grouped(count))), // prettier-ignore
+    ]),
+    empty: 'No tag is judged.',
+  }
+}
+
+/** The page of the findings of tags, and of what changed in the findings of tags. */
 export const TAG_CHANGES: Page = {
   path: 'tag-changes',
   label: 'Tag findings',
@@ -19,9 +40,11 @@ export const TAG_CHANGES: Page = {
     const found = requireTagFindings(call, (reads) => ({
       state: reads.readState(),
       counts: reads.countTags(),
+      refusals: reads.listRefusals(MOST_REASONS),
+      tags: before === null ? reads.listTagsToFix(MOST) : [],
       changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
     }))
-    const { state, counts, changes } = found
+    const { state, counts, refusals, tags, changes } = found
     const shown = changes.slice(0, MOST)
     const judgedAt = toIsoOrNull(state?.judgedAt)
     return {
@@ -35,9 +58,11 @@ export const TAG_CHANGES: Page = {
           kind: 'facts',
           rows: [
             ['tags', plain(`${grouped(counts.judged)} of ${grouped(counts.tags)} are judged`)],
+            ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
             ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
           ],
         },
+        ...(before === null ? [tagsTable(call, tags)] : []),
         {
           ...changesTable(call, shown),
           first: before === null ? null : ui('tag-changes'),
