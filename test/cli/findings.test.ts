@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { affecting, componentsOf, openFindingsBench } from '../findings/fixtures.ts'
 import { HOUR_MS, toIso } from '../../src/core/time.ts'
+import { closeFindings, openFindings } from '../../src/store/findings/database.ts'
 import { commandHost } from '../support/hosted.ts'
 
 const run = commandHost()
@@ -31,6 +32,8 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
     ),
   )
   const unknown = await ask('--since', '900d')
+  expect(unknown.err).toContain('since 900d is not known here: they are known since')
+  expect(unknown.err).toContain('(when the tags were judged for the first time)')
   expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)]) // prettier-ignore
   await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
   expect((await ask()).out).toContain('; a newer snapshot is mirrored')
@@ -61,7 +64,16 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const [recent, all] = [await json(owner, '--since', '1h'), await json(owner)]
   expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
   expect((await ask(owner, '--limit', '1')).out).toContain('more exist than these 1')
-  expect((await ask(owner, '--since', '0m')).out).toContain('\nno change since 0m\n')
+  expect((await ask(owner, '--since', '0m')).out).toMatch(/\nno change since 20\S+Z\n/)
+  const hour = String((await json(owner, '--since', '1h'))['since'])
+  expect(Math.abs(Date.now() - HOUR_MS - Date.parse(hour))).toBeLessThan(HOUR_MS)
+  expect(hour).toBe(toIso(Date.parse(hour)))
+  const db = openFindings(dir, () => undefined)
+  db.exec('DELETE FROM log WHERE seq = (SELECT min(seq) FROM log)')
+  closeFindings(db)
+  const forgotten = await ask('--since', '900d')
+  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.changeDays)')])
+
   const later = await run(['findings', owner, '--since', '9998-01-01'], env, dir)
   expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
   expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })

@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
-import { SINCE_FORMS, readSince } from '../../core/time.ts'
+import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../core/time.ts'
 import { answerFindings, listChanges, listTags } from '../../findings/answers.ts'
 import type { stateMessage } from '../../findings/messages.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
@@ -36,7 +36,7 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
       const refusal = stored.use(source)
       if (refusal !== null) throw refusal
     }
-    const asked = { since, limit }
+    const asked = { at: toIso(at), since, limit }
     return tag === undefined ? changesSince(stored, asked) : findingsOfTag(stored, tag, asked)
   })
 }
@@ -45,6 +45,9 @@ type Change = ReturnType<typeof changeMessage>
 
 /** Which changes are listed. */
 interface Asked {
+  /** The time since which, as ISO 8601. */
+  readonly at: string
+  /** What was written for it; without it as far back as changes are known, if that is less. */
   readonly since: string | undefined
   readonly limit: number
 }
@@ -71,19 +74,21 @@ function changesSince({ config, used }: LookupCall, asked: Asked): LookupResult 
  * Lists the changes since what is asked for; without a time of a week ago, or as far back as they are known. Throws
  * `not_ready` where they are not known since then.
  */
-function listSince(reads: FindingsReads, { since, limit }: Asked, tag: string | null) {
-  const list = (of: string | null) => {
+function listSince(reads: FindingsReads, { at, since, limit }: Asked, tag: string | null) {
+  const list = (of: string) => {
     const query = new URLSearchParams({ limit: String(limit) })
     for (const [name, value] of Object.entries({ since: of, tag }))
       if (value !== null) query.set(name, value)
     return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [] })
   }
-  const found = list(since ?? SINCE)
-  if (found.complete) return { since: since ?? SINCE, ...found }
+  const found = list(at)
+  if (found.complete) return { since: at, ...found }
   const known = found.knownSince
   if (known === null) throw new MirrorError('not_ready', NOT_JUDGED)
   if (since === undefined) return { since: known, ...list(known) }
-  throw new MirrorError('not_ready', `what changed in the findings since ${since} is not known here: they are known since ${known} (data.changeDays); use --since ${known}`) // prettier-ignore
+  const isFirst = known === toIsoOrNull(reads.readState()?.beganAt)
+  const why = isFirst ? 'when the tags were judged for the first time' : 'data.changeDays'
+  throw new MirrorError('not_ready', `what changed in the findings since ${since} is not known here: they are known since ${known} (${why}); use --since ${known}`) // prettier-ignore
 }
 
 /** The findings of a tag as numbers, and what changed in them, the oldest first. */
