@@ -1,4 +1,5 @@
 import { createServer } from 'node:net'
+import { constants } from 'node:os'
 import { closeSync, openSync, rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { counted } from './core/text.ts'
@@ -63,11 +64,12 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     requireUpstream: true,
   })
   const first = createFirstRuns(activeSources(config).length)
+  let { show } = display
   const agent = createAgent({
     config,
     version: VERSION,
     log: createLog({ ...config.log, level: 'warn' }),
-    onProgress: display.show,
+    onProgress: (progress) => show(progress),
     onEnded: first.add,
   })
   const ended = signalled()
@@ -75,8 +77,9 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
     const { url } = await agent.start()
     print(`the mirror, in a browser: ${url}/`)
     const reports = await Promise.race([first.done, ended])
+    show = () => undefined // a bar drawn after the end would keep the process alive
     display.finish()
-    if (reports === undefined) return 0
+    if (typeof reports === 'string') return once ? 128 + constants.signals[reports] : 0
     printGuide({ url, reports, sandbox, once, key: readLocalKey(config.data.dir) ?? '' })
     if (once) return runsExitCode(reports)
     print(
@@ -167,12 +170,12 @@ function subscribedTag({ service }: Sandbox): string {
 }
 
 /** Resolves with a signal that ends the demo. SIGHUP does where its terminal was closed; else it is `patchmirror reload`. */
-function signalled(): Promise<void> {
+function signalled(): Promise<NodeJS.Signals> {
   const hadTerminal = hasTerminal()
   return new Promise((resolve) => {
-    for (const signal of STOPPING) if (signal !== 'SIGHUP') process.once(signal, () => resolve())
+    for (const signal of STOPPING) if (signal !== 'SIGHUP') process.once(signal, resolve)
     process.on('SIGHUP', () => {
-      if (hadTerminal && !hasTerminal()) resolve()
+      if (hadTerminal && !hasTerminal()) resolve('SIGHUP')
       else print('SIGHUP: the demo has settings of its own, which stay as they are')
     })
   })
@@ -186,6 +189,12 @@ function hasTerminal(): boolean {
     return false // ENXIO: this process has no terminal, or it was closed
   }
 }
+
+// A terminal that was closed (EIO) and a reader that is gone (EPIPE) take no more output; SIGHUP ends the demo where it is due.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EIO' && error.code !== 'EPIPE') throw error
+  })
 
 process.umask(0o077) // what the mirror creates is for its own user alone
 try {
