@@ -38,11 +38,14 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const stored = (name: SourceName): boolean =>
       status.sources.some((one) => one.name === name && one.snapshot !== null)
     const served = servedSources(config, stored)
-    const findings = served.flatMap((name) => [
-      ofRun(config, name, status, reads),
-      ...ofDoubts(name, reads, world.now()),
-      ...ofAge(config, name, status),
-    ])
+    const findings = served.flatMap((name) => {
+      const last = ofRun(config, name, status, reads)
+      // The last run may be the doubtful one, and is named once.
+      const doubts = ofDoubts(name, reads, world.now()).filter(
+        ({ found }) => !last.found.startsWith(found),
+      )
+      return [last, ...doubts, ...ofAge(config, name, status)]
+    })
     const unsynced = unsyncedSources(config, stored).map((said) => warning(said, SET_IT))
     return worst([...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {

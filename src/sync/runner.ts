@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DAY_MS } from '../core/time.ts'
 import { MirrorError } from '../core/errors.ts'
 import { operatorName } from '../domain/run-facts.ts'
-import { nameStorageError } from '../store/database/open.ts'
+import { guarded, nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
@@ -24,13 +24,13 @@ export interface Runner {
 
 /**
  * Creates a runner that admits one run per source at a time, in this process and across processes. Every run leaves a
- * row, a failed one too; that row is the only log of a run.
+ * row, a failed one too; that row is the only log of a run. Throws `storage` where the data folder cannot have downloads.
  */
 export function createRunner(deps: RunnerDeps): Runner {
   const { config, store } = deps
   let running = 0
   let release: (() => void) | null = null
-  makeFolder(join(config.data.dir, 'downloads'))
+  guarded(config.data.dir, () => makeFolder(join(config.data.dir, 'downloads')))
 
   /** Takes the sync lock, which is kept while any source runs, and closes the runs that a killed process left open. */
   const enter = async (): Promise<void> => {

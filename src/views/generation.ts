@@ -4,6 +4,7 @@ import { sha256Hex } from '../core/digest.ts'
 import { syncAll } from './files.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
+import { guarded } from '../store/database/open.ts'
 import {
   type ViewsKind,
   GENERATION,
@@ -64,7 +65,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
   if (!rebuild && isServed(making)) return null
   const lock = acquireLock(dataDir, 'views')
   try {
-    makeFolder(viewsDir(dataDir))
+    guarded(dataDir, () => makeFolder(viewsDir(dataDir)))
     if (!rebuild && isServed(making)) return null
     const folder = generationDir(dataDir, name)
     const current = readCurrentViews(dataDir, kind)?.name ?? null

@@ -101,6 +101,13 @@ test('a mirror without an upstream never advises a sync, and has a relay secret 
   expect((await secret()).said).toBe(first.said)
 })
 
+test('digest in an empty folder says what fills it: a sync with an upstream, an import without', async () => {
+  const env = envOf(folder())
+  expect((await spoken(env, () => digestCommand({}))).said).toContain('import a full bundle first')
+  const synced = { ...env, PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' }
+  expect((await spoken(synced, () => digestCommand({}))).said).toContain('run "patchmirror sync"')
+})
+
 longTest('an import of some sources prints the digest that the mirror has with them', async () => {
   const made = await above()
   const [to, there] = [folder(), below()]

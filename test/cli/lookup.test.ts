@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import type { MatchResult } from '../../src/match/result.ts'
@@ -457,7 +457,8 @@ describe('since', () => {
 test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
   const gone = await ask('show', 'GONE-1')
   expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string }) // prettier-ignore
-  expect(gone.err).toContain('and first had it on 2026-07-01T00:00:00.000Z')
+  const [removed, seen] = ['removed 2026-07-01T00:00:00.000Z', 'first seen here 2026-07-01T00:00:00.000Z'] // prettier-ignore
+  expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
   expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string }) // prettier-ignore
   expect(await ask('show', 'CVE-2026-2')).toMatchObject({ code: 1, err: expect.stringContaining('GHSA-1, GHSA-2') as string }) // prettier-ignore
   expect(await ask('search', 'none')).toMatchObject({ code: 1 })
@@ -482,6 +483,17 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const refused = await run([...args, '--json'], old, '/')
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
+})
+
+test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
+  const set = (sql: string): void => {
+    const store = openFilledStore(dir)
+    store.damage(sql)
+    store.close()
+  }
+  set("UPDATE osv_tombstone SET removed_at = removed_at + 5000 WHERE id = 'GONE-1'")
+  onTestFinished(() => set("UPDATE osv_tombstone SET removed_at = removed_at - 5000 WHERE id = 'GONE-1'")) // prettier-ignore
+  expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
 test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined', async () => {

@@ -353,6 +353,13 @@ describe('the doctor', () => {
       expect(found?.found).toContain(text)
   })
 
+  test('names a doubtful change once where the last run published it', async () => {
+    const made = await mirror()
+    const id = logRun(made.dir, { doubts: '57' }, 'complete', Date.now())
+    const found = (await examine(made)).find(({ name }) => name === 'sources')?.found ?? ''
+    expect(found.split(`run ${id} of catalog`)).toHaveLength(2)
+  })
+
   test('says of no subscription that it is understood after a run that failed', async () => {
     const made = await mirror()
     logRun(made.dir, {}, 'failed')

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { databasePath } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { differences } from '../support/mirror.ts'
 import {
@@ -94,6 +95,16 @@ describe('a run that is stopped', () => {
     made.abort()
     expect(await running).toMatchObject({ state: 'failed', code: 'aborted' })
     expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
+
+test('a runner names the data folder that cannot have a folder of downloads', async () => {
+  const made = await bench({})
+  const file = databasePath(made.dir)
+  const running = made.runWith({ PATCHMIRROR_DATA_DIR: file }, 'osv')
+  await expect(running).rejects.toMatchObject({
+    code: 'storage',
+    message: expect.stringContaining(`the data folder ${file} is not a folder`) as string,
   })
 })
 

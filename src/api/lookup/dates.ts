@@ -83,7 +83,7 @@ export function datesInWords(
     [
       'content changed',
       changedAt,
-      changedAt === firstSeen ? 'not since' : note(AT_LATEST.changedAt),
+      changedAt === firstSeen ? 'unchanged since first seen' : note(AT_LATEST.changedAt),
     ],
     ...(removedAt === null ? [] : [['removed', removedAt, ''] as [string, number, string]]),
     ...(returnedAt === null ? [] : [['seen again', returnedAt, ''] as [string, number, string]]),

@@ -15,7 +15,7 @@ import {
   type SummarySource,
   writeSummary,
 } from '../../store/replication/summary.ts'
-import { type GlobalOptions, print, printJson, settings } from '../context.ts'
+import { type GlobalOptions, firstStep, print, printJson, settings } from '../context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
 /** Options of `patchmirror need` and `patchmirror digest`. */
@@ -93,7 +93,11 @@ async function withStored(
   ) => void | Promise<void>,
 ): Promise<void> {
   const { config } = settings(options, false, [])
-  const nothing = `nothing is stored in ${config.data.dir}: import a full bundle first ("patchmirror export FILE" on the source mirror)`
+  const isFilledByImport = config.upstream.apiRoot === null && config.fleet.url === null
+  const first = isFilledByImport
+    ? 'import a full bundle first ("patchmirror export FILE" on the source mirror)'
+    : firstStep(config)
+  const nothing = `nothing is stored in ${config.data.dir}: ${first}`
   await withStoredReads(config.data.dir, nothing, async (reads, db) => {
     db.exec('BEGIN')
     const carried = createCarriedReader(db)

@@ -74,11 +74,14 @@ function isOfRepository(item: Fields, name: string): boolean {
   return repository !== null && plainRepository(repository) === plainRepository(name)
 }
 
-function firstSeen({ reads }: LookupCall, id: string): string {
+/** Says when a record was removed and first seen: its dates, which a bundle brings, or that of the tombstone alone. */
+function removalOf({ reads }: LookupCall, id: string, tombstoneAt: number): string {
   const dates = reads.dates.readDates(id)
-  if (dates === null) return ''
-  const [first] = datesInWords(dates)
-  return first === undefined ? '' : `, and first had it on ${dateInWords(first[1], first[2])}`
+  const removed = `removed ${toIso(dates?.removedAt ?? tombstoneAt)}`
+  const [first] = dates === null ? [] : datesInWords(dates)
+  return first === undefined
+    ? removed
+    : `${removed}, ${first[0]} ${dateInWords(first[1], first[2])}`
 }
 
 /** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
@@ -92,7 +95,7 @@ function refuseMissing(
   for (const id of new Set([text, text.toUpperCase()])) {
     const removed = osv.readTombstone(id)
     if (removed !== null)
-      throw new MirrorError('not_found', `not found: upstream removed the record ${id}; this mirror removed it on ${toIso(removed.removedAt)}${firstSeen(stored, id)}`) // prettier-ignore
+      throw new MirrorError('not_found', `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`) // prettier-ignore
     if (osv.isOutside(id))
       throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
     if (osv.isMissing(id))

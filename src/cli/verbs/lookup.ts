@@ -48,6 +48,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
       ['--csv', 'all records as CSV'],
       ['--json', 'all records as JSON'],
     ],
+    after: '\nOf a single record: patchmirror show ID',
     example: 'since --ecosystem Debian --csv',
     load: async () => (await import('../lookup/since.ts')).sinceCommand },
   { path: 'changes', summary: 'what changed in the records: fixes, ranges, severity, withdrawals, in words',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../core/files.ts'
 import { createChangeReader } from '../../store/changes/log.ts'
-import { openReader } from '../../store/database/open.ts'
+import { guarded, openReader } from '../../store/database/open.ts'
 import { createLedgerReader } from '../../store/replication/ledger.ts'
 import type { ChainLink } from './chain.ts'
 import type { KnownGeneration } from './format/generation.ts'
@@ -20,10 +20,10 @@ export function positionOf({ generation, sha256 }: KnownGeneration): Position {
   return { generation: number, sha256, epoch, log }
 }
 
-/** Returns a folder of the fleet's own files in a data folder: downloads, exports and the last publication. */
+/** Returns a folder of the fleet's own files in a data folder: downloads, exports and the last publication. Throws `storage`. */
 export function fleetFolder(dataDir: string): string {
   const folder = join(dataDir, 'fleet')
-  makeFolder(folder)
+  guarded(dataDir, () => makeFolder(folder))
   return folder
 }
 

@@ -212,7 +212,7 @@ function missingView(call: PageCall, id: string) {
       kind: 'facts',
       rows: [
         ['state', state('removed: upstream does not list it any more', 'warn')],
-        ['removed', time(tombstone.removedAt, now)],
+        ['removed', time(reads.dates.readDates(id)?.removedAt ?? tombstone.removedAt, now)],
       ],
     }
     return { title: id, status: 404, blocks: [removed, ...datesBlocks(call, id), historyBlock(call, id)] } // prettier-ignore

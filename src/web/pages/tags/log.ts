@@ -45,7 +45,7 @@ export function changesTable(
     kind: 'table',
     title: 'Changes of findings',
     note: 'By other records, SBOMs, VEX or patches. What VEX rules out does not count.',
-    columns: ['Since', 'Tag', 'Change', 'The first of them', 'Findings then'],
+    columns: ['When', 'Tag', 'Change', 'The first of them', 'Findings then'],
     rows,
     empty: 'No finding changed.',
   }
