@@ -63,6 +63,14 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
   const [recent, all] = [await json(owner, '--since', '1h'), await json(owner)]
   expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
+  const table = await ask('--all')
+  expect(table.out).toMatch(/^4 of 4 tags are judged\n\ntag +with a fix +findings/)
+  expect(table.out).toContain(own?.tag.name ?? 'none')
+  expect((await ask('--all', '--limit', '1')).out).toContain('more exist than these 1')
+  const listedAll = (await json('--all'))['tags'] as { counts: { fixable: number } }[]
+  const fixes = listedAll.map(({ counts }) => counts.fixable)
+  expect(fixes).toEqual(fixes.toSorted((a, b) => b - a))
+  expect([fixes.length, (await ask(owner, '--all')).code]).toEqual([4, 2])
   expect((await ask(owner, '--limit', '1')).out).toContain('more exist than these 1')
   expect((await ask(owner, '--since', '0m')).out).toMatch(/\nno change since 20\S+Z\n/)
   const hour = String((await json(owner, '--since', '1h'))['since'])

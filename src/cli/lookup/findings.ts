@@ -13,20 +13,24 @@ import {
 } from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
+import { findingsOfTags } from './tag-findings.ts'
 import { idOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror findings`. */
 interface FindingsOptions extends LookupOptions {
   since?: string
+  all?: boolean
 }
 
 const LIMIT = 100
 /** Time within which changes are listed when none is named, or as far back as they are known. */
 const SINCE = '7d'
 
-/** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag. */
+/** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag, or of all. */
 export function findingsCommand(tag: string | undefined, options: FindingsOptions): number {
-  const { since } = options
+  const { since, all = false } = options
+  if (all && (tag !== undefined || since !== undefined))
+    throw new MirrorError('usage', '--all lists the tags as they are now: omit TAG and --since')
   const limit = limitOf(options.limit, LIMIT)
   const at = readSince(since ?? SINCE, Date.now())
   if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
@@ -35,6 +39,10 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
     for (const source of ['osv', 'catalog'] as const) {
       const refusal = stored.use(source)
       if (refusal !== null) throw refusal
+    }
+    if (all) {
+      const found = findingsOfTags(stored, limit)
+      return { ...found, lines: [...found.lines, '', judgedLine(found.json, stored.used())] }
     }
     const asked = { at: toIso(at), since, limit }
     return tag === undefined ? changesSince(stored, asked) : findingsOfTag(stored, tag, asked)

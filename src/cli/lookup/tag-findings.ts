@@ -1,0 +1,31 @@
+import { counted } from '../../core/text.ts'
+import { answerFindings } from '../../findings/answers.ts'
+import { tagMessage } from '../../findings/messages.ts'
+import { table } from '../output.ts'
+import type { LookupCall } from './snapshot.ts'
+
+/** Reasons why tags are not judged that are shown. */
+const MOST_REASONS = 5
+
+/** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
+export function findingsOfTags({ config }: LookupCall, limit: number) {
+  const { reasons, tags, ...json } = answerFindings(config, (reads) => ({
+    reasons: reads.listRefusals(MOST_REASONS),
+    tags: reads.listTagsToFix(limit),
+  }))
+  const { counts } = json
+  const rows = tags.map((tag) => [
+    tag.name,
+    ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(String),
+  ])
+  const head = ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX']
+  return {
+    json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
+    lines: [
+      `${counts.judged} of ${counted(counts.tags, 'tag')} are judged`,
+      ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
+      ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
+      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []), // prettier-ignore
+    ],
+  }
+}
