@@ -19,6 +19,7 @@ interface Listenable {
   listen(
     at: { host: string; port: number; backlog: number } | { path: string; backlog: number },
   ): Promise<unknown>
+  ready(): PromiseLike<unknown>
   inject(path: string): Promise<{ readonly statusCode: number }>
 }
 
@@ -27,6 +28,7 @@ const BACKLOG = 1024
 /** Opens the address of the settings, and reports what is known of it. */
 export function createListening(app: Listenable, settings: Config['server']) {
   const { host, port, socket } = settings
+  void app.ready().then(undefined, () => undefined) // completes the pages before the address is wanted; `listen` reports a failure
   const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
   const listen = async (): Promise<void> => {
     if (socket === null) await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })

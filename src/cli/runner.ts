@@ -48,7 +48,14 @@ export async function withRunner<T>(
   const store = openWrites(config.data.dir)
   const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
   try {
-    const deps = { config, store, upstream, now: Date.now, signal: stop.signal, onProgress }
+    const deps = {
+      config,
+      store,
+      upstream: () => upstream,
+      now: Date.now,
+      signal: stop.signal,
+      onProgress,
+    }
     return await work(createRunner(deps), store)
   } finally {
     for (const signal of STOPPING) process.off(signal, abort)

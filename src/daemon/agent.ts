@@ -14,14 +14,14 @@ import {
   announceAddress,
   announceInstance,
 } from '../store/database/lock.ts'
-import { databasePath } from '../store/database/open.ts'
+import { databasePath, inboxPath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
 import type { RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
 import type { RunReport } from '../sync/runner.ts'
-import { type Schedule, startSchedule } from '../sync/schedule.ts'
+import type { Schedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { createMatchRoute } from '../match/route.ts'
@@ -36,7 +36,7 @@ import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { logRun } from './log-lines.ts'
-import { scheduledJobs } from './schedule.ts'
+import { jobStarter } from './schedule.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
 
@@ -98,18 +98,17 @@ export function createAgent(given: AgentOptions): Agent {
       ...{ metrics, ...shown },
       ...(fleet && { fleet: fleet.status }),
     })
-    await thread.started
+    const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
+    const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
+    const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
+    await Promise.all([thread.started, inbox.started])
     const address = announceAddress(config.data.dir, instance, await on.server.listen())
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
     await relay.placed // else whether the first snapshots are relayed would be a matter of time
-    on.lead = () => {
-      on.startSchedule = (sync) =>
-        startSchedule(scheduledJobs(config, reads, thread, fleet !== undefined), { ...sync, now, log }) // prettier-ignore
-      on.schedule = on.startSchedule(config.sync)
-    }
-    if (fleet === undefined) on.lead()
-    else fleet.begin(config.server.publicUrl ?? address.url)
+    on.lead = () => begin().catchUp()
+    schedule?.catchUp()
+    fleet?.begin(config.server.publicUrl ?? address.url)
     return address
   }
 
@@ -165,15 +164,13 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-/**
- * Starts the threads that write, beside each other. The sync thread takes the longest: only a folder without a database, which
- * it creates, waits for it here.
- */
+/** Starts the threads that write, beside what this thread does next: only a folder without their databases waits for them. */
 async function startWriters(options: AgentOptions, on: Running) {
-  const isNew = !existsSync(databasePath(options.config.data.dir))
+  const { dir } = options.config.data
+  const isNew = ![databasePath(dir), inboxPath(dir)].every(existsSync)
   const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-  const inbox = (on.inbox = await startInbox(options)) // never rejects
-  if (isNew) await thread.started
+  const inbox = (on.inbox = startInbox(options))
+  if (isNew) await Promise.all([thread.started, inbox.started])
   return { thread, inbox }
 }
 

@@ -121,6 +121,6 @@ export function applyLive(
   if (!changed.some((key) => /chedule$|^sync\./.test(key))) return
   void on.schedule?.stop()
   // What was due at the start of the daemon has run.
-  const next = on.startSchedule?.({ ...config.sync, catchUp: false })
+  const next = on.startSchedule?.(config.sync)
   if (next !== undefined) on.schedule = next
 }

@@ -1,18 +1,34 @@
+import type { Logger } from '../core/log.ts'
 import type { Config } from '../config/schema.ts'
 import type { SourceName } from '../domain/sources.ts'
 import { activeSources } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
-import type { Job } from '../sync/schedule.ts'
+import { type Job, type Schedule, startSchedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'
 
 /** A job, and when its work was last done well; null: never. Unix milliseconds. */
 type DueJob = Job & { lastSuccess: number | null }
 
+/** Returns what starts the schedule of a daemon with the settings in force. */
+export function jobStarter(
+  {
+    config,
+    now = Date.now,
+    log,
+  }: { config: Config; now?: (() => number) | undefined; log: Logger },
+  reads: PinnedReads,
+  thread: SyncThread,
+  isTakeover: boolean,
+): (sync: Config['sync']) => Schedule {
+  return (sync) =>
+    startSchedule(scheduledJobs(config, reads, thread, isTakeover), { ...sync, now, log })
+}
+
 /**
  * What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any
  * source. `isTakeover`: another mirror may have polled until now, and the events that it received are lost, so all polls are due.
  */
-export function scheduledJobs(
+function scheduledJobs(
   config: Config,
   { live }: PinnedReads,
   thread: SyncThread,

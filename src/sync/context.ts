@@ -68,7 +68,8 @@ export interface RunRequest {
 export interface RunnerDeps {
   config: Config
   store: Writes
-  upstream: Upstream
+  /** Returns the connection to the service; is called with each run. */
+  upstream: () => Upstream | Promise<Upstream>
   now: () => number
   signal: AbortSignal
   onProgress?: (progress: Progress) => void

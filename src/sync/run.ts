@@ -4,7 +4,7 @@ import type { SourceName } from '../domain/sources.ts'
 import { nameStorageError } from '../store/database/open.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import type { Cost } from '../upstream/http/session.ts'
-import type { UpstreamSurface } from '../upstream/surfaces.ts'
+import type { Upstream, UpstreamSurface } from '../upstream/surfaces.ts'
 import { reconcileCatalog } from './catalog/answers/reconcile.ts'
 import { createCatalogContext } from './catalog/context.ts'
 import { syncCatalog } from './catalog/sync.ts'
@@ -18,9 +18,12 @@ type RunEnd = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
   state: SyncResult['outcome']
 }
 
+/** Dependencies of a run, connected to the service. */
+type ConnectedDeps = Omit<RunnerDeps, 'upstream'> & { readonly upstream: Upstream }
+
 /** Executes a run. Never throws: a failure is returned as state `failed`. */
 export async function executeRun(
-  deps: RunnerDeps,
+  deps: ConnectedDeps,
   request: RunRequest,
   runId: number,
 ): Promise<RunEnd> {
@@ -60,7 +63,7 @@ export async function executeRun(
 }
 
 function contextOf(
-  { config, store, now, onProgress }: RunnerDeps,
+  { config, store, now, onProgress }: ConnectedDeps,
   { source, kind, full = false, dryRun = false, suspectIds = [], targets = [] }: RunRequest,
   runId: number,
   sessions: Sessions,
@@ -146,7 +149,7 @@ function plainFact(value: RunFacts[string]): RunFacts[string] {
  * Converts an error to a `MirrorError`; an error of unknown type is an internal defect and stays in `cause` with its
  * stack.
  */
-function toMirrorError(error: unknown, { config, signal }: RunnerDeps): MirrorError {
+function toMirrorError(error: unknown, { config, signal }: ConnectedDeps): MirrorError {
   if (signal.aborted) {
     return new MirrorError('aborted', 'stopped on request; nothing was committed', { cause: error })
   }

@@ -80,17 +80,23 @@ function kindOf({ source, kind, full }: RunRequest, hasSnapshot: boolean): RunKi
   return source === 'catalog' && full !== true && hasSnapshot ? 'refresh' : 'sync'
 }
 
-/** Loads what fetches and stores with the first run: a daemon is ready without these seventy modules. */
-const loadRun = () => import('./run.ts')
+/**
+ * Loads what fetches and stores, and connects to the service, with the first run: a daemon is ready without these hundred
+ * modules.
+ */
+async function loadRun(deps: RunnerDeps) {
+  const [{ executeRun }, upstream] = await Promise.all([import('./run.ts'), deps.upstream()])
+  return (request: RunRequest, runId: number) => executeRun({ ...deps, upstream }, request, runId)
+}
 
 async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
-  const { executeRun } = await loadRun()
+  const execute = await loadRun(deps)
   const { store, now, config } = deps
   const { source, kind, trigger } = request
   const runId = await store.exclusive(() =>
     store.runs.startRun({ source, kind, trigger, startedAt: now() }),
   )
-  const done = await executeRun(deps, request, runId)
+  const done = await execute(request, runId)
   // Who gave the command: a run of the daemon is given by no one.
   const by = trigger === 'command' ? { by: operatorName() } : {}
   const ended = { ...done, facts: { ...done.facts, ...by } }
@@ -107,9 +113,9 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
 }
 
 async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
-  const { executeRun } = await loadRun()
+  const execute = await loadRun(deps)
   const startedAt = deps.now()
-  const ended = await executeRun(deps, request, 0)
+  const ended = await execute(request, 0)
   const { source, kind, trigger } = request
   const snapshot = deps.store.snapshots.readSnapshot(source)?.id ?? null
   return {

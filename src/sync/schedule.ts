@@ -19,6 +19,11 @@ export interface Job {
 export interface Schedule {
   /** Next start of a job, unix milliseconds, without jitter; null: never. */
   nextRunAt(name: string): number | null
+  /**
+   * Runs the jobs whose last success (`lastSuccess`, unix milliseconds, null: never) is older than their interval, because a
+   * start was missed while the program was not running; none when catching up is turned off (`sync.catchUp`).
+   */
+  catchUp(): void
   stop(): Promise<void>
 }
 
@@ -58,11 +63,7 @@ function cronLoggerOf(log: Logger): CronLogger {
   return { debug, info: debug, warn: debug, error }
 }
 
-/**
- * Starts the jobs; the only file that imports node-cron. A job whose last success (`lastSuccess`, unix milliseconds,
- * null: never) is older than its interval runs immediately, because a start was missed while the program was not
- * running.
- */
+/** Starts the jobs; the only file that imports node-cron. */
 export function startSchedule(
   jobs: readonly (Job & { lastSuccess: number | null })[],
   options: { jitterSeconds: number; catchUp: boolean; now: () => number; log: Logger },
@@ -77,10 +78,16 @@ export function startSchedule(
       logger: cronLoggerOf(options.log),
     })
     tasks.set(job.name, task)
-    const due = job.lastSuccess === null || options.now() - job.lastSuccess > intervalOf(task)
-    if (options.catchUp && due) job.run()
   }
   return {
+    catchUp() {
+      for (const job of jobs) {
+        const { lastSuccess } = job
+        const task = tasks.get(job.name)
+        if (!options.catchUp || task === undefined) continue
+        if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task)) job.run()
+      }
+    },
     nextRunAt: (name) => tasks.get(name)?.getNextRun()?.getTime() ?? null,
     async stop() {
       for (const task of tasks.values()) await task.destroy()

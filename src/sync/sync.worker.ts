@@ -7,7 +7,7 @@ import { type Writes, openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
-import { createUpstream } from '../upstream/surfaces.ts'
+import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
 import { rebuildLostArchive } from '../archive/build.ts'
 import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
@@ -48,10 +48,10 @@ function main(port: NonNullable<typeof parentPort>): void {
   const store = openOrRefuse(port, () => openWrites(config.data.dir))
   if (store === null) return
   collectWhenIdle()
-  const upstream = createUpstream({
-    ...{ config, version, now: Date.now },
-    warn: (message) => send({ type: 'warning', message }),
-  })
+  let connected: Promise<Upstream> | null = null
+  const warn = (message: string): void => send({ type: 'warning', message })
+  const upstream = (): Promise<Upstream> =>
+    (connected ??= loadUpstream({ config, version, now: Date.now, warn }))
   let stop = new AbortController()
   const newRunner = (): Runner =>
     createRunner({
@@ -79,7 +79,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const end = async (): Promise<void> => {
     stop.abort()
     await Promise.all([...running, rebuilding])
-    await upstream.close()
+    await (await connected)?.close()
     store.close()
     port.close()
   }
@@ -102,6 +102,11 @@ function main(port: NonNullable<typeof parentPort>): void {
     }
   })
   void rebuild().then(() => send({ type: 'ready' }))
+}
+
+async function loadUpstream(deps: UpstreamDeps): Promise<Upstream> {
+  const { createUpstream } = await import('../upstream/surfaces.ts')
+  return createUpstream(deps)
 }
 
 /**

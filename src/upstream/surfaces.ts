@@ -35,7 +35,7 @@ export interface Upstream {
 }
 
 /** Dependencies of the connection to the service. */
-interface UpstreamDeps {
+export interface UpstreamDeps {
   config: Config
   version: string
   now: () => number

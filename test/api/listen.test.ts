@@ -241,6 +241,7 @@ test('a name is listened on at one address only, so that every connection is lim
     server: createHttpServer(),
     listen: (at: object) =>
       Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),
+    ready: () => Promise.resolve(),
     inject: () => Promise.resolve({ statusCode: 200 }),
   }
   await createListening(app, settings).listen()

@@ -72,7 +72,10 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const onProgress = options.onProgress ?? ((): void => undefined)
   const connect = (config: Config) => {
     const upstream = createUpstream({ config, version: 'test', now })
-    const runner = createRunner({ config, store, upstream, now, signal: stop.signal, onProgress })
+    const runner = createRunner({
+      ...{ config, store, upstream: () => upstream, now },
+      ...{ signal: stop.signal, onProgress },
+    })
     return { upstream, runner }
   }
   const { upstream, runner } = connect(config)

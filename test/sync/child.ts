@@ -26,7 +26,7 @@ try {
   const runner = createRunner({
     config,
     store,
-    upstream,
+    upstream: () => upstream,
     now: Date.now,
     signal: new AbortController().signal,
     onProgress: ({ phase }) => say(phase),

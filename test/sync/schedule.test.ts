@@ -14,9 +14,11 @@ afterEach(async () => {
 function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
   let runs = 0
   const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run: () => runs++ }
-  schedules.push(
-    startSchedule([job], { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, log: QUIET }),
-  )
+  const options = { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, log: QUIET }
+  const schedule = startSchedule([job], options)
+  schedules.push(schedule)
+  expect(runs).toBe(0)
+  schedule.catchUp()
   return runs === 1
 }
 

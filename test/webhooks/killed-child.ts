@@ -9,7 +9,7 @@ import { SECRET } from './signing.ts'
 
 const [, , dataDir = ''] = process.argv
 const onFailed = (message: string): void => void process.stderr.write(message)
-const inbox = await startInboxThread({ dataDir, keepMs: 600_000, onFailed })
+const inbox = startInboxThread({ dataDir, keepMs: 600_000, onFailed })
 const secrets = [createSigningSecret('settings-1', SECRET)]
 const receiver = createReceiver({
   endpoints: [{ name: 'default', path: '/-/webhooks' }],

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import type { ReportCopy } from './migration-copy.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
-import { type Db, databasePath, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
+import { userVersion } from './migrate.ts'
+import { type Db, databasePath, inboxPath, makeFile, openAnyVersion, openInbox, openWriter } from './open.ts' // prettier-ignore
 import { MirrorError } from '../../core/errors.ts'
 
 /** A database of a data folder, as a backup names it. */
@@ -26,13 +27,28 @@ export const DATABASES: readonly DatabaseKind[] = [
  * that cannot be opened is left to the inbox thread, which reports it and answers deliveries with 503, while reads go on.
  */
 export function migrateFolder(dataDir: string, report: ReportCopy): void {
-  for (const { name, pathIn, open } of DATABASES) {
-    if (!existsSync(pathIn(dataDir))) continue
+  for (const { name, schema, pathIn, open } of DATABASES) {
+    const path = pathIn(dataDir)
+    if (!existsSync(path) || isOfSchema(path, schema)) continue
     try {
       open(dataDir, report).close()
     } catch (error) {
       if (name === 'mirror.db') throw error
     }
+  }
+}
+
+/** Reports whether a database has a schema, without opening it for writing, whose end would copy its log. */
+function isOfSchema(path: string, schema: number): boolean {
+  try {
+    const db = openAnyVersion(path)
+    try {
+      return userVersion(db) === schema
+    } finally {
+      db.close()
+    }
+  } catch {
+    return false // opening it for writing says why
   }
 }
 

@@ -16,6 +16,8 @@ export type FromInbox = { readonly type: 'replies'; readonly replies: readonly R
 
 /** Idle time after which the write-ahead log is copied into the database, milliseconds: no commit waits for it then. */
 const IDLE_MS = 1_000
+/** When the log is extended after the start, milliseconds: it takes the time that the other threads need for theirs. */
+const GROW_MS = 1_000
 
 /**
  * The inbox thread: the daemon's only writer of webhooks.db. Requests that arrive within one iteration of its event loop are
@@ -49,13 +51,14 @@ function main(port: MessagePort): void {
   port.on('message', (message: ToInbox) => {
     if ('type' in message) {
       answer()
+      clearTimeout(growing)
       if (idle !== null) clearTimeout(idle)
       db.close()
       port.close()
     } else if (waiting.push(message) === 1) setImmediate(answer)
   })
   send({ type: 'ready' })
-  growLog(db)
+  const growing = setTimeout(growLog, GROW_MS, db)
 }
 
 const PIECES = 128

@@ -36,6 +36,8 @@ export interface InboxThread {
   call: Rpc<OperationName, InboxFunctions>['call']
   /** False while the thread is dead and not replaced yet. */
   readonly alive: boolean
+  /** Resolves when the thread is ready or could not start; never rejects. Calls wait for it. */
+  readonly started: Promise<void>
   /** Finishes what was asked, and ends the thread. */
   close(): Promise<void>
 }
@@ -57,8 +59,8 @@ export interface InboxThreadDeps {
 
 const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
-/** Starts the inbox thread. Never rejects: a database that cannot be opened is reported, and tried again. */
-export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThread> {
+/** Starts the inbox thread. A database that cannot be opened is reported, and tried again. */
+export function startInboxThread(deps: InboxThreadDeps): InboxThread {
   const rpc = createRpc<OperationName, InboxFunctions>(
     () => new MirrorError('storage', UNAVAILABLE),
   )
@@ -75,9 +77,13 @@ export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThre
     onFailed: deps.onFailed,
     onEnded: rpc.disconnect,
   })
-  await supervisor.started
 
-  const { call } = rpc
+  let isStarting = true
+  const started = supervisor.started.then(() => void (isStarting = false))
+  const call: InboxThread['call'] = async (name, ...args) => {
+    if (isStarting) await started
+    return rpc.call(name, ...args)
+  }
   return {
     receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
     pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
@@ -86,7 +92,7 @@ export async function startInboxThread(deps: InboxThreadDeps): Promise<InboxThre
     counts: () => call('counts'),
     changed: () => call('changed'),
     prune: (now) => call('prune', now - deps.keepMs),
-    call,
+    ...{ call, started },
     get alive() {
       return supervisor.isReady
     },

@@ -55,13 +55,14 @@ export async function startInbox(
   more: Partial<InboxThreadDeps> = {},
 ): Promise<InboxThread & { failures: string[] }> {
   const failures: string[] = []
-  const thread = await startInboxThread({
+  const thread = startInboxThread({
     dataDir: dir,
     keepMs: KEEP_MS,
     onFailed: (message) => failures.push(message),
     ...more,
   })
   onTestFinished(() => thread.close())
+  await thread.started
   return Object.assign(thread, { failures })
 }
 
@@ -98,7 +99,7 @@ export function openInboxHere(
     changed: () => call('changed'),
     prune: (now) => call('prune', now - KEEP_MS),
     call,
-    alive: true,
+    ...{ alive: true, started: Promise.resolve() },
     close: () => Promise.resolve(),
   }
 }

@@ -1,9 +1,9 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
-import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
+import { type InboxThread, startInboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
 import { LONG, longTest } from '../../support/tables.ts'
 
@@ -32,6 +32,25 @@ test('a delivery is stored once, and visible to another process when the promise
   expect(db.pragma('synchronous', { simple: true })).toBe(2)
   expect(statSync(join(dir, 'webhooks.db')).mode & 0o777).toBe(0o600)
   db.close()
+})
+
+test('a delivery that arrives before the thread is ready is stored when it is', async () => {
+  const inbox = startInboxThread({ dataDir: scratch(), keepMs: 60_000, onFailed: () => undefined })
+  onTestFinished(() => inbox.close())
+  expect(inbox.alive).toBe(false)
+  expect(await inbox.receive(delivery())).toBe('new')
+  expect(inbox.alive).toBe(true)
+})
+
+test('a delivery that arrives before a thread that cannot start is refused', async () => {
+  const dir = scratch()
+  writeFileSync(join(dir, 'webhooks.db'), 'not a database')
+  const failures: string[] = []
+  const onFailed = (message: string): void => void failures.push(message)
+  const inbox = startInboxThread({ dataDir: dir, keepMs: 60_000, onFailed })
+  onTestFinished(() => inbox.close())
+  await expect(inbox.receive(delivery())).rejects.toThrow('the inbox is not available now')
+  expect(failures).toHaveLength(1)
 })
 
 test('two hundred identical deliveries at once are one row', async () => {
