@@ -1,4 +1,5 @@
-import type { DocumentAnswer, Session } from './http/session.ts'
+import type { DocumentAnswer } from './http/document.ts'
+import type { Session } from './http/session.ts'
 
 /** Fetches a whole feed document, conditionally on the stored validators. */
 export function fetchFeed(

@@ -1,15 +1,28 @@
 import { MirrorError } from '../core/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
-import type { DocumentAnswer, Session } from './http/session.ts'
+import type { DocumentAnswer, PassedAnswer, PieceReader } from './http/document.ts'
+import type { Session } from './http/session.ts'
+
+type Validators = { etag: string | null; lastModified: string | null }
 
 /** Fetches the index, `[{id, modified}]`, as bytes, conditionally on the stored validators. */
 export function fetchIndex(
   session: Session,
-  stored: { etag: string | null; lastModified: string | null } | null,
+  stored: Validators | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
   return session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true })
+}
+
+/** Does the same, and passes the bytes in pieces to the reader that `open` creates. */
+export function passIndex<R extends PieceReader>(
+  session: Session,
+  stored: Validators | null,
+  maxBytes: number,
+  open: (size: number) => R,
+): Promise<PassedAnswer<R>> {
+  return session.passDocument(OSV_INDEX, { maxBytes, stored, gzip: true }, open)
 }
 
 /** Fetches one record's exact bytes and metadata. Throws `upstream_not_found` for an unknown id. */

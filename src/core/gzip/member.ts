@@ -25,6 +25,11 @@ export function writeGzipMember(
   return to.writeUInt32LE(contentSize >>> 0, end)
 }
 
+/** Returns the size of the content that the last bytes of gzip record; null: it is too short for a member. */
+export function trailerSize(gzip: Buffer): number | null {
+  return gzip.length > FRAME ? gzip.readUInt32LE(gzip.length - 4) : null
+}
+
 /** Returns the raw deflate stream inside a member written by `writeGzipMember`; a view. */
 export function deflatedOf(member: Buffer): Buffer {
   return member.subarray(HEADER.length, member.length - TRAILER)

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
-import { FRAME, writeGzipMember } from '../../core/gzip/member.ts'
+import { FRAME, trailerSize, writeGzipMember } from '../../core/gzip/member.ts'
+import { inflatedPieces } from '../../core/gzip/pieces.ts'
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
 export function gzipMember(
@@ -25,14 +26,28 @@ export async function contentInPool(member: Buffer, size: number): Promise<Buffe
   return checked(await inflate(member, boundsOf(size)), size)
 }
 
+/** Works as `contentOf`, in pieces that are valid until the next one is requested; the end tells whether all are sound. */
+export async function* contentPieces(member: Buffer, size: number): AsyncGenerator<Buffer> {
+  let length = 0
+  for await (const piece of inflatedPieces(member)) {
+    length += piece.length
+    if (length > size) break
+    yield piece
+  }
+  checkSize(length, size)
+}
+
 function boundsOf(size: number): { chunkSize: number; maxOutputLength: number } {
   return { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
 }
 
 function checked(content: Buffer, size: number): Buffer {
-  if (content.length !== size)
-    throw new Error(`stored body inflates to ${content.length} bytes, not ${size}`)
+  checkSize(content.length, size)
   return content
+}
+
+function checkSize(length: number, size: number): void {
+  if (length !== size) throw new Error(`stored body inflates to ${length} bytes, not ${size}`)
 }
 
 /** Builds a member around content, compressed with `deflate`. */
@@ -74,9 +89,8 @@ export function documentMember(
   gzip: Buffer | null,
   deflate: (content: Uint8Array) => Uint8Array,
 ): Buffer {
-  const usable =
-    gzip !== null && gzip.length > FRAME && gzip.readUInt32LE(gzip.length - 4) === content.length
-  return usable ? gzip : packContent(content, deflate)
+  const isUsable = gzip !== null && trailerSize(gzip) === content.length
+  return isUsable ? gzip : packContent(content, deflate)
 }
 
 /** Returns the content size recorded in a member, bytes. */

@@ -1,14 +1,22 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
-import { contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
-import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import { fetchIndex } from '../../upstream/osv.ts'
 import { freeBytes } from '../../core/free-bytes.ts'
-import { deflate } from '../../zip/member.ts'
+import { OSV_INDEX } from '../../domain/feed-paths.ts'
+import { documentMember } from '../../store/database/gzip.ts'
+import type { UpstreamState } from '../../store/feeds/documents.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
+import type { Meta } from '../../upstream/http/response.ts'
+import { fetchIndex, passIndex } from '../../upstream/osv.ts'
+import { deflate } from '../../zip/member.ts'
 import type { SyncContext } from '../context.ts'
-import { type OsvIndex, parseIndex } from './index-parser.ts'
-import { comparedIndex } from './index/published.ts'
+import {
+  type IndexReader,
+  type OsvIndex,
+  createIndexReader,
+  parseIndex,
+  parseMember,
+} from './index-parser.ts'
+import { comparedIndex, isComparable } from './index/published.ts'
 import { isScopeChanged } from './scope/scope.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
@@ -31,17 +39,14 @@ type NothingNew = { index: null } & Pick<ListedIndex, 'asOf'>
 
 /** Fetches the index conditionally. */
 export async function listOsv(context: SyncContext): Promise<ListedIndex | NothingNew> {
-  const { store, session, config, full } = context
+  const { store } = context
   const snapshot = store.snapshots.readSnapshot('osv')
-  const state = snapshot === null ? null : store.feeds.readUpstreamState(OSV_INDEX)
-  const answer = await fetchIndex(session, full ? null : state, config.upstream.maxJsonBytes)
+  const state = snapshot === null || context.full ? null : store.feeds.readUpstreamState(OSV_INDEX)
+  const fetching = isComparable(context) ? fetchCompared : fetchParsed
+  const answer = await fetching(context, state)
   if (answer.status === 200) {
-    const { etag, lastModified, date } = answer.meta
-    const compared = await comparedIndex(context, answer.body)
-    const index = compared?.index ?? parseIndex(answer.body)
-    const gzip = documentMember(answer.body, answer.gzip, deflate)
-    if (compared === null && answer.gzip !== null) freeBytes(answer.body) // decoded, and not read again
-    const proof = compared?.proof ?? null
+    const { index, gzip, proof, meta } = answer
+    const { etag, lastModified, date } = meta
     return { index, stored: false, gzip, etag, lastModified, asOf: date, proof }
   }
   if (answer.status !== 304)
@@ -50,24 +55,55 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
     snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
   const asOf = answer.meta.date
   if (isComplete && context.kind !== 'reconcile') return { index: null, asOf }
-  return { ...storedIndex(context), asOf }
+  return { ...(await storedIndex(context)), asOf }
+}
+
+/** The index that upstream sent, or the status of another response. */
+type Fetched =
+  | ({ status: 200; meta: Meta } & Pick<ListedIndex, 'index' | 'gzip' | 'proof'>)
+  | { status: 206 | 304; meta: Meta }
+
+/** Fetches the index to compare it with the published one, for which both must be in memory. */
+async function fetchCompared(context: SyncContext, state: UpstreamState | null): Promise<Fetched> {
+  const { session, config } = context
+  const answer = await fetchIndex(session, state, config.upstream.maxJsonBytes)
+  if (answer.status !== 200) return { status: answer.status, meta: answer.meta }
+  const { meta, body } = answer
+  const compared = await comparedIndex(context, body)
+  const { index, proof } = compared ?? { index: parseIndex(body), proof: null }
+  const gzip = documentMember(body, answer.gzip, deflate)
+  if (compared === null && answer.gzip !== null) freeBytes(body) // decoded, and not read again
+  return { status: 200, meta, index, proof, gzip }
+}
+
+/** Fetches the index and parses it as it arrives: its text, 82 bytes a record, is never in memory as a whole. */
+async function fetchParsed(
+  { session, config }: SyncContext,
+  state: UpstreamState | null,
+): Promise<Fetched> {
+  const open = (size: number): IndexReader => createIndexReader(size)
+  const answer = await passIndex(session, state, config.upstream.maxJsonBytes, open)
+  if (answer.status !== 200) return { status: answer.status, meta: answer.meta }
+  const { meta, reader, gzip } = answer
+  return { status: 200, meta, index: reader.end(), gzip, proof: null }
 }
 
 /** Returns the quarantined index that the operator approved. */
-export function approvedIndex({ body, etag, lastModified, asOf }: Quarantine): ListedIndex {
-  const index = parseIndex(contentOf(body, sizeOf(body)))
+export async function approvedIndex(approved: Quarantine): Promise<ListedIndex> {
+  const { body, etag, lastModified, asOf } = approved
+  const index = await parseMember(body)
   return { index, stored: false, gzip: body, etag, lastModified, asOf, proof: null }
 }
 
 /** Returns upstream's last index from the store. */
-function storedIndex({ store }: SyncContext): Omit<ListedIndex, 'asOf'> {
+async function storedIndex({ store }: SyncContext): Promise<Omit<ListedIndex, 'asOf'>> {
   const state = store.feeds.readUpstreamState(OSV_INDEX)
   const document = store.feeds.readDocument(OSV_INDEX)
   const body = state?.body ?? document?.body ?? null
   const { etag, lastModified } = state ?? { etag: null, lastModified: null }
   try {
     if (body === null) throw new Error('there is none')
-    const index = parseIndex(contentOf(body, sizeOf(body)))
+    const index = await parseMember(body)
     return { index, stored: true, gzip: body, etag, lastModified, proof: null }
   } catch (error) {
     const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`

@@ -1,9 +1,11 @@
-import { isUtf8 } from 'node:buffer'
-import { sha256Of } from '../../core/digest.ts'
-import { type IdTable, type Ids, createIdTable } from './id-table.ts'
+import { createHash } from 'node:crypto'
+import { createPacker } from '../../core/gzip/pieces.ts'
 import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
-import { type PlainEntry, eachEntry, plainEntryEnd, malformedIndex } from './index/entries.ts'
+import { contentPieces, sizeOf } from '../../store/database/gzip.ts'
+import { type IdTable, type Ids, createIdTable } from './id-table.ts'
+import { MAX_ENTRY_BYTES, type PlainEntry, malformedIndex, plainEntryEnd } from './index/entries.ts'
+import { type ListReader, createListReader } from './index/list-reader.ts'
 
 /** The index as a set: each id with its stamp; stamps are compared as opaque byte strings. */
 export interface OsvIndex {
@@ -57,8 +59,14 @@ export interface IndexScope {
 const MAX_SKIPPED = 20
 
 const BACKSLASH = 0x5c
-/** Maximum size of an entry (an id and a date), bytes: a larger one is an attack or an error. */
-const MAX_ENTRY_BYTES = 1_000_000
+const BEGIN = Buffer.from('[')
+const COMMA = Buffer.from(',')
+
+/** Reads an index while its bytes arrive. */
+export interface IndexReader extends Pick<ListReader, 'push'> {
+  /** Ends with a last piece; throws as `parseIndex`. */
+  end(last?: Buffer): OsvIndex
+}
 
 /**
  * Parses all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are read from the bytes
@@ -66,31 +74,35 @@ const MAX_ENTRY_BYTES = 1_000_000
  * parses all of them. An entry that is not such an object, or has an id that cannot be mirrored, is skipped. Throws
  * `upstream_shape` if it is not a JSON array, or has too many skipped entries.
  */
-export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
-  if (!isUtf8(bytes)) throw malformedIndex('it is not UTF-8')
-  const ids = createIdTable(bytes.length >>> 1)
-  const index: OsvIndex = {
-    sha256: sha256Of(bytes),
-    ids,
-    difference: null,
-    duplicates: 0,
-    unusable: 0,
-    unnamed: 0,
-    skipped: [],
-    scope: null,
-  }
+export function parseIndex(bytes: Buffer, options: { plain?: boolean } = {}): OsvIndex {
+  return createIndexReader(bytes.length, options).end(bytes)
+}
+
+/** Does the same with the content of a stored member, without having it in memory as a whole. */
+export async function parseMember(member: Buffer): Promise<OsvIndex> {
+  const reader = createIndexReader(sizeOf(member))
+  for await (const piece of contentPieces(member, sizeOf(member))) reader.push(piece)
+  return reader.end()
+}
+
+/** Creates a reader of an index of about `size` bytes. */
+export function createIndexReader(
+  size: number,
+  { plain = true, windowBytes }: { plain?: boolean; windowBytes?: number } = {},
+): IndexReader {
+  const ids = createIdTable(size >>> 1)
+  const index = { ids, duplicates: 0, unusable: 0, unnamed: 0, skipped: [] as string[] }
   let number = 0
-  const none = { bytes, from: 0, to: 0 }
+  const none = { bytes: Buffer.alloc(0), from: 0, to: 0 }
   const entry = { id: { ...none }, modified: { ...none } }
-  const take = (at: number): number => {
+  const take = (bytes: Buffer, at: number): number => {
     const end = plainIdEntryEnd(bytes, at, entry)
     if (end === 0) return 0
     number++
     if (!ids.setBytes(entry.id, entry.modified)) index.duplicates++
     return end
   }
-  const parse = (from: number, to: number): void => {
-    if (to - from > MAX_ENTRY_BYTES) throw malformedIndex(`an entry has ${to - from} bytes`)
+  const visit = (bytes: Buffer, from: number, to: number): void => {
     number++
     const parsed = parseEntry(bytes.toString('utf8', from, to))
     if (typeof parsed === 'string') skip(index, `entry ${number}: ${parsed}`)
@@ -98,12 +110,20 @@ export function parseIndex(bytes: Buffer, { plain = true } = {}): OsvIndex {
     else if (!ids.set(parsed.id, parsed.modified)) index.duplicates++
     if (typeof parsed === 'string') index.unnamed++
   }
-  eachEntry(bytes, parse, plain ? take : undefined)
-  refuseUnusable(index)
-  return index
+  const list = createListReader(plain ? { visit, take } : { visit }, windowBytes)
+  return {
+    push: list.push,
+    end(last) {
+      const sha256 = list.end(last)
+      refuseUnusable(index)
+      return { sha256, difference: null, scope: null, ...index }
+    },
+  }
 }
 
-function skip(index: OsvIndex, why: string): void {
+type Entries = Pick<OsvIndex, 'ids' | 'duplicates' | 'unusable' | 'skipped'>
+
+function skip(index: Entries, why: string): void {
   index.unusable++
   if (index.skipped.length < MAX_SKIPPED) index.skipped.push(why)
 }
@@ -127,7 +147,7 @@ function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
   return true
 }
 
-function refuseUnusable(index: OsvIndex): void {
+function refuseUnusable(index: Entries): void {
   const total = index.ids.size + index.duplicates + index.unusable
   if (index.unusable > 20 && index.unusable > total / 100) {
     throw malformedIndex(
@@ -136,25 +156,45 @@ function refuseUnusable(index: OsvIndex): void {
   }
 }
 
+/** An index to serve: its bytes as a gzip member, their size and digest. */
+export interface PackedIndex {
+  body: Buffer
+  size: number
+  sha256: Buffer
+}
+
 /**
  * Returns the index that a partial mirror serves: upstream's own bytes, entry by entry, without those for which
- * `keep` returns false; where `keep` returns a stamp, it replaces upstream's.
+ * `keep` returns false; where `keep` returns a stamp, it replaces upstream's. `member` is upstream's index, stored.
  */
-export function narrowIndex(
-  bytes: Buffer,
+export async function narrowIndex(
+  member: Buffer,
   keep: (id: string) => boolean | { modified: string },
-): Buffer {
-  const parts: Buffer[] = []
-  eachEntry(bytes, (from, to) => {
+): Promise<PackedIndex> {
+  const packer = createPacker()
+  const digest = createHash('sha256')
+  let size = 0
+  const add = (part: Buffer): void => {
+    digest.update(part)
+    packer.push(part)
+    size += part.length
+  }
+  let between = BEGIN
+  const visit = (bytes: Buffer, from: number, to: number): void => {
     const entry = parseEntry(bytes.toString('utf8', from, to))
     if (typeof entry === 'string' || entry.fault !== null) return
     const kept = keep(entry.id)
     if (kept === false) return
-    if (parts.length > 0) parts.push(Buffer.from(','))
-    if (kept === true) parts.push(bytes.subarray(from, to))
-    else parts.push(Buffer.from(JSON.stringify({ id: entry.id, modified: kept.modified })))
-  })
-  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')])
+    add(between)
+    between = COMMA
+    if (kept === true) add(bytes.subarray(from, to))
+    else add(Buffer.from(JSON.stringify({ id: entry.id, modified: kept.modified })))
+  }
+  const list = createListReader({ visit })
+  for await (const piece of contentPieces(member, sizeOf(member))) list.push(piece)
+  list.end()
+  add(Buffer.from(between === COMMA ? ']' : '[]'))
+  return { body: packer.end(), size, sha256: digest.digest() }
 }
 
 /** Parses an entry; `fault` is the reason why its id is unusable. A string is the reason why it has no id. */

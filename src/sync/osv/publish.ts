@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { counted } from '../../core/text.ts'
 import { DAY_MS, parseDate } from '../../core/time.ts'
-import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import { nextChanged } from '../../store/feeds/documents.ts'
-import { contentOf, packContent, sizeOf } from '../../store/database/gzip.ts'
+import { sizeOf } from '../../store/database/gzip.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import { deflate } from '../../zip/member.ts'
 import { countMembers } from '../../zip/reader.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
@@ -17,7 +15,7 @@ import { type BuiltArchive, type Draft } from '../../archive/draft.ts'
 import { closesQuarantine } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import { narrowIndex } from './index-parser.ts'
+import { type PackedIndex, narrowIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 
 /** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
@@ -48,7 +46,8 @@ export async function publishOsv(
   const whole = isWhole(listed.index, missing)
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
-  const served = whole && scope === null ? listedIndex(listed) : narrowedIndex(store.osv, listed)
+  const served =
+    whole && scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed)
   const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
@@ -95,7 +94,7 @@ function expectedMembers(
 /** What a run publishes: the index to serve and the archive. */
 interface Publication {
   whole: boolean
-  served: ServedIndex
+  served: PackedIndex
   built: BuiltArchive
   /** Upstream's date of the index (Last-Modified), unix milliseconds; null: unknown. */
   upstream: number | null
@@ -124,14 +123,7 @@ function replaceSnapshot(
   if (closesQuarantine(context)) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 
-/** The index to serve: its bytes as a gzip member, their size and digest. */
-interface ServedIndex {
-  body: Buffer
-  size: number
-  sha256: Buffer
-}
-
-function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
+function listedIndex({ index, gzip }: ListedIndex): PackedIndex {
   return { body: gzip, size: sizeOf(gzip), sha256: index.sha256 }
 }
 
@@ -143,8 +135,8 @@ function listedIndex({ index, gzip }: ListedIndex): ServedIndex {
 function narrowedIndex(
   osv: Pick<Writes['osv'], 'readEntry' | 'addMissing'>,
   { index, gzip }: ListedIndex,
-): ServedIndex {
-  const bytes = narrowIndex(contentOf(gzip, sizeOf(gzip)), (id) => {
+): Promise<PackedIndex> {
+  return narrowIndex(gzip, (id) => {
     if (index.ids.get(id) === undefined) return false // out of scope
     const stored = osv.readEntry(id)
     if (stored === null) {
@@ -155,8 +147,6 @@ function narrowedIndex(
     osv.addMissing(id)
     return { modified: stored.modified }
   })
-  const sha256 = sha256Of(bytes)
-  return { body: packContent(bytes, deflate), size: bytes.length, sha256 }
 }
 
 /** The times from which those of the served documents follow. */
@@ -172,7 +162,7 @@ interface Times {
 /** Writes the index to serve, unless it is served already and sound. Returns its Last-Modified, unix seconds. */
 function replaceIndex(
   { feeds }: Pick<Writes, 'feeds'>,
-  served: ServedIndex,
+  served: PackedIndex,
   entries: number,
   { now, notBefore, upstream }: Times,
   isRepair: boolean,

@@ -2,7 +2,8 @@ import { rename, rm, readFile, stat, writeFile } from 'node:fs/promises'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Meta, isPlain, parseContentRange } from './response.ts'
-import type { OpenAnswer, Session } from './session.ts'
+import type { OpenAnswer } from './response.ts'
+import type { Session } from './session.ts'
 import { type DownloadOptions, append } from './transfer.ts'
 
 /**

@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { parseDate } from '../../core/time.ts'
+import { inflatedPieces } from '../../core/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
@@ -19,6 +20,13 @@ export interface Meta {
   link: string | null
   /** Number of items in a list, where a header contains it (`X-Total-Count`). */
   total: number | null
+}
+
+/** A response whose body is not read yet. Read it to its end, or destroy it. */
+export interface OpenAnswer {
+  status: number
+  meta: Meta
+  body: RawAnswer['body']
 }
 
 /** Reads a response's headers; `now` replaces a missing Date. */
@@ -75,6 +83,14 @@ export function isPlain({ contentEncoding }: Meta): boolean {
   return contentEncoding === null || contentEncoding === 'identity'
 }
 
+/** How a body is read: its path for messages, its cap, bytes, its deadline, and what gets the size of each chunk. */
+export interface BodyReading {
+  path: string
+  maxBytes: number
+  deadlineMs: number
+  count: (bytes: number) => void
+}
+
 /**
  * Reads a body to its end, up to `maxBytes`; calls `count` with the size of each chunk. Throws `upstream_too_large`
  * or `upstream_unreachable`; the message names `deadlineMs` when the deadline was the reason.
@@ -82,59 +98,92 @@ export function isPlain({ contentEncoding }: Meta): boolean {
 export async function readAnswerBody(
   body: RawAnswer['body'],
   meta: Meta,
-  reading: { path: string; maxBytes: number; deadlineMs: number; count: (bytes: number) => void },
+  reading: BodyReading,
 ): Promise<Buffer> {
-  const { path, maxBytes, deadlineMs, count } = reading
-  const tooLarge = (bytes: number): MirrorError =>
-    new MirrorError('upstream_too_large', `${path}: ${bytes} bytes or more, the cap is ${maxBytes}`)
+  const chunks: Buffer[] = []
+  await passAnswerBody(body, meta, reading, (chunk) => chunks.push(chunk))
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
+}
+
+/** Does the same, and passes each chunk on instead of keeping it; rejects as `take` throws. */
+export async function passAnswerBody(
+  body: RawAnswer['body'],
+  meta: Meta,
+  { path, maxBytes, deadlineMs, count }: BodyReading,
+  take: (chunk: Buffer) => void,
+): Promise<void> {
+  let total = 0
+  const add = (chunk: Buffer): void => {
+    total += chunk.length
+    count(chunk.length)
+    if (total > maxBytes) throw tooLarge(path, total, maxBytes)
+    take(chunk)
+  }
   if (meta.length !== null && meta.length > maxBytes) {
     body.destroy()
-    throw tooLarge(meta.length)
+    throw tooLarge(path, meta.length, maxBytes)
   }
   const whole = body.whole()
-  if (whole !== null) {
-    count(whole.length)
-    if (whole.length > maxBytes) throw tooLarge(whole.length)
-    return whole
-  }
-  const chunks: Buffer[] = []
-  let total = 0
+  if (whole !== null) return add(whole)
   try {
-    for await (const chunk of body) {
-      total += chunk.length
-      count(chunk.length)
-      if (total > maxBytes) throw tooLarge(total)
-      chunks.push(chunk)
-    }
+    for await (const chunk of body) add(chunk)
   } catch (error) {
     throw networkError(error, `${path}: the answer broke off after ${total} bytes`, deadlineMs)
   }
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, total)
+}
+
+function tooLarge(path: string, bytes: number, maxBytes: number): MirrorError {
+  const message = `${path}: ${bytes} bytes or more, the cap is ${maxBytes}`
+  return new MirrorError('upstream_too_large', message)
 }
 
 /** Decodes the content encoding, within the same cap. */
 export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: string): Buffer {
   if (isPlain(meta)) return raw
-  if (meta.contentEncoding !== 'gzip') {
-    throw new MirrorError(
-      'upstream_shape',
-      `${path}: content encoding ${String(meta.contentEncoding)}`,
-    )
-  }
+  expectGzip(meta, path)
   try {
     return gunzipSync(raw, {
       maxOutputLength: maxBytes,
       chunkSize: Math.max(65_536, raw.length * 4),
     })
   } catch (error) {
-    if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE') {
-      throw new MirrorError(
-        'upstream_too_large',
-        `${path}: inflates to more than ${maxBytes} bytes`,
-      )
-    }
-    throw new MirrorError('upstream_shape', `${path}: the gzip body is damaged`, { cause: error })
+    if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE') throw inflatesTooLarge(path, maxBytes)
+    throw damaged(path, error)
   }
+}
+
+/** Does the same with a body in gzip, in pieces that are valid until the next one is requested. */
+export async function* decodedPieces(
+  raw: Buffer,
+  meta: Meta,
+  maxBytes: number,
+  path: string,
+): AsyncGenerator<Buffer> {
+  expectGzip(meta, path)
+  let total = 0
+  try {
+    for await (const piece of inflatedPieces(raw)) {
+      total += piece.length
+      if (total > maxBytes) break
+      yield piece
+    }
+  } catch (error) {
+    throw damaged(path, error)
+  }
+  if (total > maxBytes) throw inflatesTooLarge(path, maxBytes)
+}
+
+function expectGzip({ contentEncoding }: Meta, path: string): void {
+  if (contentEncoding !== 'gzip')
+    throw new MirrorError('upstream_shape', `${path}: content encoding ${String(contentEncoding)}`)
+}
+
+function inflatesTooLarge(path: string, maxBytes: number): MirrorError {
+  return new MirrorError('upstream_too_large', `${path}: inflates to more than ${maxBytes} bytes`)
+}
+
+function damaged(path: string, cause: unknown): MirrorError {
+  return new MirrorError('upstream_shape', `${path}: the gzip body is damaged`, { cause })
 }
 
 /**

@@ -1,26 +1,20 @@
 import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
-import { type Meta, decodeBody, discardBody, readAnswerBody } from './response.ts'
+import {
+  type DocumentAnswer,
+  type FetchOptions,
+  type PassedAnswer,
+  type PieceReader,
+  passDocument,
+  receiveDocument,
+  requestHeaders,
+} from './document.ts'
+import { type OpenAnswer, decodeBody, discardBody, readAnswerBody } from './response.ts'
 import { type Deadline, type Retrying, withDeadline, createRetrying } from './retry.ts'
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
 import { isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
-
-export type DocumentAnswer =
-  /** `gzip`: the body as received, when it was sent as gzip. */
-  { status: 200 | 206; body: Buffer; gzip: Buffer | null; meta: Meta } | { status: 304; meta: Meta }
-
-/** Options of a document request. */
-interface FetchOptions {
-  /** Cap on the decoded body, bytes. */
-  maxBytes: number
-  /** Validators of the stored copy, for conditional headers. */
-  stored?: { etag: string | null; lastModified: string | null } | null
-  headers?: Record<string, string>
-  /** Whether to accept gzip; off for ranges and archives. */
-  gzip?: boolean
-}
 
 /** A request of the API client, and whether it is safe to send it twice. */
 interface ApiRequest {
@@ -40,13 +34,6 @@ interface ApiAnswer {
   body: Buffer
 }
 
-/** A response whose body is not read yet. Read it to its end, or destroy it. */
-export interface OpenAnswer {
-  status: number
-  meta: Meta
-  body: RawAnswer['body']
-}
-
 /** Cost of a run until now: requests sent, body bytes received, attempts repeated. */
 export interface Cost {
   requests: number
@@ -60,6 +47,15 @@ export interface Session {
   readonly root: string
   /** Fetches a whole document with retries. Throws `upstream_*` errors; never returns a partial body. */
   fetchDocument(path: string, options: FetchOptions): Promise<DocumentAnswer>
+  /**
+   * Does the same without having the content in memory as a whole: it is passed to a reader that `open` creates for each
+   * attempt, with the size that is expected, bytes.
+   */
+  passDocument<R extends PieceReader>(
+    path: string,
+    options: FetchOptions,
+    open: (size: number) => R,
+  ): Promise<PassedAnswer<R>>
   /** Sends a GET once; the caller reads the body. Throws for any status but 2xx, 304 and 416. */
   openBody(
     path: string,
@@ -114,6 +110,18 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     }
   }
 
+  const fetching = <T>(
+    path: string,
+    options: FetchOptions,
+    read: (...opened: Parameters<typeof receiveDocument>) => Promise<T>,
+  ): Promise<T> => {
+    const asked = get(root, path, requestHeaders(options))
+    const reading = { path, maxBytes: options.maxBytes, ...limits }
+    const attempt = async (due: Deadline): Promise<T> =>
+      read(wire, await follow(wire, run, asked, due), asked.headers, reading)
+    return retrying(() => withDeadline(limits.deadlineMs, signal, attempt))
+  }
+
   return {
     root,
     cost,
@@ -124,47 +132,10 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     retrying,
     countBytes: count,
     secrets: wire.secrets,
-    fetchDocument: (path, options) =>
-      retrying(() =>
-        withDeadline(limits.deadlineMs, signal, (due) =>
-          fetchWhole(
-            wire,
-            run,
-            get(root, path, requestHeaders(options)),
-            { path, ...options, ...limits },
-            due,
-          ),
-        ),
-      ),
+    fetchDocument: (path, options) => fetching(path, options, receiveDocument),
+    passDocument: (path, options, open) =>
+      fetching(path, options, (...opened) => passDocument(...opened, open)),
   }
-}
-
-/** Fetches a whole document once. */
-async function fetchWhole(
-  wire: Wire,
-  run: RunSignal,
-  request: RawRequest,
-  reading: FetchOptions & Parameters<typeof readAnswerBody>[2],
-  due: Deadline,
-): Promise<DocumentAnswer> {
-  const { path, maxBytes } = reading
-  const { headers } = request
-  const { status, meta, body } = await follow(wire, run, request, due)
-  if (status === 304) {
-    await discardBody(body)
-    if (isConditional(headers)) return { status, meta }
-    throw statusError(status, {}, path, wire.now)
-  }
-  const raw = await readAnswerBody(body, meta, reading)
-  if (!isWhole(status, headers)) {
-    const wait = meta.retryAfter === null ? {} : { 'retry-after': meta.retryAfter }
-    throw statusError(status, wait, path, wire.now)
-  }
-  const gzip = meta.contentEncoding === 'gzip' ? raw : null
-  const answer = { status, meta, body: decodeBody(raw, meta, maxBytes, path), gzip }
-  wire.secrets.check(answer.body, path)
-  if (gzip !== null) wire.secrets.check(gzip, path) // the gzip bytes are stored too, including the texts of their header
-  return answer
 }
 
 /** Returns the error for a change whose response was lost: it may have been made, so the caller must check. */
@@ -176,11 +147,6 @@ function uncertain(error: unknown): unknown {
 
 function codeOf(error: unknown): ErrorCode | null {
   return error instanceof MirrorError ? error.code : null
-}
-
-/** Returns whether the status is a complete response: a 206 only for a range request, and no other 2xx. */
-function isWhole(status: number, headers: Record<string, string>): status is 200 | 206 {
-  return status === 200 || (status === 206 && 'range' in headers)
 }
 
 function get(root: string, path: string, headers: Record<string, string>): RawRequest {
@@ -229,19 +195,4 @@ async function reasonIn({ scrub, secrets }: Wire, body: RawAnswer['body']): Prom
   if (scrub === null) return discardBody(body).then(() => null)
   const reason = await readErrorReason(body)
   return reason === null ? null : secrets.scrub(scrub(reason))
-}
-
-function requestHeaders(options: FetchOptions): Record<string, string> {
-  const headers: Record<string, string> = { accept: 'application/json', ...options.headers }
-  headers['accept-encoding'] = options.gzip === true ? 'gzip' : 'identity'
-  const stored = options.stored ?? null
-  if (stored === null) return headers
-  if (stored.etag !== null) headers['if-none-match'] = stored.etag
-  else if (stored.lastModified !== null) headers['if-modified-since'] = stored.lastModified
-  return headers
-}
-
-/** Returns whether the request was conditional; otherwise a 304 is not a valid response. */
-function isConditional(headers: Record<string, string>): boolean {
-  return 'if-none-match' in headers || 'if-modified-since' in headers
 }

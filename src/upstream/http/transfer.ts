@@ -3,7 +3,8 @@ import { PRIVATE_FILE } from '../../core/files.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { networkError } from './response.ts'
-import type { OpenAnswer, Session } from './session.ts'
+import type { OpenAnswer } from './response.ts'
+import type { Session } from './session.ts'
 
 /** Target, limits and callbacks of a download. */
 export interface DownloadOptions {

@@ -1,8 +1,11 @@
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { sha256Of } from '../../../src/core/digest.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
+import { createOrigin } from '../../support/origin.ts'
 import { LONG, longTest } from '../../support/tables.ts'
-import { ARCHIVE, INDEX, bench, disagreements, synced } from '../fixtures.ts'
+import { ARCHIVE, INDEX, bench, contentsOf, disagreements, synced } from '../fixtures.ts'
 
 function pin(dir: string): PinnedReads {
   const reads = openPinnedReads(dir)
@@ -124,5 +127,36 @@ describe('two sources', () => {
     })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
+  })
+})
+
+describe('a first sync', () => {
+  test.each([
+    ['as gzip', true],
+    ['without gzip', false],
+  ])('that gets the index %s stores its bytes', async (_, gzip) => {
+    const made = await bench({ sandbox: { records: 60, gzip } })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+    const stored = made.store.feeds.readDocument(INDEX)
+    const index = made.sandbox.feed.index()
+    expect(stored).toMatchObject({ size: index.length, sha256: sha256Of(index) })
+    expect(gunzipSync(stored?.body ?? '').equals(index)).toBe(true)
+  })
+
+  test('stores nothing of an index whose gzip is damaged, and says so', async () => {
+    const made = await bench({ sandbox: { records: 60 } })
+    const before = contentsOf(made.dir)
+    const gzip = gzipSync(made.sandbox.feed.index())
+    const turned = Buffer.from(gzip)
+    turned[gzip.length - 6] = (turned[gzip.length - 6] ?? 0) ^ 1
+    for (const body of [turned, gzip.subarray(0, -1)]) {
+      const { url } = await createOrigin((_, response) =>
+        response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(body),
+      )
+      const report = await made.runWith({ PATCHMIRROR_UPSTREAM_API_ROOT: url }, 'osv')
+      expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+    }
+    expect(contentsOf(made.dir)).toEqual(before)
   })
 })

@@ -10,8 +10,8 @@ const COLON = 0x3a
 const COMMA = 0x2c
 const LIST_OPEN = 0x5b
 const LIST_CLOSE = 0x5d
-/** Byte order mark, which some programs write at the start of a file. */
-const BOM = Buffer.from('\ufeff')
+/** Maximum size of an entry (an id and a date), bytes: a larger one is an attack or an error. */
+export const MAX_ENTRY_BYTES = 1_000_000
 const ID = Buffer.from('id"')
 const MODIFIED = Buffer.from('modified"')
 
@@ -66,39 +66,12 @@ function begins(bytes: Buffer, at: number, key: Buffer): boolean {
 }
 
 /** Returns the first position from `at` that is not JSON white space. */
-function skipBlanks(bytes: Buffer, at: number): number {
+export function skipBlanks(bytes: Buffer, at: number): number {
   for (; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break
   }
   return at
-}
-
-/**
- * Calls `visit` with the bounds of each entry of the top-level array; only commas and white space may separate
- * entries. Entries that `take` reads (it returns their end) are not visited.
- */
-export function eachEntry(
-  bytes: Buffer,
-  visit: (from: number, to: number) => void,
-  take: (at: number) => number = () => 0,
-): void {
-  let at = skipBlanks(bytes, bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0)
-  if (bytes[at] !== LIST_OPEN) throw malformedIndex(describeStart(bytes))
-  at = skipBlanks(bytes, at + 1)
-  if (bytes[at] !== LIST_CLOSE) {
-    for (;;) {
-      const taken = take(at)
-      const end = taken > 0 ? taken : entryEnd(bytes, at)
-      if (taken === 0) visit(at, end)
-      at = skipBlanks(bytes, end)
-      if (bytes[at] !== COMMA) break
-      at = skipBlanks(bytes, at + 1)
-    }
-  }
-  if (bytes[at] !== LIST_CLOSE || skipBlanks(bytes, at + 1) !== bytes.length) {
-    throw malformedIndex(`it is not a well-formed array: byte ${at} of ${bytes.length}`)
-  }
 }
 
 /**
@@ -111,25 +84,31 @@ export function nextEntry(bytes: Buffer, end: number): number | 'end' | null {
   return bytes[at] === LIST_CLOSE && skipBlanks(bytes, at + 1) === bytes.length ? 'end' : null
 }
 
-/** Returns the end of the value that starts at a position; the parser checks whether it is JSON. */
-function entryEnd(bytes: Buffer, from: number): number {
+/** The bytes end within the entry. */
+export const UNFINISHED = -1
+
+/**
+ * Returns the end of the value that starts at a position, which a JSON parser must read; the position itself when none
+ * starts there, `UNFINISHED` when the bytes end before. Throws for one that is too long.
+ */
+export function entryEnd(bytes: Buffer, from: number): number {
+  const most = Math.min(bytes.length, from + MAX_ENTRY_BYTES + 1)
   let depth = 0
-  for (let at = from; at < bytes.length; at++) {
+  for (let at = from; at < most; at++) {
     const byte = bytes[at]
     if (byte === QUOTE) {
-      for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
+      for (at++; at < most && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
     } else if (byte === OPEN || byte === LIST_OPEN) depth++
-    else if (depth === 0 && (byte === COMMA || byte === LIST_CLOSE || byte === CLOSE)) {
-      if (at > from) return at
-      throw malformedIndex(`byte ${from} does not begin an entry`)
-    } else if ((byte === CLOSE || byte === LIST_CLOSE) && --depth === 0) return at + 1
+    else if (depth === 0 && (byte === COMMA || byte === LIST_CLOSE || byte === CLOSE)) return at
+    else if ((byte === CLOSE || byte === LIST_CLOSE) && --depth === 0) return ended(from, at + 1)
   }
-  throw malformedIndex('it ends within an entry')
+  return ended(from, most < bytes.length ? bytes.length : UNFINISHED)
 }
 
-function describeStart(bytes: Buffer): string {
-  if (bytes.length === 0) return 'the answer is empty'
-  return `it is not a JSON array; it begins with ${JSON.stringify(bytes.toString('utf8', 0, 40))}`
+function ended(from: number, end: number): number {
+  if (end - from > MAX_ENTRY_BYTES)
+    throw malformedIndex(`an entry has more than ${MAX_ENTRY_BYTES} bytes`)
+  return end
 }
 
 /** Returns the error for an index that is not what the specification says. */

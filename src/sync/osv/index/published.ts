@@ -16,20 +16,27 @@ interface ComparedIndex {
 }
 
 /**
- * Returns a fetched index by its difference to the published one, without parsing what is equal; the same value as
- * `parseIndex` otherwise. A sync only, of a mirror that published everything that the index listed, and of which the
- * stored digests prove that index and records are still the published ones: then the difference between the indexes is
- * the difference to the stored records. Null when it must be parsed.
+ * Returns whether a fetched index is to be compared with the published one: in a sync only, of a mirror that published
+ * everything that the index listed.
+ */
+export function isComparable(context: SyncContext): boolean {
+  const { store, kind, full } = context
+  const snapshot = store.snapshots.readSnapshot('osv')
+  if (kind !== 'sync' || full || snapshot?.whole !== true) return false
+  return snapshot.scope === null && !isScopeChanged(context)
+}
+
+/**
+ * Returns a fetched index that is comparable by its difference to the published one, without parsing what is equal; the
+ * same value as `parseIndex` otherwise. The stored digests must prove that index and records are still the published
+ * ones: then the difference between the indexes is the difference to the stored records. Null when it must be parsed.
  */
 export async function comparedIndex(
   context: SyncContext,
   bytes: Buffer,
 ): Promise<ComparedIndex | null> {
-  const { store, kind, full } = context
-  const snapshot = store.snapshots.readSnapshot('osv')
-  const isComparable = kind === 'sync' && !full && snapshot?.whole === true
-  if (!isComparable || snapshot.scope !== null || isScopeChanged(context)) return null
-  const { records } = snapshot
+  const { store } = context
+  const records = store.snapshots.readSnapshot('osv')?.records ?? 0
   if (!isUtf8(bytes)) return null
   const inflated = readPublished(context) // in the thread pool, while this thread reads the records
   const proof = store.snapshots.proveRecords()
