@@ -100,13 +100,17 @@ export function olderDay(seconds: number): string {
   return new Date((seconds - 2 * 86_400) * 1000).toISOString().slice(0, 10)
 }
 
+/** Reports whether a timestamp is older than the time of this `olderDay`, without parsing it; false: it may be. */
+export function isBefore(stamp: string, day: string): boolean {
+  return stamp < day && /^\d/.test(stamp)
+}
+
 /** Returns the newest timestamp that is not in the future, as `pastSeconds`; null if there is none. */
 export function newestPast(stamps: Iterable<string>, now: number): number | null {
   let newest: number | null = null
   let dayBefore = ''
   for (const stamp of stamps) {
-    // A zone moves a timestamp by less than a day, so most need not be parsed.
-    if (stamp < dayBefore && /^\d/.test(stamp)) continue
+    if (isBefore(stamp, dayBefore)) continue
     const seconds = pastSeconds(stamp, now)
     if (seconds === null || (newest !== null && seconds <= newest)) continue
     newest = seconds

@@ -18,22 +18,32 @@ type FromProducer =
   | { readonly type: 'done' }
   | { readonly type: 'failed'; readonly failure: ThreadFailure }
 
-/** A chunk that was used, to be filled again. */
-interface ToProducer {
-  readonly free: ArrayBuffer
+/** The task to begin with, or a chunk that was used, to be filled again. */
+type ToProducer =
+  | { readonly type: 'begin'; readonly task: unknown }
+  | { readonly type: 'free'; readonly free: ArrayBuffer }
+
+/** A worker that has been started and waits for its task. */
+export interface ChunkThread {
+  /**
+   * Sends the task and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
+   * of them. Rejects with the worker's error or that of `use`, or when the worker ended before its work did; the worker has
+   * ended then. To be called once.
+   */
+  consume(task: unknown, use: (chunk: Chunk) => void): Promise<void>
+  /** Ends the worker, whatever it does. */
+  stop(): Promise<void>
 }
 
 /**
- * Starts a worker whose entry file calls `produceChunks`, and calls `use` with each of its chunks, valid during the call.
- * Resolves when the worker has sent all of them. Rejects with the worker's error or that of `use`, or when the worker ended
- * before its work did; the worker has ended then.
+ * Starts a worker whose entry file calls `produceChunks`, before its task is known: starting a thread and loading its modules
+ * takes a tenth of a second. `consume` or `stop` must be called.
  */
-export async function consumeChunks(
-  options: WorkerOptions,
-  use: (chunk: Chunk) => void,
-): Promise<void> {
+export function startChunks(options: WorkerOptions): ChunkThread {
   const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+  promise.catch(() => undefined) // a worker that fails before `consume` is reported by it
   let failed = false
+  let useChunk: (chunk: Chunk) => void = () => undefined
   const fail = (error: unknown): void => {
     failed = true
     reject(error)
@@ -44,33 +54,52 @@ export async function consumeChunks(
       if (message.type === 'done') return resolve(undefined)
       if (message.type === 'failed') return fail(errorOf(message.failure))
       try {
-        use(message.chunk)
+        useChunk(message.chunk)
         const { buffer: free } = message.chunk
-        worker.post({ free }, [free])
+        worker.post({ type: 'free', free }, [free])
       } catch (error) {
         fail(error)
       }
     },
     onEnd: (error) => fail(error ?? new Error('the thread ended before its work did')),
   })
-  try {
-    await promise
-  } finally {
-    await worker.terminate()
+  return {
+    async consume(task, use) {
+      useChunk = use
+      worker.post({ type: 'begin', task })
+      try {
+        await promise
+      } finally {
+        await worker.terminate()
+      }
+    },
+    stop: () => worker.terminate(),
   }
 }
+
+/** Does the same with a worker that needs nothing but its data. */
+export function consumeChunks(options: WorkerOptions, use: (chunk: Chunk) => void): Promise<void> {
+  return startChunks(options).consume(null, use)
+}
+
+/** Makes chunks of a worker's data, and of its task once that is known, and sends them. */
+type Produce = (data: unknown, send: SendChunk, task: Promise<unknown>) => Promise<void>
 
 /**
  * The worker's side: sends the chunks of `produce`, and its error if it fails. Chunks are reused, so memory is bounded. Does
  * nothing in a module that is not a worker's entry.
  */
-export function produceChunks(produce: (data: unknown, send: SendChunk) => Promise<void>): void {
+export function produceChunks(produce: Produce): void {
   const port = parentPort
   if (port === null) return
   const send = (message: FromProducer, transfer: ArrayBuffer[] = []): void =>
     port.postMessage(message, transfer)
   const pool = createPool()
-  port.on('message', ({ free }: ToProducer) => pool.put(free))
+  const begun = Promise.withResolvers<unknown>()
+  port.on('message', (message: ToProducer) => {
+    if (message.type === 'begin') begun.resolve(message.task)
+    else pool.put(message.free)
+  })
   const sendChunk: SendChunk = async (chunk) => {
     const isLarge = chunk.length > TRANSFER_BYTES
     if (isLarge) await pool.settled() // a large chunk is alone, so that several do not add up
@@ -79,7 +108,7 @@ export function produceChunks(produce: (data: unknown, send: SendChunk) => Promi
     if (isLarge) await pool.settled()
     return pool.take()
   }
-  produce(workerData, sendChunk)
+  produce(workerData, sendChunk, begun.promise)
     .then(
       () => send({ type: 'done' }),
       (error: unknown) => send({ type: 'failed', failure: failureOf(error) }),

@@ -25,11 +25,20 @@ export interface DirectoryLocation {
   count: number
 }
 
+/** A member's name as bytes, from `from` to `to` (exclusive); they need not be UTF-8. */
+export interface MemberName {
+  bytes: Buffer
+  from: number
+  to: number
+}
+
 /** A parsed central directory. */
 export interface Directory {
   readonly count: number
   /** Returns the i-th entry in the order of the local headers, 0 ≤ i < count. */
   entry(i: number): ZipEntry
+  /** Returns the name of the i-th member, valid until the next call, without making an entry. */
+  name(i: number): MemberName
   /** Returns the position of the i-th member's local header, without making an entry. */
   offset(i: number): number
   /** Returns the bytes of the i-th member's stream, without making an entry. */
@@ -133,6 +142,12 @@ export function parseDirectory(directory: DirectoryBytes, location: DirectoryLoc
     entry(i) {
       const at = directory.at(positionOf(i))
       return readEntry(directory.bytes(), at, offsetOf(i))
+    },
+    name(i) {
+      const at = directory.at(positionOf(i))
+      const bytes = directory.bytes()
+      const from = at + CENTRAL
+      return { bytes, from, to: from + bytes.readUInt16LE(at + 28) }
     },
     offset: offsetOf,
     compressedSize(i) {

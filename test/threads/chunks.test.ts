@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
-import { TRANSFER_BYTES, consumeChunks } from '../../src/threads/chunks.ts'
+import { TRANSFER_BYTES, consumeChunks, startChunks } from '../../src/threads/chunks.ts'
 
 const CHUNKS = new URL('../../src/threads/chunks.ts', import.meta.url).href
 const ERRORS = new URL('../../src/core/errors.ts', import.meta.url).href
 
-/** The entry of a worker that runs these statements, with `send`, a first `chunk` and the shared cell `sent`. */
+/** The entry of a worker that runs these statements, with `send`, a first `chunk`, the shared cell `sent` and its `task`. */
 const producing = (statements: string): URL =>
   new URL(
     `data:text/javascript,${encodeURIComponent(`
       import { TRANSFER_BYTES, produceChunks } from ${JSON.stringify(CHUNKS)}
       import { MirrorError } from ${JSON.stringify(ERRORS)}
-      produceChunks(async (sent, send) => {
+      produceChunks(async (sent, send, task) => {
         let chunk = new Uint8Array(TRANSFER_BYTES)
         ${statements}
       })`)}`,
@@ -88,5 +88,32 @@ describe('chunks of another thread', () => {
     })
     await expect(failed).rejects.toThrow('enough')
     expect(TRANSFER_BYTES).toBe(1 << 18)
+  })
+
+  test('begin with a task that is sent after the start', async () => {
+    const thread = startChunks({
+      file: producing('chunk[0] = (await task).first; await send(chunk.subarray(0, 1))'),
+      data: null,
+    })
+    const seen: number[] = []
+    await thread.consume({ first: 7 }, (chunk) => seen.push(chunk[0] ?? -1))
+    expect(seen).toEqual([7])
+  })
+
+  test('that are never asked for do not keep their thread', async () => {
+    const sent = new Int32Array(new SharedArrayBuffer(4))
+    const file = producing('Atomics.notify(sent, 0, Atomics.add(sent, 0, 1) + 1); await task')
+    const thread = startChunks({ file, data: sent })
+    const started = Atomics.waitAsync(sent, 0, 0)
+    if (started.async) await started.value
+    await thread.stop()
+    await thread.stop()
+    await expect(thread.consume(null, () => undefined)).rejects.toThrow('ended before its work did')
+  })
+
+  test('of a thread that failed before its task reject with its error', async () => {
+    const file = producing(`throw new MirrorError('archive', 'it is damaged')`)
+    const thread = startChunks({ file, data: null })
+    await expect(thread.consume(null, () => undefined)).rejects.toThrow('it is damaged')
   })
 })

@@ -3,7 +3,7 @@ import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
 import type { ZipEntry } from '../../zip/directory.ts'
 import type { SyncContext } from '../context.ts'
 import type { CheckedMember } from './archive/checked.ts'
-import { type Selection, readArchive, recordIdOf } from './archive/reading.ts'
+import { type Selection, endOfId, prepareReading } from './archive/reading.ts'
 import { type FetchResult, fetchContradicted } from './fetch-records.ts'
 import type { OsvRecordGuard } from './guard.ts'
 import type { OsvIndex } from './index-parser.ts'
@@ -73,21 +73,31 @@ export async function ingestArchive(
   const result: Comparison = { unresolved: new Map(), written: 0, ...comparison }
   const now = context.now()
   const changedOf = createChangedOf(asOf ?? now, now)
-  const ingest: Ingest = { context, index, asOf, target, changedOf, result }
-  const selection = select(ingest, archive)
-  report(context, 0, selection.ordinals.length)
-  let taken = 0
-  await readArchive(context, archive, selection, (member) => {
-    const ordinal = selection.ordinals[taken++] ?? 0
-    take(ingest, ordinal, member)
-    if (taken % 2048 === 0) report(context, taken, selection.ordinals.length)
-  })
-  if (taken < selection.ordinals.length) throw new Error('not all members of the archive were read')
-  report(context, taken, taken)
+  await writeMembers({ context, index, asOf, target, changedOf, result }, archive)
   recordComparison(context, result)
   await dispose() // a downloaded archive is large, and publishing needs the room
   const agrees = result.written === 0 && result.unresolved.size === 0
   return { agrees, result: await fetchContradicted(context, index, [...result.unresolved.keys()]) }
+}
+
+/** Writes the members that differ, and counts what they mean. */
+async function writeMembers(ingest: Ingest, archive: UpstreamArchive): Promise<void> {
+  const { context, target } = ingest
+  const reading = prepareReading(context, archive, target.kind === 'empty store')
+  try {
+    const selection = select(ingest, archive)
+    const { length } = selection.ordinals
+    report(context, 0, length)
+    let taken = 0
+    await reading.read(selection, (member) => {
+      take(ingest, selection.ordinals[taken++] ?? 0, member)
+      if (taken % 2048 === 0) report(context, taken, length)
+    })
+    if (taken < length) throw new Error('not all members of the archive were read')
+    report(context, taken, taken)
+  } finally {
+    await reading.stop()
+  }
 }
 
 function recordComparison({ facts }: SyncContext, result: Comparison): void {
@@ -109,10 +119,13 @@ function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive
   const { ids } = index
   const numbers = new Uint32Array(ids.size) // ordinal → number of its member + 1, and `TWICE`
   for (let number = 0; number < directory.count; number++) {
-    const id = recordIdOf(directory.entry(number))
-    const ordinal = id === null ? undefined : ids.get(id)
+    const name = directory.name(number)
+    const end = endOfId(name)
+    const ordinal = end === null ? undefined : ids.find(name.bytes, name.from, end)
     if (ordinal === undefined) {
-      if (id === null || index.scope?.listed.get(id) === undefined) result.unlisted++
+      const { bytes, from } = name
+      if (end === null || index.scope?.listed.find(bytes, from, end) === undefined)
+        result.unlisted++
     } else numbers[ordinal] = numbers[ordinal] === 0 ? number + 1 : TWICE
   }
   const wanted = new Uint32Array(ids.size)
@@ -123,6 +136,7 @@ function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive
     else if (number === TWICE)
       // neither copy is trusted
       result.unresolved.set(ids.idAt(ordinal), 'the archive contains it more than once')
+    else if (ingest.target.kind === 'empty store') wanted[count++] = ordinal
     else if (wants(ingest, ordinal, directory.entry(number - 1))) wanted[count++] = ordinal
   }
   const numberOf = (ordinal: number): number => (numbers[ordinal] ?? 0) - 1
@@ -138,9 +152,9 @@ function sorted(ordinals: Uint32Array, compare: (a: number, b: number) => number
   return ordinals
 }
 
+/** Returns whether a member must be read to be compared with what is stored. */
 function wants(ingest: Ingest, ordinal: number, entry: ZipEntry): boolean {
-  const { index, result, context, target } = ingest
-  if (target.kind === 'empty store') return true
+  const { index, result, context } = ingest
   const id = index.ids.idAt(ordinal)
   const stored = context.suspectIds.has(id) ? null : context.store.osv.readEntry(id)
   return (

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts'
 import { namesFix } from '../../domain/named-fix.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
-import { pastSeconds } from '../../core/time.ts'
+import { isBefore, olderDay, pastSeconds } from '../../core/time.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import { deflate } from '../../zip/member.ts'
 import { refuseCostly } from '../../json/limits.ts'
@@ -75,14 +75,19 @@ export function recordChanged(
 /** Distinct stamps that are remembered: many records share the day of their stamp. */
 const KNOWN_STAMPS = 4096
 
-/** Creates a function that does the same for many records of one date, and parses an equal stamp once. */
+/**
+ * Creates a function that does the same for many records of one date. Parses an equal stamp once, and none that is older than
+ * that date by its text.
+ */
 export function createChangedOf(
   date: number,
   now: number,
 ): (stamps: readonly (string | null)[]) => number {
   const known = new Map<string | null, number>()
   const least = recordChanged(date, now, [])
+  const day = olderDay(least)
   const changedBy = (stamp: string | null): number => {
+    if (stamp !== null && isBefore(stamp, day)) return least
     let changed = known.get(stamp)
     if (changed === undefined) {
       if (known.size >= KNOWN_STAMPS) known.clear()

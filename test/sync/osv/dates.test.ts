@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { newestPast } from '../../../src/core/time.ts'
+import { createChangedOf, recordChanged } from '../../../src/sync/osv/record.ts'
 import { DAY, INDEX, bench, createClock } from '../fixtures.ts'
 
 const seconds = (stamp: string): number => Date.parse(stamp) / 1000
@@ -61,4 +62,21 @@ test('the newest of many stamps is found whatever their form is', () => {
   expect(newest('2026-05-01', ' 2026-05-03', '2026-05-02')).toBe(seconds('2026-05-03'))
   expect(newest('2026-06-01T00:00:00Z', '2026-06-01T00:00:00.1Z')).toBe(seconds('2026-06-01'))
   expect(newest('soon', '', '9999-01-01')).toBeNull()
+})
+
+test('the Last-Modified of many records of one date is that of each by itself', () => {
+  const now = Date.UTC(2026, 5, 1)
+  const date = Date.UTC(2026, 4, 10, 12)
+  const changedOf = createChangedOf(date, now)
+  const zones = ['Z', '.5Z', '-23:00', '+23:00', '']
+  for (let hour = -100; hour <= 100; hour++) {
+    const at = new Date(date + hour * 3_600_000).toISOString()
+    for (const zone of zones) {
+      const stamp = zone === '' ? at.slice(0, 10) : at.slice(0, 19) + zone
+      const stamps = [stamp, null, stamp]
+      expect([stamp, changedOf(stamps)]).toEqual([stamp, recordChanged(date, now, stamps)])
+    }
+  }
+  for (const stamp of ['', 'soon', ' 2026-05-30', '9999-01-01', '0', '2026-13-01', null])
+    expect(changedOf([stamp])).toBe(recordChanged(date, now, [stamp]))
 })

@@ -2,18 +2,17 @@ import { produceChunks } from '../../../threads/chunks.ts'
 import { openArchive } from '../../../zip/reader.ts'
 import { type ReadingTask, readRecords } from './read-members.ts'
 
-/** What the thread that reads an archive is started with. */
+/** What the thread that reads an archive is started with; its task is a `ReadingTask`. */
 export interface MembersStart {
   readonly path: string
   readonly maxMemberBytes: number
-  readonly task: ReadingTask
 }
 
-produceChunks(async (data, send) => {
-  const { path, maxMemberBytes, task } = data as MembersStart
+produceChunks(async (data, send, task) => {
+  const { path, maxMemberBytes } = data as MembersStart
   const archive = await openArchive(path, { maxMemberBytes })
   try {
-    await readRecords(archive, task, send)
+    await readRecords(archive, (await task) as ReadingTask, send)
   } finally {
     await archive.close()
   }

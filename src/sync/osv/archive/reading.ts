@@ -1,6 +1,6 @@
-import { consumeChunks } from '../../../threads/chunks.ts'
+import { type ChunkThread, startChunks } from '../../../threads/chunks.ts'
 import { workerFile } from '../../../threads/worker-file.ts'
-import type { Directory, ZipEntry } from '../../../zip/directory.ts'
+import type { Directory, MemberName } from '../../../zip/directory.ts'
 import type { SyncContext } from '../../context.ts'
 import { scopeSettings } from '../scope/scope.ts'
 import type { UpstreamArchive } from '../upstream-archive.ts'
@@ -21,36 +21,52 @@ const THREAD_FROM = 2 << 20
 /** The thread creates much garbage that lives shortly: a small young generation keeps its memory small. */
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
-/**
- * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
- * a downloaded archive is read in a thread of its own, so that the caller can write at the same time; it is closed here then.
- */
-export async function readArchive(
+/** An archive of which members will be read. */
+interface ArchiveReading {
+  /**
+   * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
+   * a downloaded archive is read in a thread of its own, so that the caller can write at the same time; it is closed here then.
+   */
+  read(selection: Selection, take: (member: CheckedMember) => void): Promise<void>
+  /** Ends the thread, if there is one. */
+  stop(): Promise<void>
+}
+
+/** Prepares to read an archive. The thread of one that is read as a whole starts now, while the caller selects. */
+export function prepareReading(
   { config, session }: SyncContext,
   { reader, path, close }: UpstreamArchive,
-  { numbers }: Selection,
-  take: (member: CheckedMember) => void,
-): Promise<void> {
-  const task: ReadingTask = {
-    numbers,
-    secrets: session.secrets.list(),
-    scope: scopeSettings(config),
+  isWhole: boolean,
+): ArchiveReading {
+  const start = (file: string): ChunkThread => {
+    const data: MembersStart = { path: file, maxMemberBytes: config.upstream.maxRecordBytes }
+    return startChunks({
+      file: workerFile('members.worker', import.meta.url),
+      data,
+      limits: LIMITS,
+    })
   }
-  const use = (chunk: Uint8Array): void => {
-    session.signal.throwIfAborted()
-    eachChecked(chunk, take)
+  let thread = isWhole && path !== null && reader.size >= THREAD_FROM ? start(path) : null
+  return {
+    async read({ numbers }, take) {
+      const scope = scopeSettings(config)
+      const task: ReadingTask = { numbers, secrets: session.secrets.list(), scope }
+      const use = (chunk: Uint8Array): void => {
+        session.signal.throwIfAborted()
+        eachChecked(chunk, take)
+      }
+      if (path !== null && isMuch(reader.directory, numbers)) thread ??= start(path)
+      if (thread !== null) {
+        await close() // its directory is large, and the thread has its own
+        return thread.consume(task, use)
+      }
+      await readRecords(reader, task, (chunk) => {
+        use(chunk)
+        return Promise.resolve(new Uint8Array(chunk.buffer))
+      })
+    },
+    stop: async () => thread?.stop(),
   }
-  if (path !== null && isMuch(reader.directory, numbers)) {
-    await close() // its directory is large, and the thread opens it again
-    const maxMemberBytes = config.upstream.maxRecordBytes
-    const data: MembersStart = { path, maxMemberBytes, task }
-    const file = workerFile('members.worker', import.meta.url)
-    return consumeChunks({ file, data, limits: LIMITS }, use)
-  }
-  await readRecords(reader, task, (chunk) => {
-    use(chunk)
-    return Promise.resolve(new Uint8Array(chunk.buffer))
-  })
 }
 
 function isMuch(directory: Directory, numbers: Uint32Array): boolean {
@@ -60,7 +76,13 @@ function isMuch(directory: Directory, numbers: Uint32Array): boolean {
   return bytes >= THREAD_FROM
 }
 
-/** Returns the id of the record that a member should have; null: its name is not that of a record. */
-export function recordIdOf({ name }: ZipEntry): string | null {
-  return name.endsWith(RECORD_ENDING) ? name.slice(0, -RECORD_ENDING.length) : null
+const ENDING = Buffer.from(RECORD_ENDING)
+
+/**
+ * Returns where the id of the record that a member should have ends in the bytes of the member's name; null: it is not the name of
+ * a record.
+ */
+export function endOfId({ bytes, from, to }: MemberName): number | null {
+  const end = to - ENDING.length
+  return end >= from && bytes.compare(ENDING, 0, ENDING.length, end, to) === 0 ? end : null
 }
