@@ -38,7 +38,8 @@ export function createSummer({ crc: withCrc = true } = {}): {
     },
     /** Returns the checksums of the bytes since the previous call. */
     take() {
-      const sums = { bytes, crc32c: crc, sha256: sha256.digest() }
+      const digest = Buffer.from(sha256.digest()) // shares its memory with others: there is one for each part
+      const sums = { bytes, crc32c: crc, sha256: digest }
       sha256 = createHash('sha256')
       bytes = 0
       crc = 0

@@ -26,11 +26,15 @@ type ToProducer =
 /** A worker that has been started and waits for its task. */
 export interface ChunkThread {
   /**
-   * Sends the task and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
+   * Sends the task, moving the memory in `transfer`, and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
    * of them. Rejects with the worker's error or that of `use`, or when the worker ended before its work did; the worker has
    * ended then. To be called once.
    */
-  consume(task: unknown, use: (chunk: Chunk) => void): Promise<void>
+  consume(
+    task: unknown,
+    use: (chunk: Chunk) => void,
+    transfer?: readonly ArrayBuffer[],
+  ): Promise<void>
   /** Ends the worker, whatever it does. */
   stop(): Promise<void>
 }
@@ -64,9 +68,9 @@ export function startChunks(options: WorkerOptions): ChunkThread {
     onEnd: (error) => fail(error ?? new Error('the thread ended before its work did')),
   })
   return {
-    async consume(task, use) {
+    async consume(task, use, transfer = []) {
       useChunk = use
-      worker.post({ type: 'begin', task })
+      worker.post({ type: 'begin', task }, transfer)
       try {
         await promise
       } finally {

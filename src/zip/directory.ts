@@ -111,7 +111,7 @@ function findEnd(tail: Buffer): number {
 export function parseDirectory(directory: DirectoryBytes, location: DirectoryLocation): Directory {
   const { count } = location
   const positions = new Uint32Array(count)
-  const offsets = new Float64Array(count)
+  const offsets = location.offset <= MAX32 ? new Uint32Array(count) : new Float64Array(count)
   let position = 0
   for (let i = 0; i < count; i++) {
     const isWhole = position + CENTRAL <= directory.size
@@ -120,7 +120,9 @@ export function parseDirectory(directory: DirectoryBytes, location: DirectoryLoc
     if (!isWhole || bytes.readUInt32LE(at) !== 0x02014b50)
       throw bad(`central directory entry ${i + 1} of ${count} is damaged`)
     positions[i] = position
-    offsets[i] = far(bytes, at, 'offset')
+    const offset = far(bytes, at, 'offset')
+    if (offset > location.offset) throw overlap(bytes, at)
+    offsets[i] = offset
     position += entryBytes(bytes, at)
   }
   if (position !== directory.size) throw bad('the central directory has bytes after its last entry')
@@ -132,9 +134,7 @@ export function parseDirectory(directory: DirectoryBytes, location: DirectoryLoc
     const at = directory.at(positionOf(i))
     const bytes = directory.bytes()
     const least = 30 + bytes.readUInt16LE(at + 28) + far(bytes, at, 'compressedSize')
-    if (offsetOf(i) + least > regionEnd(i)) {
-      throw bad(`member ${JSON.stringify(nameAt(bytes, at))} overlaps what follows it`)
-    }
+    if (offsetOf(i) + least > regionEnd(i)) throw overlap(bytes, at)
   }
   return {
     count,
@@ -161,8 +161,13 @@ export function parseDirectory(directory: DirectoryBytes, location: DirectoryLoc
   }
 }
 
+/** Returns the error for a member whose bytes run into the next one or the directory. */
+function overlap(bytes: Buffer, at: number): MirrorError {
+  return bad(`member ${JSON.stringify(nameAt(bytes, at))} overlaps what follows it`)
+}
+
 /** Returns the order of the offsets; null if they are ascending already, as in nearly all archives. */
-function orderByOffset(offsets: Float64Array): Uint32Array | null {
+function orderByOffset(offsets: Uint32Array | Float64Array): Uint32Array | null {
   let ascending = true
   for (let i = 1; i < offsets.length && ascending; i++)
     ascending = (offsets[i] ?? 0) >= (offsets[i - 1] ?? 0)

@@ -35,6 +35,9 @@ export interface Ids {
   ids(): Generator<string>
 }
 
+/** Slots for each id that there is room for: at most half of them are used, so that a search ends after one or two. */
+const SLOTS = 2
+
 /** Creates an empty table. `textBytes` is the estimated size of all ids and stamps together, UTF-8 bytes. */
 export function createIdTable(textBytes: number): IdTable {
   const seed = randomInt(1, 2 ** 32)
@@ -42,7 +45,7 @@ export function createIdTable(textBytes: number): IdTable {
   const stamps = createTexts(textBytes) // memory that is never written to takes none
   let stampOf = new Uint32Array(1024) // ordinal → number of its stamp
   let hashes = new Uint32Array(1024)
-  let slots = new Uint32Array(4096) // ordinal + 1; 0 is free
+  let slots = new Uint32Array(1024 * SLOTS) // ordinal + 1; 0 is free
   const written = [createScratch(), createScratch()] as const
 
   /** Returns the slot of the id, or the free slot where it belongs. */
@@ -130,10 +133,10 @@ function createScratch(): (text: string) => TextSlice {
   }
 }
 
-/** Returns four slots for each hash, filled with the ordinals by their hashes, and frees the old ones. */
+/** Returns `SLOTS` slots for each hash, filled with the ordinals by their hashes, and frees the old ones. */
 function rehashed(old: Uint32Array, hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
   freeBytes(old)
-  const slots = new Uint32Array(hashes.length * 4)
+  const slots = new Uint32Array(hashes.length * SLOTS)
   for (let ordinal = 0; ordinal < ids.count(); ordinal++) {
     let slot = (hashes[ordinal] ?? 0) & (slots.length - 1)
     while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1)

@@ -1,4 +1,5 @@
 import type { Draft } from '../../archive/draft.ts'
+import { freeBytes } from '../../core/free-bytes.ts'
 import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
 import type { ZipEntry } from '../../zip/directory.ts'
 import type { SyncContext } from '../context.ts'
@@ -95,6 +96,7 @@ async function writeMembers(ingest: Ingest, archive: UpstreamArchive): Promise<v
     })
     if (taken < length) throw new Error('not all members of the archive were read')
     report(context, taken, taken)
+    freeBytes(selection.ordinals)
   } finally {
     await reading.stop()
   }
@@ -141,12 +143,14 @@ function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive
   }
   const numberOf = (ordinal: number): number => (numbers[ordinal] ?? 0) - 1
   const compare = path === null ? (a: number, b: number) => numberOf(a) - numberOf(b) : ids.compare
-  const ordinals = sorted(wanted.slice(0, count), compare)
-  return { ordinals, numbers: ordinals.map(numberOf) }
+  const ordinals = sorted(wanted.subarray(0, count), compare)
+  const selected = ordinals.map(numberOf)
+  freeBytes(numbers)
+  return { ordinals, numbers: selected }
 }
 
 /** Sorts unless it is sorted already, as nearly always. */
-function sorted(ordinals: Uint32Array, compare: (a: number, b: number) => number): Uint32Array {
+function sorted<T extends Uint32Array>(ordinals: T, compare: (a: number, b: number) => number): T {
   for (let i = 1; i < ordinals.length; i++)
     if (compare(ordinals[i - 1] ?? 0, ordinals[i] ?? 0) > 0) return ordinals.sort(compare)
   return ordinals

@@ -12,8 +12,8 @@ import { RECORD_ENDING, type ReadingTask, readRecords } from './read-members.ts'
 export interface Selection {
   /** Of their ids in the index. */
   readonly ordinals: Uint32Array
-  /** Of the members in the archive's directory. */
-  readonly numbers: Uint32Array
+  /** Of the members in the archive's directory; lost when they are read. */
+  readonly numbers: Uint32Array<ArrayBuffer>
 }
 
 /** Compressed bytes to read from which a thread of its own is worth its start. */
@@ -58,7 +58,7 @@ export function prepareReading(
       if (path !== null && isMuch(reader.directory, numbers)) thread ??= start(path)
       if (thread !== null) {
         await close() // its directory is large, and the thread has its own
-        return thread.consume(task, use)
+        return thread.consume(task, use, [numbers.buffer])
       }
       await readRecords(reader, task, (chunk) => {
         use(chunk)
