@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { Server } from 'node:http'
-import { type AddressInfo, isIP, isIPv6 } from 'node:net'
+import { type AddressInfo, createServer, isIP, isIPv6 } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 import { openSocket } from './socket.ts'
@@ -17,22 +17,32 @@ export interface ServerAddress {
 interface Listenable {
   readonly server: Server
   listen(
-    at: { host: string; port: number; backlog: number } | { path: string; backlog: number },
+    at:
+      | { host: string; port: number; backlog: number; reusePort?: boolean }
+      | { path: string; backlog: number },
   ): Promise<unknown>
   ready(): PromiseLike<unknown>
   inject(path: string): Promise<{ readonly statusCode: number }>
 }
 
-const BACKLOG = 1024
+/** Connections that the system accepts before the program does. */
+export const BACKLOG = 1024
 
-/** Opens the address of the settings, and reports what is known of it. */
-export function createListening(app: Listenable, settings: Config['server']) {
+/** Opens the address of the settings, and reports what is known of it. `listenBeside`: other threads open it as well. */
+export function createListening(
+  app: Listenable,
+  settings: Config['server'],
+  listenBeside = (): Promise<void> => Promise.resolve(),
+) {
   const { host, port, socket } = settings
   void app.ready().then(undefined, () => undefined) // completes the pages before the address is wanted; `listen` reports a failure
   const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
   const listen = async (): Promise<void> => {
-    if (socket === null) await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })
-    else {
+    if (socket === null) {
+      const at = { host: await oneAddress(host), port, backlog: BACKLOG }
+      if (settings.threads === 1) await app.listen(at)
+      else await refuseUsed(at).then(() => app.listen({ ...at, reusePort: true }))
+    } else {
       const mode = Number.parseInt(settings.socketMode, 8)
       const open = (path: string): Promise<unknown> => app.listen({ path, backlog: BACKLOG })
       const remove = await openSocket(socket, mode, open).catch((error: unknown) => {
@@ -48,6 +58,7 @@ export function createListening(app: Listenable, settings: Config['server']) {
       await listen().catch((error: unknown) => {
         throw nameListenError(error, settings)
       })
+      await listenBeside()
       return address() ?? { url: '', port }
     },
     /** Null while not listening. */
@@ -63,6 +74,16 @@ export function createListening(app: Listenable, settings: Config['server']) {
  */
 async function oneAddress(host: string): Promise<string> {
   return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
+}
+
+/** Rejects when a port is in use: with `reusePort` the system would give it to two daemons of the same user. */
+async function refuseUsed({ host, port }: { host: string; port: number }): Promise<void> {
+  if (port === 0) return
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen({ host, port }, resolve)
+  })
+  await new Promise((resolve) => server.close(resolve))
 }
 
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
@@ -90,6 +111,7 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
   EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
   ENOTFOUND: 'is not a name that resolves: set server.host',
+  ENOTSUP: 'cannot be shared by threads on this system: set server.threads to 1',
   EAI_AGAIN: 'is a name that cannot be resolved now: set server.host to an address',
 }
 

@@ -1,7 +1,6 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { CertificateFollower } from '../core/certificate.ts'
-import { type ConnectionOptions, isReserved, limitConnections } from '../core/connections.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
@@ -9,23 +8,22 @@ import type { PrivateRoute } from './access/route-table.ts'
 import { type ContractPageOptions, createContractPages } from './contract/route.ts'
 import { createSbomPage } from './program/sbom.ts'
 import { createEdgeFields } from './edge/headers.ts'
-import { findRecord } from './feeds/osv.ts'
 import type { EventLog, FindingsLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
-import { createTrust } from './http/client-address.ts'
-import { type FastPath, openFastPath } from './http/fast-path.ts'
-import { type HttpHandler, createHttp, drain, withReserve } from './http/node-server.ts'
+import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
 import { type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
-import { type Heads, answerText, createHeads } from './http/response.ts'
+import { createHeads } from './http/response.ts'
+import { openConnections } from './connections.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { observed } from './observed.ts'
 import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
-import { type ServedSnapshot, createServedSnapshot, followStore } from './snapshot/served.ts'
+import { createPinMoves } from './serving/shared.ts'
+import { createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
 import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts' // prettier-ignore
 import { createDecisionLog } from './status/decisions.ts'
@@ -53,6 +51,8 @@ export interface ServerOptions {
   readonly findingsLog?: FindingsLog
   /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
+  /** Called when another serving thread has moved to a new snapshot: the write-ahead log can be copied further. */
+  readonly onThreadMoved?: () => void
   /** Id of the running daemon, for the status; none when not given. */
   readonly instance?: string
   /** State of the data folder; not checked when not given. */
@@ -111,8 +111,8 @@ const CLOSE_GRACE_MS = 10_000
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
+  const { moves, served } = openServed(options)
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const served = createServedSnapshot(options, createStaleRule(config, now))
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const edge = createEdgeFields(config.edge)
@@ -121,6 +121,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const [state, ends] = [{ closing: false }, createEnds()]
   const app = createApp(failures, (pages) => {
     const handler: HttpHandler = (request, response) => {
+      if (moves.isBehind()) follower.look()
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (!isPath(request)) return failures.answer(notPath(), request, response)
@@ -146,9 +147,8 @@ export function createServer(options: ServerOptions): MirrorServer {
   }
   const follower = followStore({ refresh }, log)
   addPages(app, { ...options, paths, reports })
-  const fastPath = createFastPath(app.server, options, served, heads)
-  const limit = limitConnections(app.server, connectionOptions(options))
-  const listening = createListening(app, config.server)
+  const connections = openConnections(app.server, { ...options, served, heads, moves, look: follower.look, closeGraceMs }) // prettier-ignore
+  const listening = createListening(app, config.server, connections.listen)
   return {
     async listen() {
       const address = await listening.listen()
@@ -156,18 +156,25 @@ export function createServer(options: ServerOptions): MirrorServer {
       follower.look()
       return address
     },
-    snapshotChanged: follower.look,
+    snapshotChanged: () => [follower, connections].forEach((one) => one.look()),
     async close() {
       state.closing = true
       follower.stop()
       followers.close()
-      await drain(app.server, { fastPath, limit }, app.close(), closeGraceMs)
+      await connections.close(app.close())
       await ends.close([served, open])
     },
     answers: listening.answers,
     address: listening.address,
     reload: () => ends.certificates.forEach((one) => one.renew()),
   }
+}
+
+function openServed({ now, ...options }: ServerOptions) {
+  const moves = createPinMoves(options.config.server.threads)
+  const reads = moves.counted(options.reads)
+  const served = createServedSnapshot({ ...options, reads }, createStaleRule(options.config, now))
+  return { moves, served }
 }
 
 function createContract(
@@ -207,44 +214,4 @@ function createFollowers(
 ) {
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
   return createFollowerRoutes({ ...parts, ...logs, bounds, now, onServed, onFindingsServed })
-}
-
-/** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */
-const RESERVE = 16
-
-function connectionOptions({ config, log, metrics }: ServerOptions): ConnectionOptions {
-  return {
-    get most() {
-      return config.server.maxConnections
-    },
-    get mostPerAddress() {
-      return config.server.maxConnectionsPerAddress
-    },
-    reserve: RESERVE,
-    isShared: createTrust(config.server.trustProxy),
-    log,
-    onClosed: (why, count) => metrics?.countClosed(why, count),
-  }
-}
-
-/** Creates the fast path: it answers stored records; everything else goes to the server's own handling. */
-function createFastPath(
-  server: Server,
-  { config, log, metrics }: ServerOptions,
-  served: ServedSnapshot,
-  heads: Heads,
-): FastPath {
-  return openFastPath(server, {
-    find(target, coding) {
-      const shared = heads(served.originOf('osv'), coding)
-      const answer = findRecord(served, target, coding)
-      if (answer?.asOf !== undefined) return undefined // its head is its own
-      return answer && { head: answerText(answer, shared), body: answer.body }
-    },
-    keepAliveSeconds: config.server.keepAliveSeconds,
-    isEnabled: () => !config.log.access && log?.isLevelEnabled('debug') !== true,
-    event: config.server.certFile === null ? 'connection' : 'secureConnection',
-    takes: (socket) => !isReserved(socket),
-    onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
-  })
 }

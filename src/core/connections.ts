@@ -23,8 +23,19 @@ export interface ConnectionOptions {
   readonly onClosed: (why: ClosedFor, count: number) => void
 }
 
-/** Ends the connections of a server that stops. */
+/** What the limit needs of a connection: a socket, or one that another thread has. */
+export interface LimitedConnection extends Pick<
+  Socket,
+  'remoteAddress' | 'remotePort' | 'bytesRead' | 'bytesWritten' | 'writableLength'
+> {
+  once(event: 'close', call: () => void): unknown
+  destroy(): unknown
+}
+
+/** Admits connections, and ends those of a server that stops. */
 export interface ConnectionLimit {
+  /** Counts a connection that the server did not accept itself; false: it was refused and is destroyed. */
+  readonly admit: (connection: LimitedConnection) => boolean
   /**
    * Closes connections on which nothing came or went for a second, without a request in progress or bytes that the client
    * has still to read: those that were opened and not used are unknown to `closeIdleConnections`.
@@ -36,9 +47,9 @@ export interface ConnectionLimit {
 
 interface Connection {
   readonly key: unknown
-  readonly socket: Socket
+  readonly socket: LimitedConnection
   /** What answers are written to: the socket, or the one above it in TLS. */
-  answers: Socket
+  answers: Pick<Socket, 'writableLength'>
   readonly address: string
   /** Requests that the HTTP server has parsed, and those of them without a complete response. */
   requests: number
@@ -69,6 +80,11 @@ export function isReserved(socket: object): boolean {
   return reserved.has(socket)
 }
 
+/** Has a connection count as reserved where another one, which stands for the same client, is. */
+export function shareReserve(from: object, to: object): void {
+  if (reserved.has(from)) reserved.add(to)
+}
+
 /**
  * Bounds the connections of a server. When all are in use, connections that never sent a complete request are closed
  * first, oldest first; then idle ones, longest idle first; a connection with an active request is never closed. Clients
@@ -89,12 +105,12 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
     if (chosen.length > 0) report(why, chosen.length)
     return chosen.length > 0
   }
-  const refuse = (socket: Socket, why: ClosedFor): false => {
+  const refuse = (socket: LimitedConnection, why: ClosedFor): false => {
     socket.destroy()
     report(why, 1)
     return false
   }
-  const admit = (socket: Socket): boolean => {
+  const admit = (socket: LimitedConnection): boolean => {
     const { most, mostPerAddress } = options // they can change while the server runs
     const address = socket.remoteAddress ?? ''
     // Connections of a unix socket have no address.
@@ -122,14 +138,12 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
     const below = open.get(keyOf(socket))
     if (below === undefined) return
     below.answers = socket
-    if (reserved.has(below.socket)) reserved.add(socket)
+    shareReserve(below.socket, socket)
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
-  const timer = setInterval(() => {
-    if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
-  }, CHECK_MS).unref()
-  server.once('close', () => clearInterval(timer))
+  watchActivity(server, open, options)
   return {
+    admit,
     closeQuiet() {
       for (const one of open.values()) if (isQuiet(one)) end(one)
     },
@@ -137,11 +151,23 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   }
 }
 
+/** Notes what moves while more than half of the connections are in use. */
+function watchActivity(
+  server: Server,
+  open: ReadonlyMap<unknown, Connection>,
+  options: ConnectionOptions,
+): void {
+  const timer = setInterval(() => {
+    if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
+  }, CHECK_MS).unref()
+  server.once('close', () => clearInterval(timer))
+}
+
 /**
  * Identifies a connection by its remote address and port: behind TLS, requests have another socket than the connection.
  * A unix socket has neither, and no TLS.
  */
-function keyOf(socket: Socket): unknown {
+function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): unknown {
   const { remoteAddress, remotePort = 0 } = socket
   return remoteAddress === undefined ? socket : `${remoteAddress} ${remotePort}`
 }

@@ -94,6 +94,7 @@ export function createAgent(given: AgentOptions): Agent {
     on.server = createServer({
       ...{ ...serverOptions(options, reads, () => on.schedule, routes), instance },
       onArchiveLost: () => thread.rebuildArchive(),
+      onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, ...shown },
       ...(fleet && { fleet: fleet.status }),

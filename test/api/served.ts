@@ -56,6 +56,7 @@ export interface ServedOptions {
   eventBounds?: ServerOptions['eventBounds']
   viewsMaker?: ServerOptions['viewsMaker']
   storage?: ServerOptions['storage']
+  metrics?: ServerOptions['metrics']
   people?: (config: Config) => ServerOptions['people']
   match?: (config: Config) => NonNullable<ServerOptions['match']>
   /** A data folder that is filled already; nothing is filled in then. */
@@ -144,6 +145,7 @@ async function start(
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
     ...(options.storage && { storage: options.storage }),
+    ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),
     ...(options.match && { match: options.match(config) }),
     ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),

@@ -196,6 +196,7 @@ test('the defaults are those that the manual documents', () => {
       maxConnections: 4096,
       maxConnectionsPerAddress: 0,
       strictParameters: true,
+      threads: 1,
     },
     webhooks: {
       path: '/-/webhooks',

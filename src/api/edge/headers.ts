@@ -22,7 +22,10 @@ const SEPARATORS = { 'Cache-Tag': ',', xkey: ' ', 'Surrogate-Key': ' ' } as cons
  * (RFC 9213), which only such caches obey, the tags of the answer, and `Cache-Groups` (RFC 9875). Scanners and other
  * caches go on with `Cache-Control`.
  */
-export function createEdgeFields({ maxAgeSeconds, tagHeader }: Config['edge']): EdgeFields {
+export function createEdgeFields({
+  maxAgeSeconds,
+  tagHeader,
+}: Pick<Config['edge'], 'maxAgeSeconds' | 'tagHeader'>): EdgeFields {
   if (maxAgeSeconds === 0) return { of: () => NONE, ofViews: () => NONE }
   const fields = (...tags: string[]): readonly string[] => [
     ...['CDN-Cache-Control', `max-age=${maxAgeSeconds}, must-revalidate`],

@@ -34,7 +34,7 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
  * or when the record is not stored: then the full lookup explains why. Throws as above.
  */
 export function findRecord(
-  served: ServedSnapshot,
+  served: Pick<ServedSnapshot, 'cache' | 'reads'>,
   target: string,
   coding: Coding,
 ): JsonResponse | undefined {

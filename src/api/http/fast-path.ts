@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { formatHttpDate } from '../../core/time.ts'
 import { type Coding, chooseCoding } from './request-headers.ts'
@@ -20,7 +20,7 @@ interface FastPathResponse {
 }
 
 /** Source of the answers, and the idle timeout of a connection. */
-interface FastPathOptions {
+export interface FastPathOptions {
   /** The answer for a record's target; undefined, or an error, hands the connection over. */
   readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
   readonly keepAliveSeconds: number
@@ -30,8 +30,8 @@ interface FastPathOptions {
   readonly takes: (socket: Socket) => boolean
   /** The server's event for a connection that HTTP is spoken on; `secureConnection` with TLS. */
   readonly event: 'connection' | 'secureConnection'
-  /** Called after each answer with the seconds since its request. */
-  readonly onAnswered?: (seconds: number) => void
+  /** Called after each answer with the seconds since its request, and its connection. */
+  readonly onAnswered?: (seconds: number, socket: Socket) => void
 }
 
 /** How long a connection may take to send its first request, milliseconds. */
@@ -39,16 +39,18 @@ export const HEADERS_MS = 10_000
 
 /** The fast path of one server. */
 export interface FastPath {
+  /** Gives a connection to the server's own connection handling, past the fast path. */
+  readonly handOver: (socket: Socket) => void
   /** Lets its connections finish what they send and closes them; new ones go straight to the HTTP server. */
   close(): void
   /** Closes what is left at once. */
   cut(): void
 }
 
-type Listener = (this: Server, socket: Socket) => void
+type Listener = (this: EventEmitter, socket: Socket) => void
 
-/** Installs the fast path before a server's own connection handling. */
-export function openFastPath(server: Server, options: FastPathOptions): FastPath {
+/** Installs the fast path before a server's own connection handling: the listeners of `options.event`. */
+export function openFastPath(server: EventEmitter, options: FastPathOptions): FastPath {
   const slow = server.listeners(options.event) as Listener[]
   const sockets = new Map<Socket, () => void>()
   const atEndOfIteration = createResponseQueue()
@@ -64,6 +66,7 @@ export function openFastPath(server: Server, options: FastPathOptions): FastPath
     socket.once('close', () => sockets.delete(socket))
   })
   return {
+    handOver,
     close() {
       state.open = false
       for (const [socket, send] of sockets) {
@@ -110,7 +113,7 @@ function drive(
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
-    options.onAnswered?.((performance.now() - arrivedAt) / 1000)
+    options.onAnswered?.((performance.now() - arrivedAt) / 1000, socket)
   }
   const onData = (chunk: Buffer): void => {
     send() // this request may have arrived before the last answer was sent

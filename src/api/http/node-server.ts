@@ -20,7 +20,7 @@ export type HttpHandler = (request: IncomingMessage, response: ServerResponse) =
 /** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
 const MAX_HEADER_BYTES = 64 * 1024
 /** Bytes that may be buffered for a slow client before the writer has to wait. */
-const WAITING_BYTES = 32 * 1024
+export const WAITING_BYTES = 32 * 1024
 /** A head, and a whole request, come within these times, milliseconds; it is looked every two seconds. */
 const RECEIVING = {
   headersTimeout: HEADERS_MS,
@@ -177,13 +177,21 @@ function endMalformed(error: Error, socket: Duplex): void {
 
 const SWEEP_MS = 20
 
+/** What ends the connections of a server. */
+interface Drained {
+  readonly fastPath: FastPath
+  readonly limit: ConnectionLimit
+  /** Closes the connections of other threads at once. */
+  readonly cut: () => void
+}
+
 /**
  * Waits for `closed` while connections fall idle one by one, and cuts off what still runs after `graceMs`. Node only
  * closes the connections that are idle when it is called.
  */
 export async function drain(
   server: Server,
-  { fastPath, limit }: { readonly fastPath: FastPath; readonly limit: ConnectionLimit },
+  { fastPath, limit, cut }: Drained,
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {
@@ -192,7 +200,8 @@ export async function drain(
     server.closeIdleConnections()
     limit.closeQuiet()
   }, SWEEP_MS)
-  const cut = setTimeout(() => {
+  const end = setTimeout(() => {
+    cut()
     fastPath.cut()
     limit.closeAll()
     server.closeAllConnections()
@@ -201,6 +210,6 @@ export async function drain(
     await closed
   } finally {
     clearInterval(sweep)
-    clearTimeout(cut)
+    clearTimeout(end)
   }
 }

@@ -50,8 +50,8 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
 interface ServedOptions {
   readonly reads: PinnedReads
   readonly dataDir: string
-  /** `cacheBytes` bounds the cached answers. */
-  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes'> }
+  /** `cacheBytes` bounds the cached answers of all threads together. */
+  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes' | 'threads'> }
   /** Called when the derived archive is missing. */
   readonly onArchiveLost?: () => void
 }
@@ -59,7 +59,7 @@ interface ServedOptions {
 /** Creates the served snapshot. Ages are compared when `refresh` is called, twice a second, never while answering. */
 export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
   const { reads, dataDir, config, onArchiveLost } = options
-  const cache = createAnswerCache(config.server.cacheBytes)
+  const cache = createAnswerCache(config.server.cacheBytes / config.server.threads)
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
   const documents = createFeedDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)
@@ -125,7 +125,7 @@ interface SnapshotWatcher {
 /** Keeps the served snapshot at the newest one: another process may have committed, such as `patchmirror sync`. */
 export function followStore(
   served: Pick<ServedSnapshot, 'refresh'>,
-  log: ServerLog | null,
+  log: Pick<ServerLog, 'info' | 'error'> | null,
 ): SnapshotWatcher {
   let failing = false
   const look = (): void => {
