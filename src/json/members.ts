@@ -23,6 +23,20 @@ export function findMembers(text: Buffer, at: number, names: readonly Buffer[]):
   return found
 }
 
+/** Begin each escape that can spell a letter of a name in another way. */
+const SPELT = ['\\u006', '\\u007'].map((text) => Buffer.from(text))
+
+/**
+ * Returns where the value of a member of the outermost object begins, without a walk over what is before it: `name`, in ASCII letters
+ * and with its quotes, is nowhere else in the text. Null where that is not so. The text is JSON that a parser took, and has the member.
+ */
+export function findOnlyMember(text: Buffer, name: Buffer): number | null {
+  const at = text.indexOf(name)
+  // Behind a backslash, the first quote is a character of a string that ends with the second.
+  if (at < 0 || text[at - 1] === BACKSLASH || text.includes(name, at + 1)) return null
+  return SPELT.some((escape) => text.includes(escape)) ? null : skipColon(text, at + name.length)
+}
+
 /** Whether the string between two offsets, with its quotes, is this name. */
 function isKey(text: Buffer, from: number, to: number, name: Buffer): boolean {
   let same = to - from - 2 === name.length

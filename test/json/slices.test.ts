@@ -8,7 +8,7 @@ import {
   membersOf,
   sliceText,
 } from '../../src/json/slices.ts'
-import { findMembers } from '../../src/json/members.ts'
+import { findMembers, findOnlyMember } from '../../src/json/members.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
 import { LONG } from '../support/tables.ts'
 
@@ -105,4 +105,24 @@ test.each<[string, (string | null)[]]>([
   const text = Buffer.from(json)
   const found = findMembers(text, 0, [Buffer.from('a'), Buffer.from('b')])
   expect(found.map((slice) => slice && sliceText(text, slice))).toEqual(expected)
+})
+
+test('a member is found by its only occurrence where no other text can be its name', () => {
+  const find = (text: string): string | null => {
+    const found = findOnlyMember(Buffer.from(text), Buffer.from('"a"'))
+    return found === null ? null : text.slice(found, found + 3)
+  }
+  expect(find('{"b":{"c":["d"]},"a" : [1]}')).toBe('[1]')
+  expect(find('{"b":"\\\\","a":[1],"c":"\\u00e9"}')).toBe('[1]')
+  for (const text of [
+    '{"b":{"a":[2]},"a":[1]}',
+    '{"a":[2],"a":[1]}',
+    '{"b":"a","a":[1]}',
+    '{"b":{"a":[2]},"\\u0061":[1]}',
+    '{"\\u0061":[1],"b":"a"}',
+    '{"b":"\\"a","\\u0061":[1]}',
+    '{"b":"\\"a","c":[1]}',
+    '{"b":[1]}',
+  ])
+    expect([text, find(text)]).toEqual([text, null])
 })

@@ -25,10 +25,25 @@ export function changeOf(
   return purl === null ? null : { ecosystems: [ecosystem], purl, events: [] }
 }
 
+/** Packages that are remembered: many records name the same. */
+const REMEMBERED = { packages: 2_000, characters: 300 }
+const written = new Map<string, string | null>()
+
 /** Null where the record has one that names this package already, and where there is none for the ecosystem. */
 function purlFor(base: string, { name, purl }: Readonly<Record<string, unknown>>): string | null {
   if (typeof name !== 'string') return null
-  const named = typeof purl === 'string' ? purlNames(purl) : null
+  const recorded = typeof purl === 'string' ? purl : ''
+  const key = `${base.length} ${name.length} ${base}${name}${recorded}`
+  const known = written.get(key)
+  if (known !== undefined) return known
+  const made = makePurl(base, name, recorded)
+  if (written.size >= REMEMBERED.packages) written.clear()
+  if (key.length <= REMEMBERED.characters) written.set(key, made)
+  return made
+}
+
+function makePurl(base: string, name: string, purl: string): string | null {
+  const named = purl === '' ? null : purlNames(purl)
   const known = named?.ecosystem === base && normalName(base, named.name) === normalName(base, name)
   return known ? null : writePurl(base, name)
 }

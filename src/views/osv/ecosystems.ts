@@ -1,5 +1,5 @@
 import { type Slice, elementsOf } from '../../json/slices.ts'
-import { findMembers } from '../../json/members.ts'
+import { findMembers, findOnlyMember } from '../../json/members.ts'
 import type { Config } from '../../config/schema.ts'
 
 /** What becomes of one affected package. */
@@ -48,13 +48,14 @@ interface Place {
 const [AFFECTED, PACKAGE, RANGES, ECOSYSTEM, PURL, EVENTS] = [
   ...['affected', 'package', 'ranges', 'ecosystem', 'purl', 'events'],
 ].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer]
+const QUOTED = Buffer.from('"affected"')
 
 /** Positions in the text of each affected package; null for one without an ecosystem. Of repeated names the last counts. */
 function placesOf(text: Buffer): (Place | null)[] {
   try {
-    const [affected = null] = findMembers(text, 0, [AFFECTED])
-    if (affected === null) return []
-    return [...elementsOf(text, affected.start)].map((element) => placeOf(text, element))
+    const start = findOnlyMember(text, QUOTED) ?? findMembers(text, 0, [AFFECTED])[0]?.start
+    if (start === undefined) return []
+    return Array.from(elementsOf(text, start), (element) => placeOf(text, element))
   } catch {
     return []
   }
