@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { createRowInserts } from './row-inserts.ts'
 
 /** A member of a view, with its deflate stream's length. */
 interface PlacedMember {
@@ -40,9 +41,9 @@ export interface ViewPart {
 
 type MemberRow = [string, number, number, number, number, number, number]
 
-/** Creates writes and reads of members and parts. */
-export function createMemberWriter(db: Db) {
-  const put = db.prepare('INSERT INTO member VALUES (?, ?, ?, ?, ?, ?, ?)')
+/** Creates writes and reads of members and parts; `waits`: new members wait for `flush`, as those of `createRowInserts`. */
+export function createMemberWriter(db: Db, waits: boolean) {
+  const put = createRowInserts(db, 'INSERT INTO member', 7, waits)
   const list = db
     .prepare<[number, number, number], MemberRow>(
       `SELECT r.id, m.num, m.derived, m.crc32, m.size, m.length, m.place
@@ -51,11 +52,11 @@ export function createMemberWriter(db: Db) {
     )
     .raw()
   const place = db.prepare('UPDATE member SET place = ? WHERE view = ? AND num = ?')
-  return {
+  const writes = {
     ...createPartWriter(db),
     ...createStampReader(db),
     insertMember: (view: number, member: PlacedMember): void =>
-      void put.run(
+      put.add(
         ...[view, member.num, member.derived ? 1 : 0, member.crc32, member.size],
         ...[member.length, member.place],
       ),
@@ -66,6 +67,7 @@ export function createMemberWriter(db: Db) {
       }),
     placeMember: (view: number, num: number, at: number): void => void place.run(at, view, num),
   }
+  return { writes, flush: put.flush }
 }
 
 function createPartWriter(db: Db) {

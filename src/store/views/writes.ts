@@ -3,6 +3,7 @@ import type { GenerationInfo } from './reads.ts'
 import { createAssetWriter } from './asset-writes.ts'
 import { createMemberWriter } from './member-writes.ts'
 import { numberBetween } from './numbers.ts'
+import { createRowInserts, createSortedInserts } from './row-inserts.ts'
 
 /** The values of a record's rows. */
 interface RecordRow {
@@ -23,13 +24,22 @@ type StoredRow = [num: number, id: string, sha256: Buffer, stamp: string]
 /** Writes of a generation that is being built, and the reads that this needs. */
 export type ViewsWriter = ReturnType<typeof createViewsWriter>
 
-/** Works on a database of `openViewsWriter`, in one transaction. */
-export function createViewsWriter(db: Db) {
+/**
+ * Works on a database of `openViewsWriter`, in one transaction. `isNew`: the generation is filled from the beginning, so the rows
+ * of records wait until there are many, or until `insertWaiting`; reads of them belong behind it.
+ */
+export function createViewsWriter(db: Db, isNew = false) {
+  const [records, members] = [createRecordWriter(db, isNew), createMemberWriter(db, isNew)]
   return {
     ...createFolderWriter(db),
-    ...createRecordWriter(db),
-    ...createMemberWriter(db),
+    ...records.writes,
+    ...members.writes,
     ...createAssetWriter(db),
+    /** Inserts the rows that wait. */
+    insertWaiting(): void {
+      records.flush()
+      members.flush()
+    },
     begin: () => void db.exec('BEGIN'),
     /** Completes a generation. */
     finish(info: GenerationInfo, form: string): void {
@@ -69,16 +79,40 @@ function createFolderWriter(db: Db) {
   }
 }
 
-function createRecordWriter(db: Db) {
+function createRecordWriter(db: Db, isNew: boolean) {
+  const inserts = createRecordInserts(db, isNew)
+  const flush = (): void => inserts.all.forEach((one) => one.flush())
+  return { writes: { ...createRecordReader(db), ...inserts.writes, ...createDrops(db) }, flush }
+}
+
+function createRecordInserts(db: Db, isNew: boolean) {
+  const put = isNew ? 'INSERT INTO record' : 'INSERT OR REPLACE INTO record'
+  const record = createRowInserts(db, put, 8, isNew)
+  const alias = createSortedInserts(db, 'INSERT OR IGNORE INTO', 'alias', ['name', 'num'], isNew)
+  const affected = ['view', 'name', 'num'] as const
+  const name = createSortedInserts(db, 'INSERT INTO', 'affected', affected, isNew)
+  const writes = {
+    /** Stores a record; its digest is copied. */
+    insertRecord: (row: RecordRow): void =>
+      record.add(
+        ...[row.num, row.id, Buffer.from(row.sha256), row.stamp, row.instant],
+        ...[JSON.stringify(row.views), JSON.stringify(row.prefixes), row.malformed ? 1 : 0],
+      ),
+    /** Stores another id by which a record is found, in upper case. */
+    insertAlias: (alias_: string, num: number): void => alias.add(alias_, num),
+    /** Stores a package that a record names in a view. */
+    insertName: (view: number, key: string, num: number): void => name.add(view, key, num),
+  }
+  return { writes, all: [record, alias, name] }
+}
+
+function createRecordReader(db: Db) {
   const rows = db
     .prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num')
     .raw()
   const row = db
     .prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?')
     .raw()
-  const put = db.prepare('INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
-  const alias = db.prepare('INSERT OR IGNORE INTO alias VALUES (?, ?)')
-  const name = db.prepare('INSERT INTO affected VALUES (?, ?, ?)')
   const before = db
     .prepare<[string], number>('SELECT num FROM record WHERE id < ? ORDER BY id DESC LIMIT 1')
     .pluck()
@@ -97,20 +131,10 @@ function createRecordWriter(db: Db) {
     countRecords: (): number => count.get() ?? 0,
     /** Whether a record has no date that can be read. */
     hasUndated: (): boolean => undated.get() === 1,
-    insertRecord: (row: RecordRow): void =>
-      void put.run(
-        ...[row.num, row.id, row.sha256, row.stamp, row.instant, JSON.stringify(row.views)],
-        ...[JSON.stringify(row.prefixes), row.malformed ? 1 : 0],
-      ),
-    /** Stores another id by which a record is found, in upper case. */
-    insertAlias: (alias_: string, num: number): void => void alias.run(alias_, num),
-    /** Stores a package that a record names in a view. */
-    insertName: (view: number, key: string, num: number): void => void name.run(view, key, num),
     countOdd: (): number => odd.get() ?? 0,
     /** A number for a record that is not stored; null when there is none between its neighbours. */
     numberFor: (id: string): number | null =>
       numberBetween(before.get(id) ?? null, after.get(id) ?? null),
-    ...createDrops(db),
   }
 }
 

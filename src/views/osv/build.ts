@@ -51,7 +51,7 @@ export interface BuildReport {
 }
 
 /** Version of the rules. Increase it when equal rows give other views: then no generation updates an earlier one. */
-const RULES = 8
+const RULES = 9
 
 /** Builds a generation in `folder`; the caller names it. Equal rows give equal files, in any order of changes. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
@@ -103,7 +103,7 @@ async function fill(
   const db = openViewsWriter(viewsPath(folder))
   const spool = createSpool(join(folder, 'unfinished.spool'))
   try {
-    const views = createViewsWriter(db)
+    const views = createViewsWriter(db, before === null)
     views.begin()
     linkFile(join(derivedDir(dataDir), archive.file), join(folder, WHOLE))
     const rules = { vendors: new Set(options.vendors), chosen }

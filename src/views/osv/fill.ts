@@ -3,7 +3,7 @@ import { type ArchiveDraft, createArchiveDraft } from './archive.ts'
 import { type ViewsWork, putView } from './folders.ts'
 import type { MemberStream } from './place.ts'
 import { placeAll } from './records.ts'
-import { shareWhole } from './whole.ts'
+import { createSharedDraft } from './whole.ts'
 
 /**
  * Makes all folders in one walk over the records: each record is read, analysed and compressed once, and goes into the
@@ -16,7 +16,10 @@ export async function fillAll(
   const drafts = new Map<number, ArchiveDraft>()
   const put = (view: number, { id, ...stream }: MemberStream): number => {
     let draft = drafts.get(view)
-    if (draft === undefined) drafts.set(view, (draft = beginArchive(work, view)))
+    if (draft === undefined) {
+      const file = createSharedDraft(work.folder, createViewDraft(work.folder, view))
+      drafts.set(view, (draft = beginArchive(work, view, file)))
+    }
     return draft.add({ ...stream, name: `${id}.json` })
   }
   const prefixes = new Set<string>()
@@ -24,11 +27,11 @@ export async function fillAll(
   const placing = { views, prefixes, put }
   const placed = await placeAll({ reads, rules, source, placing, most, pause })
   if (placed === null) return null
+  views.insertWaiting()
   for (const { id: view, name } of views.listViewIds()) {
     const archive = drafts.get(view)?.finish()
     const shown = views.countView(view, prefixes)
     if (archive === undefined || shown === null) throw new Error(`no record is in ${name}`)
-    shareWhole(work.folder, archive)
     await putView(work, { view, name, archive, prefixes: shown.prefixes }, null)
     await pause()
   }
@@ -42,8 +45,12 @@ export function beginArchive(
   file?: ClosedDraft,
 ): ArchiveDraft {
   return createArchiveDraft({
-    file: file ?? createClosedDraft(folder, `unfinished-${view}`, '.zip'),
+    file: file ?? createViewDraft(folder, view),
     spool,
     onPart: (part) => views.insertPart(view, part),
   })
+}
+
+function createViewDraft(folder: string, view: number): ClosedDraft {
+  return createClosedDraft(folder, `unfinished-${view}`, '.zip')
 }

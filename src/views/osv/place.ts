@@ -1,5 +1,5 @@
 import type { ViewsWriter } from '../../store/views/writes.ts'
-import { deflate } from '../../zip/member.ts'
+import { deflateQuickly } from '../../zip/member.ts'
 import type { PreparedFolders, PreparedRecord } from './prepare/prepared.ts'
 
 /** A member of a view: its record, its content's CRC-32 and size, and its deflate stream. */
@@ -26,8 +26,9 @@ export function placeRecord(placing: Placing, num: number, record: PreparedRecor
   const { id, sha256, stamp, instant, prefixes, malformed, own, derived } = record
   const into = putStream(placing, own.folders, { ...own, num, id }, false)
   if (derived !== null) {
-    const deflated = derived.isDeflated ? derived.bytes : deflate(derived.bytes)
-    into.push(...putStream(placing, derived.folders, { ...derived, num, id, deflated }, true))
+    const { crc32, content } = derived
+    const stream = { num, id, crc32, size: content.length, deflated: deflateQuickly(content) }
+    into.push(...putStream(placing, derived.folders, stream, true))
   }
   for (const prefix of prefixes) placing.prefixes.add(prefix)
   views.insertRecord({ num, id, sha256, stamp, instant, views: into, prefixes, malformed })

@@ -1,7 +1,6 @@
-import { closeSync, openSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { digestOfOpenFile } from '../../core/digest.ts'
 import type { ViewPart } from '../../store/views/member-writes.ts'
 import { type ClosedDraft, type MadeFile, linkFile } from '../files.ts'
 import { openOldArchive } from './source.ts'
@@ -20,21 +19,52 @@ export function isSharedArchive(folder: string, file: string): boolean {
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev
 }
 
-/** Makes an archive another name for the published one where their bytes are the same, so that they are on the disk once. */
-export function shareWhole(folder: string, made: MadeFile): void {
-  const whole = join(folder, WHOLE)
-  if (statSync(whole).size !== made.size || digestOf(whole) !== made.sha256) return
-  rmSync(join(folder, made.file))
-  linkFile(whole, join(folder, made.file))
+/**
+ * Begins an archive that may have the published one's bytes: as long as it has, they are compared and not written, and at the end it
+ * is another name of that file. Otherwise it becomes `own`, which gets all bytes.
+ */
+export function createSharedDraft(folder: string, own: ClosedDraft): ClosedDraft {
+  const path = join(folder, WHOLE)
+  const digest = createHash('sha256')
+  let size = 0
+  let isSame = true
+  const part = (): void => {
+    isSame = false
+    for (let at = 0; at < size; at += STEP) own.write(readAt(path, at, Math.min(STEP, size - at)))
+  }
+  return {
+    write(chunk) {
+      if (isSame && !readAt(path, size, chunk.length).equals(chunk)) part()
+      if (!isSame) return own.write(chunk)
+      digest.update(chunk)
+      size += chunk.length
+    },
+    finish(crc32c) {
+      if (isSame && statSync(path).size !== size) part()
+      return isSame
+        ? linkWhole(folder, { size, sha256: digest.digest('hex'), crc32c })
+        : own.finish(crc32c)
+    },
+  }
 }
 
-function digestOf(path: string): string {
+const STEP = 1 << 16
+
+/** Returns bytes of a file; fewer where it ends. */
+function readAt(path: string, at: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length)
   const fd = openSync(path, 'r')
   try {
-    return digestOfOpenFile(fd)
+    return bytes.subarray(0, readSync(fd, bytes, 0, length, at))
   } finally {
     closeSync(fd)
   }
+}
+
+function linkWhole(folder: string, made: Omit<MadeFile, 'file'>): MadeFile {
+  const file = `${made.sha256.slice(0, 32)}.zip`
+  linkFile(join(folder, WHOLE), join(folder, file))
+  return { file, ...made }
 }
 
 /** An archive of which only the parts are computed. */
@@ -62,8 +92,5 @@ export function adoptWhole(
   } finally {
     source.close()
   }
-  const sha256 = digest.digest('hex')
-  const file = `${sha256.slice(0, 32)}.zip`
-  linkFile(whole, join(folder, file))
-  return { file, size, sha256, crc32c }
+  return linkWhole(folder, { size, sha256: digest.digest('hex'), crc32c })
 }

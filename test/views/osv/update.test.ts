@@ -1,10 +1,12 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { openReader } from '../../../src/store/database/open.ts'
+import { openReader, openViewsWriter } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
+import { writeDatabaseSum } from '../../../src/views/osv/database-sum.ts'
 import { makeOsvViews } from '../../../src/views/osv/views.ts'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
+import { viewsPath } from '../../../src/store/views/generations.ts'
 import { GAP, numberBetween } from '../../../src/store/views/numbers.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
 import { type ViewsBench, assetsOf, closeBenches, openBench, record } from '../fixtures.ts'
@@ -133,6 +135,21 @@ test('an update reads the records that the change log names, and compares all wh
   bench.store.damage("DELETE FROM osv_record WHERE id = 'f'") // the log does not name it
   await make(true)
   expect(bench.open().readUpstreamRecord('f')).toBeNull()
+})
+
+test('a generation that earlier rules made is not updated: the next one is built from the beginning', async () => {
+  const bench = openBench()
+  const records = { A: record('A', '2026-05-01', ['Root:npm', 'p']), B: record('B', '2026-05-02') }
+  bench.store.publishOsv(records, FILLED_AT)
+  await bench.make()
+  const db = openViewsWriter(viewsPath(bench.folder()))
+  db.exec(`UPDATE generation SET form = '[8,"Root"]'`)
+  db.close()
+  writeDatabaseSum(bench.folder())
+  const changed = { ...records, B: record('B', '2026-05-03', ['Root:Debian:12', 'q']) }
+  bench.store.publishOsv(changed, FILLED_AT + DAY)
+  expect(await bench.make()).toMatchObject({ incremental: false, records: 2 })
+  await expectSameAsFull(bench, changed, FILLED_AT + DAY)
 })
 
 test('numbers of records stay in the order of the ids, until none is free', () => {

@@ -12,7 +12,7 @@ type RecordText = [
   ...[folders: PreparedFolders, derived: DerivedText | null],
 ]
 
-type DerivedText = [folders: PreparedFolders, crc32: number, size: number, isDeflated: boolean]
+type DerivedText = [folders: PreparedFolders, crc32: number]
 
 /** Writes records into chunks, and sends each chunk that is full. */
 interface PreparedWriter {
@@ -37,7 +37,7 @@ export function createPreparedWriter(send: SendChunk): PreparedWriter {
   return {
     add(record) {
       const text = JSON.stringify(textOf(record))
-      const streams = record.own.deflated.length + (record.derived?.bytes.length ?? 0)
+      const streams = record.own.deflated.length + (record.derived?.content.length ?? 0)
       const most = HEAD + text.length * 3 + streams
       if (used + most > chunk.length) return renew(most).then(() => write(record, text))
       write(record, text)
@@ -58,8 +58,7 @@ function textOf(record: PreparedRecord): RecordText {
 }
 
 function derivedText(derived: NonNullable<PreparedRecord['derived']>): DerivedText {
-  const { folders, crc32, size, isDeflated } = derived
-  return [folders, crc32, size, isDeflated]
+  return [derived.folders, derived.crc32]
 }
 
 function writeRecord(
@@ -74,8 +73,8 @@ function writeRecord(
   to.set(own.deflated, start)
   let end = start + own.deflated.length
   if (derived !== null) {
-    to.set(derived.bytes, end)
-    end += derived.bytes.length
+    to.set(derived.content, end)
+    end += derived.content.length
   }
   to.writeUInt32LE(end - at, at)
   to.writeUInt32LE(textBytes, at + 4)
@@ -105,10 +104,10 @@ function readRecord(bytes: Buffer, at: number): PreparedRecord {
 }
 
 function readDerived(
-  [folders, crc32, size, isDeflated]: DerivedText,
-  bytes: Uint8Array,
+  [folders, crc32]: DerivedText,
+  content: Uint8Array,
 ): PreparedRecord['derived'] {
-  return { folders, crc32, size, bytes, isDeflated }
+  return { folders, crc32, content }
 }
 
 function bufferOf({ buffer, byteOffset, byteLength }: Chunk): Buffer {

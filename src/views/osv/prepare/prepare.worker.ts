@@ -14,9 +14,6 @@ export interface PrepareStart {
   readonly chosen: readonly string[] | null
 }
 
-/** Of so many derived forms one is compressed here, the others by the thread that writes: so both take about equally long. */
-const OTHERS = 3
-
 produceChunks(async (data, send) => {
   const { dataDir, snapshot, vendors, chosen } = data as PrepareStart
   lowerPriority(15)
@@ -27,8 +24,7 @@ produceChunks(async (data, send) => {
     if (reads === null || reads.snapshots.readSnapshot('osv')?.id !== snapshot)
       throw new MirrorError('locked', 'a newer snapshot was published when the build began')
     const rules = { vendors: new Set(vendors), chosen: chosen && new Set(chosen) }
-    let records = 0
-    await sendPrepared(reads.osv, rules, send, () => ++records % OTHERS === 0)
+    await sendPrepared(reads.osv, rules, send)
   } finally {
     db?.close()
   }

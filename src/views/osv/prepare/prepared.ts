@@ -1,5 +1,4 @@
 import { crc32 } from 'node:zlib'
-import { deflate } from '../../../zip/member.ts'
 import { type Folders, analyse } from '../record.ts'
 
 /** A record to prepare: upstream's bytes and their deflate stream. */
@@ -35,13 +34,11 @@ export interface PreparedRecord {
     readonly size: number
     readonly deflated: Uint8Array
   }
-  /** Without vendor prefixes: the content's CRC-32 and size, and its deflate stream or itself; null when it has no such form. */
+  /** Without vendor prefixes: the content, and its CRC-32; null when it has no such form. */
   readonly derived: {
     readonly folders: PreparedFolders
     readonly crc32: number
-    readonly size: number
-    readonly bytes: Uint8Array
-    readonly isDeflated: boolean
+    readonly content: Uint8Array
   } | null
 }
 
@@ -53,11 +50,10 @@ export interface PrepareRules {
   readonly chosen: ReadonlySet<string> | null
 }
 
-/** Analyses a record, and makes its derived form; `deflates`: it is compressed as well. */
+/** Analyses a record, and makes its derived form. */
 export function prepareRecord(
   { id, sha256, stamp, content, crc32: sum, deflated }: RecordContent,
   { vendors, chosen }: PrepareRules,
-  deflates = false,
 ): PreparedRecord {
   const isFolder = (name: string): boolean => chosen?.has(name) ?? true
   const found = analyse(content, stamp, vendors, isFolder)
@@ -66,17 +62,12 @@ export function prepareRecord(
   return {
     ...{ id, sha256, stamp, instant, malformed, aliases, own },
     prefixes: derived?.prefixes ?? [],
-    derived: derived && derivedOf(derived.content, listed(derived.folders), deflates),
+    derived: derived && derivedOf(derived.content, listed(derived.folders)),
   }
 }
 
-function derivedOf(
-  content: Uint8Array,
-  folders: PreparedFolders,
-  isDeflated: boolean,
-): PreparedRecord['derived'] {
-  const bytes = isDeflated ? deflate(content) : content
-  return { folders, crc32: crc32(content), size: content.length, bytes, isDeflated }
+function derivedOf(content: Uint8Array, folders: PreparedFolders): PreparedRecord['derived'] {
+  return { folders, crc32: crc32(content), content }
 }
 
 function listed(folders: Folders): PreparedFolders {

@@ -5,20 +5,15 @@ import { type ReadRecord, eachBatch } from './contents.ts'
 import { createPreparedWriter } from './layout.ts'
 import { type PrepareRules, type RecordContent, prepareRecord } from './prepared.ts'
 
-/**
- * Reads and prepares all records, and sends them in chunks (`eachPrepared`). `deflates` is asked for each whether its derived form
- * is compressed here: the streams are the same wherever they are made.
- */
+/** Reads and prepares all records, and sends them in chunks (`eachPrepared`). */
 export async function sendPrepared(
   reads: Pick<OsvReader, 'eachSum'>,
   rules: PrepareRules,
   send: SendChunk,
-  deflates: () => boolean = () => false,
 ): Promise<void> {
   const writer = createPreparedWriter(send)
   for (const batch of eachBatch(reads))
-    for (const record of batch)
-      await writer.add(prepareRecord(contentIn(record), rules, deflates()))
+    for (const record of batch) await writer.add(prepareRecord(contentIn(record), rules))
   await writer.end()
 }
 
