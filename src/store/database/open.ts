@@ -130,15 +130,15 @@ export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } 
 
 /**
  * Opens the database of views that are being built. No journal: unfinished views are discarded, and the code that
- * finishes them syncs the file.
+ * finishes them syncs the file. `cacheKb` bounds the pages that it keeps, and what it sorts in memory.
  */
-export function openViewsWriter(path: string): Db {
+export function openViewsWriter(path: string, { cacheKb = 16_384 } = {}): Db {
   makeFile(path)
   const db = new Database(path)
   try {
     db.pragma('journal_mode = OFF')
     db.pragma('synchronous = OFF')
-    db.pragma('cache_size = -16384')
+    db.pragma(`cache_size = -${cacheKb}`)
     db.pragma('temp_store = FILE')
     migrate(db, VIEWS_TABLES)
     return compileWhenUsed(db)
