@@ -1,5 +1,6 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { closeOnlySent } from './idle-connections.ts'
 import { counted } from './text.ts'
 
 /** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
@@ -134,6 +135,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
     return true
   }
   interceptConnections(server, admit)
+  closeOnlySent(server)
   server.prependListener('secureConnection', (socket: Socket) => {
     const below = open.get(keyOf(socket))
     if (below === undefined) return

@@ -22,9 +22,9 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-const start = (env: Record<string, string>): Promise<Served> =>
+const start = (env: Record<string, string>, closeGraceMs = 2_000): Promise<Served> =>
   serve(() => undefined, {
-    ...{ dir, keep: true },
+    ...{ dir, keep: true, closeGraceMs },
     env: { ...env, PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
   })
 
@@ -97,6 +97,29 @@ describe('when all connections are in use,', () => {
     expect(busy.map(closed)).toEqual([false, false])
   })
 })
+
+test.each(['/external/osv/big.json', '/external/osv/big.json?x'])(
+  'a client that reads %s slowly gets all of it from a server that closes',
+  async (path) => {
+    const served = await start({}, 30_000)
+    const idle = await answered(served, '/-/health')
+    const socket = await open(served, get(path), true)
+    const chunks: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    socket.pause()
+    await expect.poll(() => socket.readableLength).toBeGreaterThan(0)
+    const done = served.server.close()
+    await expect.poll(() => closed(idle)).toBe(true) // idle connections are closed now
+    socket.resume()
+    await once(socket, 'close')
+    await done
+    const received = Buffer.concat(chunks)
+    const head = received.indexOf('\r\n\r\n') + 4
+    const length = /content-length: (\d+)/i.exec(received.toString('latin1', 0, head))?.[1]
+    expect(received.length - head).toBe(Number(length))
+    expect(received.length).toBeGreaterThan(20_000_000)
+  },
+)
 
 test('a head that does not arrive within ten seconds ends its connection', () => {
   const { server } = loadConfig({ env: {}, cwd: dir }).config
