@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { parseDate } from '../../core/time.ts'
+import { trailerSize } from '../../core/gzip/member.ts'
 import { inflatedPieces } from '../../core/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
@@ -142,14 +143,20 @@ export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: stri
   if (isPlain(meta)) return raw
   expectGzip(meta, path)
   try {
-    return gunzipSync(raw, {
-      maxOutputLength: maxBytes,
-      chunkSize: Math.max(65_536, raw.length * 4),
-    })
+    return gunzipSync(raw, { maxOutputLength: maxBytes, chunkSize: outputBytes(raw) })
   } catch (error) {
     if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE') throw inflatesTooLarge(path, maxBytes)
     throw damaged(path, error)
   }
+}
+
+/**
+ * Returns the size of zlib's output buffer, bytes: that of the content by the trailer; where this is wrong, zlib takes
+ * another one. A buffer lives as long as the content: 64 KiB for each small answer made V8 mark the whole heap twice a second.
+ */
+function outputBytes(raw: Buffer): number {
+  const most = Math.max(65_536, raw.length * 4)
+  return Math.min(most, Math.max(64, (trailerSize(raw) ?? most) + 16))
 }
 
 /** Does the same with a body in gzip, in pieces that are valid until the next one is requested. */
