@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { Config } from '../config/schema.ts'
-import { isReserved, limitConnections } from '../core/connections.ts'
+import { isReserved, limitConnections } from '../core/connections/limit.ts'
 import { type ServedRecords, openFastRecords } from './feeds/fast-records.ts'
 import { createTrust } from './http/client-address.ts'
 import { drain } from './http/node-server.ts'

@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
-import { UNIX_PEER } from '../../core/connections.ts'
+import { UNIX_PEER } from '../../core/connections/limit.ts'
 import { MirrorError } from '../../core/errors.ts'
 
 /** The address without what means nothing here: a zone, brackets, or the IPv6 form of an IPv4 one. */

@@ -1,5 +1,5 @@
 import { isIP, isIPv6 } from 'node:net'
-import { UNIX_PEER } from '../../core/connections.ts'
+import { UNIX_PEER } from '../../core/connections/limit.ts'
 import { type TrustedProxies, plainAddress } from './client-address.ts'
 import type { IncomingMessage } from 'node:http'
 

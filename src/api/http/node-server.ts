@@ -8,7 +8,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
-import { type ConnectionLimit, isReserved } from '../../core/connections.ts'
+import { type ConnectionLimit, isReserved } from '../../core/connections/limit.ts'
 import { systemCode } from '../../core/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
 import { type FastPath, HEADERS_MS } from './fast-path.ts'

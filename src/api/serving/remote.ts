@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { LimitedConnection } from '../../core/connections.ts'
+import type { LimitedConnection } from '../../core/connections/limit.ts'
 import type { OpenedConnection, ToServing } from './messages.ts'
 
 /** A connection that another serving thread has, as the limits of connections see it. */

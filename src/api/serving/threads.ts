@@ -1,6 +1,6 @@
 import type { AddressInfo, Socket } from 'node:net'
 import type { Config } from '../../config/schema.ts'
-import { type LimitedConnection, isReserved, shareReserve } from '../../core/connections.ts'
+import { type LimitedConnection, isReserved, shareReserve } from '../../core/connections/limit.ts'
 import { supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
 import type { ServerLog } from '../http/problems.ts'

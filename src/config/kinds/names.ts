@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { systemCode } from '../../core/errors.ts'
 import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
-import { UNIX_PEER } from '../../core/connections.ts'
+import { UNIX_PEER } from '../../core/connections/limit.ts'
 import { parseScopeEntry } from '../../domain/osv-scope.ts'
 import { parsePattern } from '../../domain/patterns.ts'
 

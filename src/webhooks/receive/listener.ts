@@ -7,7 +7,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
-import { type ConnectionOptions, limitConnections } from '../../core/connections.ts'
+import { type ConnectionOptions, limitConnections } from '../../core/connections/limit.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 

@@ -1,7 +1,7 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { closeOnlySent } from './idle-connections.ts'
-import { counted } from './text.ts'
+import { closeOnlySent } from './idle.ts'
+import { counted } from '../text.ts'
 
 /** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
 export const UNIX_PEER = 'unix'
