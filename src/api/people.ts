@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access/access.ts'
 import type { OpenApiDocument } from './contract/openapi.ts'
-import type { Failures } from './http/problems.ts'
+import type { Failures, Problem } from './http/problems.ts'
 import type { Reports } from './status/routes.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
 
@@ -49,6 +49,6 @@ export interface PeoplePages {
   readonly pages: readonly PeoplePage[]
   /** Makes the reference page in HTML, and the header fields that it is sent with; `base`: path prefix of the mirror. */
   readonly reference: (document: OpenApiDocument, base: string) => Promise<ReferencePage>
-  /** Answers a request for one of them; false when it is for another path. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
+  /** Answers a request for one of them, with `problem` where there is one; false when it is for another path. */
+  answer(request: IncomingMessage, response: ServerResponse, problem?: Problem): boolean
 }

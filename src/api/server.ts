@@ -126,7 +126,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (!isPath(request)) return failures.answer(notPath(), request, response)
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      const own = [followers, contract, sbom, gate, match, people]
+      const own = [contract, followers, sbom, gate, match, people]
       if (!own.some((part) => part?.answer(request, response))) pages(request, response)
     }
     return createHttp(observed(options, withReserve(handler)), config.server, { log, ...ends })
@@ -182,10 +182,10 @@ function createContract(
   { paths, gate, people, ...page }: Routing & ContractParts,
 ) {
   const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
-  const { publicUrl } = config.server
+  const { publicUrl, strictParameters: strict } = config.server
   const tables = { version, ...routes, people: people?.pages ?? [] }
-  const more = { tables, baseUrl: gate.baseUrl, publicUrl, reads: reads.pinned }
-  return createContractPages({ ...page, ...more, reference: people?.reference ?? null })
+  const more = { tables, baseUrl: gate.baseUrl, publicUrl, strict, reads: reads.pinned }
+  return createContractPages({ ...page, ...more, people: people ?? null })
 }
 
 interface Routing {

@@ -53,7 +53,7 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
       pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
         return { path: UI + path, label, access, parameters, type }
       }),
-      answer(request, response) {
+      answer(request, response, fault) {
         const { path, query } = rawTarget(request.url ?? '')
         const isRoot = path === '/' && prefersHtml(request.headers.accept)
         if (!isRoot && !path.startsWith(UI) && path !== BARE) return false
@@ -61,7 +61,7 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
         const asset = assets.get(name)
         if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
         else
-          void answerPage({ tools, thread }, { request, response, name, query }).catch(
+          void answerPage({ tools, thread }, { request, response, name, query, fault }).catch(
             (error: unknown) => tools.failures.answer(error, request, response),
           )
         return true
@@ -79,6 +79,8 @@ interface PageExchange {
   /** Path of the page below `UI`. */
   readonly name: string
   readonly query: string
+  /** What is wrong with the request; undefined: nothing is known to be. */
+  readonly fault: Problem | undefined
 }
 
 async function answerPage(
@@ -86,10 +88,11 @@ async function answerPage(
     tools,
     thread,
   }: { tools: PeopleTools; thread: RequestThread<PageRequest | PinRequest, PageReply> },
-  { request, response, name, query }: PageExchange,
+  { request, response, name, query, fault }: PageExchange,
 ): Promise<void> {
   const page = PAGES.find(({ path }) => path === name)
-  const { problem, signedIn } = judge(tools, request, page, query)
+  const { problem: denied, signedIn } = judge(tools, request, page, query)
+  const problem = denied ?? fault ?? null
   const { reports, now } = tools
   const report = (): ReturnType<typeof reports.all> => (signedIn ? reports.all() : reports.open())
   const status =

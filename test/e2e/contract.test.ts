@@ -261,6 +261,31 @@ test('links and forms of pages have only parameters of the API document', async 
   expect(seen.size).toBeGreaterThan(12)
 })
 
+test("the mirror's own paths refuse a parameter that they do not take, and one that is given twice", async () => {
+  const unchecked = ['/-/health', '/-/ready', '/-/leader', '/-/documents/{digest}', '/-/webhooks', `${UI}{file}`] // prettier-ignore
+  const own = Object.entries(contract.paths).filter(([path]) => path.startsWith('/-/') && !unchecked.includes(path)) // prettier-ignore
+  expect(own.length).toBeGreaterThan(30)
+  for (const [path, operations] of own)
+    for (const method of Object.keys(operations)) {
+      const ask = async (query: string) => {
+        const answer = await mirror.get(`${path.replace('{id}', 'x')}?${query}`, { method: method.toUpperCase() }) // prettier-ignore
+        return [path, answer.status, await answer.text()]
+      }
+      const known = parametersOf(path, method).filter((name = '') => /^[a-z_]+$/.test(name) && !path.includes(`{${name}}`)) // prettier-ignore
+      expect(await ask('sinc=x')).toEqual([path, 400, expect.stringMatching(/sinc/)])
+      for (const name of known)
+        expect(await ask(`${name ?? ''}=1&${name ?? ''}=1`)).toEqual([path, 400, expect.stringContaining('given 2 times')]) // prettier-ignore
+    }
+  const { message } = (await (await mirror.get('/-/changes?sinc=7d')).json()) as { message: string }
+  expect(message).toBe(
+    'unknown query parameter "sinc": /-/changes takes since, source, detail, ecosystem, purl, tag, limit, after; ' +
+      'leave it out, or set server.strictParameters to false to have it ignored',
+  )
+  expect((await mirror.get('/-/health?at=1')).status).toBe(200)
+  expect((await mirror.get('/-/records/x?foo')).status).toBe(400)
+  expect((await mirror.get('/-/tags/find%69ngs?tga=x')).status).toBe(400)
+})
+
 test('the reference page shows every operation of the API document, and is revalidated by its tag', async () => {
   const answer = await fetch(`${mirror.url}/-/docs`)
   const html = await answer.text()

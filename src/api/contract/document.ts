@@ -12,6 +12,7 @@ import type {
   SecurityRequirement,
 } from './openapi.ts'
 import { DELIVERY_CONTRACT } from './deliveries.ts'
+import type { ContractEntry } from './known-parameters.ts'
 import { OWN_CONTRACTS } from './own-pages.ts'
 import { PAGE_FILE_CONTRACT, pageContract } from './people.ts'
 import { shareParts } from './shared-parts.ts'
@@ -105,21 +106,28 @@ export function contractPath(path: string): string {
   return path.replaceAll('+}', '}')
 }
 
-type Entry = readonly [path: string, contract: PathContract]
+/** The contracts of the mirror's own paths that check their query: all but deliveries and signed links. */
+export function checkedContracts(
+  tables: Pick<ContractTables, 'privateRoutes' | 'people'>,
+): ContractEntry[] {
+  const { people, privateRoutes } = tables
+  const routes = privateRoutes.filter(({ guard }) => guard !== 'link')
+  return contracts({ publicPaths: [], hookPaths: [], people, privateRoutes: routes })
+}
 
 function contracts({
   publicPaths,
   privateRoutes,
   hookPaths,
   people,
-}: Omit<ContractTables, 'version' | 'server'>): Entry[] {
+}: Omit<ContractTables, 'version' | 'server'>): ContractEntry[] {
   return [
-    ...publicPaths.map((path): Entry => [path, publicContract(path)]),
-    ...privateRoutes.map((route): Entry => [contractPath(route.path), privateContract(route)]),
+    ...publicPaths.map((path): ContractEntry => [path, publicContract(path)]),
+    ...privateRoutes.map((route): ContractEntry => [contractPath(route.path), privateContract(route)]), // prettier-ignore
     ...Object.entries(OWN_CONTRACTS),
-    ...people.map((page): Entry => [page.path, pageContract(page)]),
+    ...people.map((page): ContractEntry => [page.path, pageContract(page)]),
     ...(people.length === 0 ? [] : [PAGE_FILE_CONTRACT]),
-    ...hookPaths.map((path): Entry => [path, DELIVERY_CONTRACT]),
+    ...hookPaths.map((path): ContractEntry => [path, DELIVERY_CONTRACT]),
   ]
 }
 

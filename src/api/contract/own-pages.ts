@@ -35,7 +35,7 @@ function reportContract(summary: string, schema: object): PathContract {
     get: {
       summary,
       tags: TAGS,
-      responses: { 200: uncached('The report.', { ...schema }), ...problems('message', 500, 503) },
+      responses: { 200: uncached('The report.', { ...schema }), ...problems('message', 400, 500, 503) },
     },
   }
 }
@@ -124,7 +124,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
           headers: headersOf('Cache-Control'),
           content: { 'text/plain': { schema: TEXT } },
         },
-        ...problems('message', 404, 500, 503),
+        ...problems('message', 400, 404, 500, 503),
       },
     },
   },
@@ -241,7 +241,7 @@ function documentContract(
       responses: {
         200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
         304: { description: 'The client has the current document.', headers },
-        ...problems('message', ...more, 500),
+        ...problems('message', 400, ...more, 500),
       },
     },
   }

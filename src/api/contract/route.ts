@@ -9,7 +9,8 @@ import {
   createDocumentPage,
   makeServedDocument,
 } from '../program/served-document.ts'
-import { type ContractTables, buildContract } from './document.ts'
+import { type ContractTables, buildContract, checkedContracts } from './document.ts'
+import { createParameterCheck } from './known-parameters.ts'
 import type { OpenApiDocument } from './openapi.ts'
 
 /** What the pages of the contract are made from. */
@@ -24,16 +25,20 @@ export interface ContractPageOptions {
   readonly cacheControl: string
   readonly failures: Failures
   /** Makes the page; null where there are no pages for people. */
-  readonly reference: PeoplePages['reference'] | null
+  readonly people: PeoplePages | null
+  /** `server.strictParameters`. */
+  readonly strict: boolean
 }
 
 /**
  * Serves the contract of this mirror as an OpenAPI document, and as a page where there are pages for people. They are built
  * at the first request, and again when a feed is stored that no setting names (an import adds them), or a proxy reports
- * another prefix of the path. They contain routes only: no data, no credential.
+ * another prefix of the path. They contain routes only: no data, no credential. What the routes declare is also what their
+ * queries are checked by.
  */
 export function createContractPages(options: ContractPageOptions) {
-  const { tables, reads, cacheControl, failures, baseUrl, publicUrl, reference } = options
+  const { tables, reads, cacheControl, failures, baseUrl, publicUrl, people, strict } = options
+  const refuseQuery = createParameterCheck({ entries: checkedContracts(tables), strict, failures, people }) // prettier-ignore
   let made: MadeContract | null = null
   const current = (request: IncomingMessage): MadeContract => {
     // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
@@ -47,7 +52,7 @@ export function createContractPages(options: ContractPageOptions) {
     const of = [server, base, ...more].join()
     if (made?.of === of) return made
     const contract = buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
-    return (made = { of, ...lazily(contract, base, reference) })
+    return (made = { of, ...lazily(contract, base, people?.reference ?? null) })
   }
   const page = { cacheControl, failures }
   const pages = [
@@ -55,10 +60,13 @@ export function createContractPages(options: ContractPageOptions) {
     createDocumentPage({ ...page, path: DOCS_PATH, current: (request) => current(request).html() }),
   ]
   return {
+    /** Answers a request for one of them, and any whose query is none of its path; false for others. */
     answer: (request: IncomingMessage, response: ServerResponse): boolean =>
-      pages.some((one) => one.answer(request, response)),
+      refuseQuery(request, response) || pages.some((one) => one.answer(request, response)),
   }
 }
+
+type Reference = PeoplePages['reference'] | null
 
 /** The contract of certain routes, in both forms, each made when it is asked for. */
 interface MadeContract {
@@ -70,7 +78,7 @@ interface MadeContract {
 function lazily(
   contract: OpenApiDocument,
   base: string,
-  reference: ContractPageOptions['reference'],
+  reference: Reference,
 ): Omit<MadeContract, 'of'> {
   let json: ServedDocument | null = null
   let html: Promise<ServedDocument> | null = null
@@ -87,7 +95,7 @@ function lazily(
 async function makePage(
   contract: OpenApiDocument,
   base: string,
-  reference: ContractPageOptions['reference'],
+  reference: Reference,
 ): Promise<ServedDocument> {
   if (reference === null) throw new MirrorError('not_found', 'this server has no pages for people')
   const { html, headers } = await reference(contract, base)
