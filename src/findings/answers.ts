@@ -109,6 +109,8 @@ function knownSince(reads: FindingsReads): number | null {
  */
 function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   const [after, since] = [onlyValue(query, 'after'), namedValue(query, 'since')]
+  if (after !== null && since !== null)
+    throw new MirrorError('bad_request', 'after=… and since=… exclude each other: both say where the list begins') // prettier-ignore
   const beginning = (reads.firstLog() ?? reads.lastLog() + 1) - 1
   if (after !== null) {
     const [, name, seq] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after) ?? []

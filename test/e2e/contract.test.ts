@@ -337,6 +337,6 @@ test('a position in the changes of tags that is of another log, or beyond its en
   const other = log === '00000000' ? '11111111' : '00000000'
   for (const after of [`${other}-${seq}`, `${log}-${Number(seq) + 1}`])
     expect((await ask(`?after=${after}`))[1]).toMatchObject({ complete: false, position })
-  for (const after of ['0', seq, `${log}-`, `${log}-x`])
+  for (const after of ['0', seq, `${log}-`, `${log}-x`, `${position}&since=7d`])
     expect((await ask(`?after=${after}`))[0]).toBe(400)
 })

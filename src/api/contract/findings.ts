@@ -70,7 +70,12 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
     tags: ['Mirror'],
     parameters: [
       LIMIT,
-      { name: 'since', in: 'query', description: 'A time, such as 7d.', schema: SINCE },
+      {
+        name: 'since',
+        in: 'query',
+        description: 'A time, such as 7d, without `after`.',
+        schema: SINCE,
+      },
       AFTER,
       TAG,
     ],

@@ -8,7 +8,7 @@ import { readDetail, readNamed, readSource, refuseDetail } from './changes-query
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import type { PackageFilter } from './filter.ts'
-import { SINCE_FORMS_HERE, isSnapshotName, placesSince } from './since.ts'
+import { SINCE_FORMS_HERE, type SincePlace, isSnapshotName, placesSince } from './since.ts'
 import { packagesOfTag } from './tag-packages.ts'
 import type { Problem } from '../http/problems.ts'
 import { onlyValue, readLimit } from '../http/request-target.ts'
@@ -69,10 +69,27 @@ export function answerChanges(
   if (refusal !== null) return refusal
   if (detail.detailed) refuseDetail(place.source)
   const filter = listed?.filter ?? detail.filter
-  const found = findChanges(reads, place, place.snapshot, { ...detail, after, limit, latest, filter }) // prettier-ignore
+  const from = readBeginning(reads, place, after)
+  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
   const since = place.at === null ? {} : { since: toIso(place.at) }
   return { ...found, ...since, ...(listed && { packages: listed.from }) }
+}
+
+/**
+ * Returns the snapshot behind which a page is listed: with a cursor that of the page before, also where a time in `since` means
+ * a later one by now. Null where the log no longer has it. Throws `bad_request` for the cursor of another list.
+ */
+function readBeginning(
+  reads: Pick<Reads, 'changes'>,
+  { source, snapshot, at }: SincePlace,
+  after: string | null,
+): string | null {
+  const cursor = readChangeCursor(after)
+  if (cursor === null) return snapshot
+  const began = beginningOf(reads, { ...cursor, source })
+  if (began === null || began === snapshot || at !== null) return began
+  throw new MirrorError('bad_request', 'after=… continues a list since another snapshot than since=… names: repeat the since of the first page') // prettier-ignore
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
@@ -107,7 +124,7 @@ export function findChanges(
   const until = Math.max(after, Math.min(latest, asked.latest ?? latest))
   const cursor = readChangeCursor(asked.after) ?? { after, until, name: '' }
   const span = { ...cursor, source }
-  if (!leadsOn(reads, span, since)) return null
+  if (beginningOf(reads, span) !== since) return null
   if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, cursor.name, asked.limit) // prettier-ignore
   const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null) // prettier-ignore
   const limit = Math.min(asked.limit, MAX_DETAILED)
@@ -163,17 +180,16 @@ function fitting(found: readonly { name: string }[]): number {
   return end < 0 ? found.length : Math.max(1, end)
 }
 
-/** Whether a span begins right behind the snapshot and ends at a row that is there: nothing of it was forgotten. */
-function leadsOn(
+/** Returns the snapshot behind which a span begins; null where not all of it is in the log of its source. */
+function beginningOf(
   reads: Pick<Reads, 'changes'>,
   { source, after, until }: LogSpan,
-  since: string,
-): boolean {
-  if (until !== after && reads.changes.readLogged(until)?.source !== source) return false
+): string | null {
+  if (until !== after && reads.changes.readLogged(until)?.source !== source) return null
   const next = reads.changes.readNextLogged(source, after)
   return next === null || until === after
-    ? reads.changes.readLogged(after)?.snapshot === since
-    : next.previous === since
+    ? (reads.changes.readLogged(after)?.snapshot ?? null)
+    : next.previous
 }
 
 /** Says where the log begins; throws `bad_request` where `since` is written as nothing that it may have. */

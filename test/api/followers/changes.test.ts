@@ -111,6 +111,18 @@ describe('/-/changes', () => {
     ])
   })
 
+  test('continues a list since a time where it began, and refuses the cursor of another list', async () => {
+    const { served, ids } = await three()
+    const [since, later] = [0, 1000].map((ms) => new Date(FILLED_AT + ms).toISOString())
+    const first = pageOf(await served.get(`/-/changes?since=${since ?? ''}&limit=1`))
+    // A time such as 7d may mean another snapshot by then.
+    const second = pageOf(await served.get(`/-/changes?since=${later ?? ''}&limit=9&after=${first.next ?? ''}`)) // prettier-ignore
+    expect([first, second]).toMatchObject([{ from: ids[0] }, { from: ids[0], next: null }])
+    expect([...short(first), ...short(second)]).toHaveLength(4)
+    const other = await served.get(`/-/changes?since=${ids[1]}&after=${first.next ?? ''}`)
+    expect([other.status, jsonOf(other)['message']]).toEqual([400, expect.stringContaining('repeat the since')]) // prettier-ignore
+  })
+
   test('ends a page of long names earlier, and continues on the next page', async () => {
     const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
     const served = await serve((store) => store.publishOsv({ a: '1' }))
