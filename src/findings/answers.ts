@@ -37,6 +37,8 @@ export interface FindingsQuestion {
   readonly now: number
   /** Ids of the mirrored tags that a digest names. */
   readonly idsOfDigest: (digest: string) => readonly string[]
+  /** When the catalog lost a tag, Unix milliseconds; null: it is not known. */
+  readonly removedAt?: (id: string) => number | null
 }
 
 /** The tags in the order of their names, or the one that `tag` names. Throws `bad_request`, `not_found`. */
@@ -45,8 +47,9 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const named = namedValue(query, 'tag')
   if (named !== null) {
-    const tag = reads.readTag(ownerNamed(reads, question, named))
-    if (tag === null) throw new MirrorError('not_found', NO_SUCH_TAG)
+    const owner = ownerNamed(reads, question, named)
+    const tag = reads.readTag(owner)
+    if (tag === null) throw new MirrorError('not_found', `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`) // prettier-ignore
     return { tags: [tagMessage(tag)], next: null }
   }
   const [name, owner] = readCursor(onlyValue(query, 'after'))
@@ -61,14 +64,15 @@ const NO_SUCH_TAG =
   'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
 
 /** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
-function ownerNamed(
+export function ownerNamed(
   reads: FindingsReads,
   { idsOfDigest }: Pick<FindingsQuestion, 'idsOfDigest'>,
   text: string,
 ): string {
   if (reads.readTag(text) !== null || reads.listLogOf(text, 1).length > 0) return text
   const named = reads.listTagsNamed(text).map(({ owner }) => owner)
-  const ids = named.length > 0 ? named : idsOfDigest(text)
+  const present = named.length > 0 ? named : idsOfDigest(text)
+  const ids = present.length > 0 ? present : reads.listOwnersLogged(text)
   const [id] = ids
   if (id === undefined) throw new MirrorError('not_found', NO_SUCH_TAG)
   if (ids.length === 1) return id
@@ -86,12 +90,25 @@ export function listChanges(reads: FindingsReads, question: FindingsQuestion) {
   const changes = found.slice(0, limit)
   const last = found.length > limit ? changes.at(-1)?.seq : undefined
   return {
+    ...(owner !== null && { tag: tagAsked(reads, question, owner) }),
     complete,
     knownSince: toIsoOrNull(knownSince(reads)),
     changes: changes.map(changeMessage),
     next: last === undefined ? null : logPosition(reads, last),
     position: logPosition(reads, last ?? Math.max(after, reads.lastLog())),
   }
+}
+
+/** The tag that changes are listed of, which may be removed. */
+function tagAsked(
+  reads: FindingsReads,
+  { removedAt }: Pick<FindingsQuestion, 'removedAt'>,
+  id: string,
+) {
+  const tag = reads.readTag(id)
+  if (tag !== null) return { id, name: tag.name, removed: false, removedAt: null }
+  const name = reads.listLogOf(id, 1)[0]?.name ?? id
+  return { id, name, removed: true, removedAt: toIsoOrNull(removedAt?.(id) ?? null) }
 }
 
 /** The time since which the log has every change (Unix milliseconds); null until all tags were judged once. */

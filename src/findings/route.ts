@@ -4,7 +4,7 @@ import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../api/contract/findin
 import { respondUnstored } from '../api/http/response.ts'
 import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
-import { findTags } from '../api/lookup/named.ts'
+import { findTags, tagRemovedAt } from '../api/lookup/named.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
 import type { Reads } from '../store/reads.ts'
 import { type FindingsQuestion, answerFindings, listChanges, listTags } from './answers.ts'
@@ -20,10 +20,11 @@ const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
  */
 export function createFindingsRoutes(
   config: Config,
-  reads: Pick<Reads, 'catalog'>,
+  reads: Pick<Reads, 'catalog' | 'changes'>,
 ): (tools: RouteTools) => PrivateRoute[] {
   const idsOfDigest = (text: string): string[] =>
     DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
+  const removedAt = (id: string): number | null => tagRemovedAt(reads, id)
   const route = (
     path: string,
     contract: PrivateRoute['contract'] & object,
@@ -37,7 +38,7 @@ export function createFindingsRoutes(
         send(
           call,
           answerFindings(config, (from) =>
-            answer(from, { query: call.query, now: now(), idsOfDigest }),
+            answer(from, { query: call.query, now: now(), idsOfDigest, removedAt }),
           ),
         )
         return undefined

@@ -88,3 +88,39 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
   expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])
 })
+
+test('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
+  await bench.judge()
+  const ask = async (tag: string) => {
+    const { out } = await run(['findings', tag, '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+    return JSON.parse(out) as {
+      tag: { id: string; name: string }
+      tags: object[]
+      changes: object[]
+    }
+  }
+  const { tag, ...before } = await ask(one.owner)
+  expect([tag, before.tags.length]).toEqual([{ ...tag, removed: false, removedAt: null }, 1])
+  bench.sandbox.service.remove('tags', one.owner)
+  await bench.crawl()
+  await bench.judge()
+  for (const name of [tag.name, one.owner])
+    expect(await ask(name)).toMatchObject({
+      tag: { ...tag, removed: true, removedAt: expect.stringMatching(/^20.*Z$/) as string },
+      ...{ tags: [], changes: before.changes },
+    })
+  const { out } = await run(['findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  expect(out).toMatch(
+    new RegExp(
+      `^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`,
+    ),
+  )
+})

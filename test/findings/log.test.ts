@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { DAY_MS } from '../../src/core/time.ts'
-import { listChanges } from '../../src/findings/answers.ts'
+import { listChanges, listTags } from '../../src/findings/answers.ts'
 import { beginFindings, logFindings, writeFindings } from '../relay/findings-log.ts'
 import { NOW, scratch } from '../store/fixtures.ts'
 import { readFindings } from './fixtures.ts'
@@ -66,6 +66,12 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
   expect(second.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's2' }])
   expect([first.next?.endsWith('-2'), second.next, second.position.endsWith('-4')]).toEqual([true, null, true]) // prettier-ignore
   expect(ask('sha256:1').changes).toMatchObject([{ snapshot: 's1' }, { snapshot: 's2' }])
+  const { name = '' } = readFindings(dir, (reads) => reads.listLogOf('tag-b', 1))[0] ?? {}
+  expect(ask(name)).toMatchObject({
+    tag: { id: 'tag-b', name, removed: true, removedAt: null },
+    changes: [{ snapshot: 's1' }, { snapshot: 's2' }],
+  })
+  expect(() => readFindings(dir, (reads) => listTags(reads, { ...ASKED, query: new URLSearchParams({ tag: name }) }))).toThrow('was removed') // prettier-ignore
   expect(() => ask('sha256:2')).toThrow('tag-a or tag-b')
   expect(() => ask('c')).toThrow('no tag of this id, name or digest')
   for (const empty of ['tag', 'since'])

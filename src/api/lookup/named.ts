@@ -48,6 +48,12 @@ export function findTags(catalog: Reads['catalog'], text: string): readonly TagI
   return findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
 }
 
+/** Returns when a tag was removed from the list (Unix milliseconds); null where that is not known, or it was not. */
+export function tagRemovedAt({ changes }: Pick<Reads, 'changes'>, id: string): number | null {
+  const [last] = changes.listChangesOf('catalog', `${TAGS}/${id}`, 1)
+  return last?.change === 'removed' ? last.publishedAt : null
+}
+
 type TagItem = Pick<NamedItem, 'id' | 'body'>
 
 /** `[repository@][algorithm:]` and the first digits of a digest. */

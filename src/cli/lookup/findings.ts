@@ -1,8 +1,9 @@
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../core/time.ts'
-import { answerFindings, listChanges, listTags } from '../../findings/answers.ts'
-import type { stateMessage } from '../../findings/messages.ts'
+import { tagRemovedAt } from '../../api/lookup/named.ts'
+import { answerFindings, listChanges, ownerNamed } from '../../findings/answers.ts'
+import { type stateMessage, tagMessage } from '../../findings/messages.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import {
@@ -44,7 +45,8 @@ export function findingsCommand(tag: string | undefined, options: FindingsOption
       const found = findingsOfTags(stored, limit)
       return { ...found, lines: [...found.lines, '', judgedLine(found.json, stored.used())] }
     }
-    const asked = { at: toIso(at), since, limit }
+    const removedAt = (id: string): number | null => tagRemovedAt(stored.reads, id)
+    const asked = { at: toIso(at), since, limit, removedAt }
     return tag === undefined ? changesSince(stored, asked) : findingsOfTag(stored, tag, asked)
   })
 }
@@ -58,6 +60,8 @@ interface Asked {
   /** What was written for it; without it as far back as changes are known, if that is less. */
   readonly since: string | undefined
   readonly limit: number
+  /** When the catalog lost a tag. */
+  readonly removedAt: (id: string) => number | null
 }
 
 /** What changed since a time, the oldest first, as `/-/tags/changes` answers it. */
@@ -82,12 +86,16 @@ function changesSince({ config, used }: LookupCall, asked: Asked): LookupResult 
  * Lists the changes since what is asked for; without a time of a week ago, or as far back as they are known. Throws
  * `not_ready` where they are not known since then.
  */
-function listSince(reads: FindingsReads, { at, since, limit }: Asked, tag: string | null) {
+function listSince(
+  reads: FindingsReads,
+  { at, since, limit, removedAt }: Asked,
+  tag: string | null,
+) {
   const list = (of: string) => {
     const query = new URLSearchParams({ limit: String(limit) })
     for (const [name, value] of Object.entries({ since: of, tag }))
       if (value !== null) query.set(name, value)
-    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [] })
+    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [], removedAt })
   }
   const found = list(at)
   if (found.complete) return { since: at, ...found }
@@ -101,11 +109,11 @@ function listSince(reads: FindingsReads, { at, since, limit }: Asked, tag: strin
 
 /** The findings of a tag as numbers, and what changed in them, the oldest first. */
 function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupResult {
-  const id = idOfTag(stored, name)
-  const json = answerFindings(stored.config, (reads) => ({
-    ...listTags(reads, { query: new URLSearchParams({ tag: id }), now: 0, idsOfDigest: () => [] }),
-    ...listSince(reads, asked, id),
-  }))
+  const json = answerFindings(stored.config, (reads) => {
+    const id = idOfJudged(stored, reads, name)
+    const tag = reads.readTag(id)
+    return { tags: tag === null ? [] : [tagMessage(tag)], ...listSince(reads, asked, id) }
+  })
   const [tag] = json.tags
   const { counts, notJudgedReason } = tag ?? {}
   const { since, changes, next } = json
@@ -113,14 +121,27 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   return {
     json,
     lines: [
-      `tag ${tag?.name ?? name}`,
-      ...(counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : countLines(counts)), // prettier-ignore
+      `tag ${json.tag?.name ?? name}`,
+      ...(json.tag?.removed === true ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`] : []), // prettier-ignore
+      ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []), // prettier-ignore
+      ...(counts === undefined ? [] : countLines(counts)),
       '',
       ...(lines.length === 0 ? [`no change since ${since}`] : [`changes since ${since}`, ...lines]),
       ...(next === null ? [] : ['', moreLine(changes.length)]),
       '',
       judgedLine(json, stored.used()),
     ],
+  }
+}
+
+/** Returns the id of the tag that is named; of one that was removed, where its findings changed before. Throws `not_found`. */
+function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): string {
+  try {
+    return idOfTag(stored, name)
+  } catch (error) {
+    const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
+    if (!(error instanceof MirrorError) || error.code !== 'not_found' || !isGone) throw error
+    return ownerNamed(reads, { idsOfDigest: () => [] }, name)
   }
 }
 

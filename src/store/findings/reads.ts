@@ -175,6 +175,11 @@ function createFindingsLog(db: Db) {
   const ofTag = db.prepare<[string, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`,
   )
+  const ofName = db
+    .prepare<[string], string>(
+      'SELECT owner FROM log WHERE name = ? GROUP BY owner ORDER BY max(seq) DESC LIMIT 2',
+    )
+    .pluck()
   const before = db.prepare<[number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
   )
@@ -198,6 +203,8 @@ function createFindingsLog(db: Db) {
     /** The changes of a tag, newest first. */
     listLogOf: (owner: string, limit: number): LoggedFindings[] =>
       ofTag.all(owner, limit).map(toLogged),
+    /** Ids of the tags that had a name when they changed, which may be gone; the latest two. */
+    listOwnersLogged: (name: string): string[] => ofName.all(name),
     /** Changes before a position, newest first. */
     listLogBefore: (seq: number, limit: number): LoggedFindings[] =>
       before.all(seq, limit).map(toLogged),
