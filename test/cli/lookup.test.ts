@@ -483,6 +483,11 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const refused = await run([...args, '--json'], old, '/')
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
+  const why =
+    'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
+  const [listed, exported] = [await run(['since'], old, '/'), await run(['since', '--csv'], old, '/')] // prettier-ignore
+  expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true]) // prettier-ignore
+  expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([0, expect.stringMatching(/^id,/), true]) // prettier-ignore
 })
 
 test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {

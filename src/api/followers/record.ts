@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Reads } from '../../store/reads.ts'
 import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { RECORDS } from '../http/paths.ts'
 import { sendProblem } from '../http/problems.ts'
 import { readTarget } from '../http/request-target.ts'
 import { respondUnstored } from '../http/response.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
 
 /**
  * Answers `/-/records/{id}`: since when a record is known here, also of a removed one, and the dates that the record itself
- * has. Throws `bad_request` for an id that cannot be decoded.
+ * has, with how old the data is. Throws `bad_request` for an id that cannot be decoded.
  */
 export function sendRecordDates(
-  reads: Reads,
+  { reads, knownOrigin }: Pick<ServedSnapshot, 'reads' | 'knownOrigin'>,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -23,7 +23,10 @@ export function sendRecordDates(
     sendProblem(request, response, problem)
     return
   }
-  const answer = { ...describeDates(dates), upstream: readUpstreamDates(reads, id) }
+  const { asOf = null, stale } = knownOrigin('osv') ?? {}
+  // Never refused for its age: what is said of the past stays true.
+  const age = { asOf, stale: stale?.limit ?? null }
+  const answer = { ...describeDates(dates), upstream: readUpstreamDates(reads, id), ...age }
   const body = Buffer.from(JSON.stringify(answer))
   respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }

@@ -74,7 +74,7 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
         const parameters = new URLSearchParams(query)
         if (method !== 'GET' && method !== 'HEAD')
           sendProblem(request, response, methodNotAllowed(method))
-        else if (isRecord) sendRecordDates(reads, request, response)
+        else if (isRecord) sendRecordDates(served, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
         else
           void sendChanges(options, request, response, parameters).catch((error: unknown) =>

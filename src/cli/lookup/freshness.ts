@@ -1,7 +1,7 @@
-import { readOrigin } from '../../api/http/origin.ts'
+import { type SnapshotOrigin, readOrigin } from '../../api/http/origin.ts'
 import { notReady } from '../../api/snapshot/not-ready.ts'
 import { SOURCE_NAMES } from '../../api/snapshot/served.ts'
-import { createStaleRule, refuseStale } from '../../api/snapshot/stale.ts'
+import { createStaleRule, isRefused, refuseStale } from '../../api/snapshot/stale.ts'
 import { describeOverAge } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -24,42 +24,60 @@ interface UsedSource {
 export interface Freshness {
   /** Marks a source as read. Returns why it has no data, null when it has. Throws `stale` when its age refuses it. */
   readonly use: (source: SourceName) => MirrorError | null
+  /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
+  readonly useDates: (source: SourceName) => MirrorError | null
   /** Whether the settings have this mirror sync or store the source. */
   readonly isExpected: (source: SourceName) => boolean
   readonly used: () => readonly UsedSource[]
   /** A line for people on each of them. */
   readonly lines: () => string[]
+  /** The lines on sources that are too old, or have a newer state in quarantine. */
+  readonly warnings: () => string[]
 }
 
 /** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
 export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
   const found = new Map<SourceName, { used: UsedSource; marks: string[] }>()
   const markStale = createStaleRule(config, () => now)
+  /** Marks a source as read; returns its origin, or why it has no data. */
+  const mark = (source: SourceName): SnapshotOrigin | MirrorError => {
+    const stored = readOrigin(reads, source)
+    if (stored === null)
+      return isOff(config, source)
+        ? new MirrorError('not_ready', `not mirrored: ${SOURCE_NAMES[source]}: ${SWITCHES[source]}`)
+        : notReady(reads, source, SOURCE_NAMES[source])
+    const origin = markStale(source, stored)
+    const { snapshot, asOf, stale } = origin
+    const ageSeconds = Math.max(0, Math.round((now - Date.parse(asOf)) / 1000))
+    found.set(source, {
+      used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null },
+      marks: marksOf(config, source, ageSeconds, reads.quarantine.countOpen(source)),
+    })
+    return origin
+  }
   return {
     use(source) {
-      const origin = readOrigin(reads, source)
-      if (origin === null)
-        return isOff(config, source)
-          ? new MirrorError(
-              'not_ready',
-              `not mirrored: ${SOURCE_NAMES[source]}: ${SWITCHES[source]}`,
-            )
-          : notReady(reads, source, SOURCE_NAMES[source])
-      const { snapshot, asOf, stale } = markStale(source, origin)
-      const ageSeconds = Math.max(0, Math.round((now - Date.parse(asOf)) / 1000))
-      found.set(source, {
-        used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null },
-        marks: marksOf(config, source, ageSeconds, reads.quarantine.countOpen(source)),
-      })
-      refuseStale(markStale(source, origin))
+      const origin = mark(source)
+      if (origin instanceof MirrorError) return origin
+      refuseStale(origin)
+      return null
+    },
+    useDates(source) {
+      const origin = mark(source)
+      if (origin instanceof MirrorError) return origin
+      if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
       return null
     },
     isExpected: (source) =>
       activeSources(config).includes(source) || readOrigin(reads, source) !== null,
     used: () => [...found.values()].map(({ used }) => used),
     lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
+    warnings: () => [...found.values()].flatMap(({ used, marks }) => marks.length === 0 ? [] : [freshnessLine(used, marks)]), // prettier-ignore
   }
 }
+
+/** Why dates are shown although `staleAction` is `refuse`. */
+const DATES_ALONE = 'shown although staleAction is refuse, since these are dates alone'
 
 /** Reports whether the settings of a mirror with an upstream leave a source out. */
 function isOff(config: Config, source: SourceName): source is keyof typeof SWITCHES {

@@ -19,6 +19,7 @@ import { derivedVendors, isKnownEcosystem } from '../../views/osv/ecosystems.ts'
 import { table, visible } from '../output.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { closing, withStoredReads } from '../store-access.ts'
+import { createFreshness } from './freshness.ts'
 import { noIndex } from './search.ts'
 import { refuseLookup } from './open.ts'
 import { limitOf } from './snapshot.ts'
@@ -43,10 +44,16 @@ export function sinceCommand(options: SinceOptions): number {
   try {
     withStoredReads(config.data.dir, none, (reads, db) => {
       const work = (): void => {
+        const freshness = createFreshness(config, reads, Date.now())
+        const refusal = freshness.useDates('osv')
+        if (refusal !== null) throw refusal
         const rows = chosen(config, reads, options.ecosystem)
         if (options.csv === true) printCsv(reads, rows)
         else if (options.json === true) printAll(reads, rows)
         else printNewest([...rows], limit)
+        if (options.csv === true || options.json === true)
+          for (const line of freshness.warnings()) process.stderr.write(`${line}\n`)
+        else print(['', ...freshness.lines()].join('\n'))
       }
       db.transaction(work).deferred()
     })
@@ -59,11 +66,9 @@ export function sinceCommand(options: SinceOptions): number {
 /** Returns the dates of all records, or of those in the view of an ecosystem, where no removed record is. */
 function chosen(
   config: Config,
-  { dates, snapshots }: Reads,
+  { dates }: Reads,
   ecosystem: string | undefined,
 ): Iterable<RecordDates> {
-  if (snapshots.readSnapshot('osv') === null)
-    throw new MirrorError('not_ready', `no OSV records are mirrored yet: ${firstStep(config)}`)
   if (ecosystem === undefined) return dates.eachDates()
   const inUse = createViewsInUse(config.data.dir, null, null)
   return closing(inUse, () => {

@@ -50,7 +50,7 @@ test('/-/records/{id} has the dates of a record, also of a removed one', async (
   const dates = async (id: string) => jsonOf(await served.get(`/-/records/${id}`))
   const at = (ms: number) => ({ at: iso(ms), exact: true })
   const none = { fixSeen: null, removedAt: null, returnedAt: null, upstream: null }
-  expect(await dates('a')).toEqual({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) }) // prettier-ignore
+  expect(await dates('a')).toMatchObject({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) }) // prettier-ignore
   expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null }) // prettier-ignore
   expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) }) // prettier-ignore
   served.store.publishOsv(
@@ -66,6 +66,19 @@ test('/-/records/{id} has the dates of a record, also of a removed one', async (
   }
   expect((await served.get('/-/records/%ff')).status).toBe(400)
   expect((await served.get('/-/records/a', {}, 'POST')).status).toBe(405)
+})
+
+test('/-/records/{id} is answered however old the data is, and says how old', async () => {
+  const asked = async (env: Record<string, string>) => {
+    const now = (): number => FILLED_AT + 2 * 3_600_000
+    const served = await serve((store) => store.publishOsv({ a: '1' }), { env, now })
+    const { status, ...reply } = await served.get('/-/records/a')
+    return [status, jsonOf({ status, ...reply })]
+  }
+  const asOf = expect.stringMatching(/^20.*Z$/) as string
+  expect(await asked({})).toMatchObject([200, { asOf, stale: null }])
+  const refuse = { PATCHMIRROR_OSV_STALE_ACTION: 'refuse', PATCHMIRROR_OSV_MAX_AGE_HOURS: '1' }
+  expect(await asked(refuse)).toMatchObject([200, { asOf, stale: 'older than osv.maxAgeHours (1)' }]) // prettier-ignore
 })
 
 describe('/-/changes', () => {
