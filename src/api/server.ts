@@ -209,9 +209,9 @@ function createEnds() {
 }
 
 function createFollowers(
-  { webhookLog, findingsLog, eventBounds: bounds = {}, now, onServed = () => undefined, onFindingsServed = () => undefined }: ServerOptions, // prettier-ignore
+  { webhookLog, findingsLog, eventBounds: bounds = {}, now, config, onServed = () => undefined, onFindingsServed = () => undefined }: ServerOptions, // prettier-ignore
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading'>,
 ) {
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
-  return createFollowerRoutes({ ...parts, ...logs, bounds, now, onServed, onFindingsServed })
+  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed }) // prettier-ignore
 }

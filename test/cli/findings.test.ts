@@ -107,6 +107,11 @@ test('findings of a tag that was removed says when, and what changed in it befor
       changes: object[]
     }
   }
+  const shown = async (...more: string[]) => (await run(['show', 'T-1', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out // prettier-ignore
+  expect(await shown()).toMatch(/\n\d mirrored tags? ha(s|ve) it\ntag +package +with a fix\n\S+ +\S+ \S+ +yes\n/) // prettier-ignore
+  const { tags: { listed, count } } = JSON.parse(await shown('--json')) as { tags: { listed: { id: string }[]; count: number } } // prettier-ignore
+  expect(listed.find(({ id }) => id === one.owner)).toMatchObject({ package: one.name, fixable: true, suppressed: false }) // prettier-ignore
+  expect(count).toBe(new Set(listed.map(({ id }) => id)).size)
   const { tag, ...before } = await ask(one.owner)
   expect([tag, before.tags.length]).toEqual([{ ...tag, removed: false, removedAt: null }, 1])
   bench.sandbox.service.remove('tags', one.owner)

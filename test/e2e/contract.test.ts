@@ -323,6 +323,30 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
   })
 })
 
+test('a record names the mirrored tags with it to clients with a key alone', async () => {
+  await expect.poll(async () => (await mirror.get('/-/tags/findings')).status, { timeout: 30_000 }).toBe(200) // prettier-ignore
+  type Answer = { listed: { id: string }[] | null; count: number }
+  const ask = async (id: string) =>
+    ((await (await mirror.get(`/-/records/${id}`)).json()) as { tags: Answer }).tags
+  let [found, record] = [null as Answer | null, '']
+  for (const id of allKnown(mirror).osv) {
+    const answer = await ask(id)
+    if (answer.count === 0) continue
+    ;[found, record] = [answer, id]
+    break
+  }
+  const [tag] = found?.listed ?? []
+  expect(tag).toMatchObject({ id: expect.any(String) as string, package: expect.any(String) as string, version: expect.any(String) as string }) // prettier-ignore
+  const open = await fetch(`${mirror.url}/-/records/${record}`)
+  expect(await open.json()).toMatchObject({ tags: { listed: null, count: null, notShown: expect.stringContaining('local key') as string } }) // prettier-ignore
+  expect((await fetch(`${mirror.url}/-/records/${record}`, { headers: bearer('wrong') })).status).toBe(401) // prettier-ignore
+  const title = 'Mirrored tags with it'
+  const { html } = await pageOf(`${UI}record?id=${record}`)
+  expect([html.includes(title), html.includes(`tag?id=${tag?.id ?? ''}`)]).toEqual([true, true])
+  const openPage = await fetch(`${mirror.url}${UI}record?id=${record}`, { headers: { accept: 'text/html' } }) // prettier-ignore
+  expect([openPage.status, (await openPage.text()).includes(title)]).toEqual([200, false])
+})
+
 test('a position in the changes of tags that is of another log, or beyond its end, is not complete', async () => {
   const ask = async (query: string) => {
     const answer = await mirror.get(`/-/tags/changes${query}`)

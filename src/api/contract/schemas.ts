@@ -178,21 +178,9 @@ export const SCHEMAS = {
         description: 'The dates in the record; null: removed, or no JSON object.',
         properties: { published: MAYBE_TEXT, modified: MAYBE_TEXT, withdrawn: MAYBE_TEXT },
       },
-      asOf: MAYBE_DATE,
-      stale: MAYBE_TEXT,
+      ...{ asOf: MAYBE_DATE, stale: MAYBE_TEXT, tags: { type: 'object' } },
     },
-    [
-      'id',
-      'state',
-      'firstSeen',
-      'fixSeen',
-      'changed',
-      'removedAt',
-      'returnedAt',
-      'upstream',
-      'asOf',
-      'stale',
-    ],
+    ['id', 'state', 'firstSeen', 'fixSeen', 'changed', 'removedAt', 'returnedAt', 'upstream', 'asOf', 'stale', 'tags'], // prettier-ignore
   ),
   Readiness: object(
     'Whether every source is served and recent enough, and the data folder can be written to.',

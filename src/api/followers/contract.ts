@@ -41,7 +41,7 @@ export const FOLLOWER_CONTRACTS = {
           schema: NOT_EMPTY,
         },
         SOURCE,
-        asked('detail', 'With `differences`: what changed in each record, as data and in words.', {
+        asked('detail', 'With `differences`: what changed in each record.', {
           enum: ['names', 'differences'],
           default: 'names',
         }),
@@ -71,7 +71,7 @@ export const FOLLOWER_CONTRACTS = {
         SOURCE,
         {
           ...{ name: 'Last-Event-ID', in: 'header', schema: TEXT },
-          description: 'Id of the last event that the client has: the stream continues behind it.',
+          description: 'The stream continues behind this event.',
         },
       ],
       responses: {
@@ -89,18 +89,19 @@ export const FOLLOWER_CONTRACTS = {
   '/-/records/{id}': {
     get: {
       summary: 'Since when a record is known here',
-      description: 'Also of a removed record.',
+      description: 'Also of a removed record. With a key also the tags with it.',
       tags: TAGS,
       parameters: [
         {
           ...{ name: 'id', in: 'path', required: true },
-          ...{ description: 'The id of a record, percent-encoded.', schema: TEXT },
+          ...{ description: 'The id of a record.', schema: TEXT },
         },
       ],
       responses: {
         200: uncached('The dates.', schemaOf('RecordDates')),
-        ...problems('message', 400, 404, 500, 503),
+        ...problems('message', 400, 401, 404, 429, 500, 503),
       },
+      security: KEY_OR_NONE,
     },
   },
 } as const satisfies Readonly<Record<string, PathContract>>

@@ -8,6 +8,7 @@ import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.t
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { isRefused } from '../snapshot/stale.ts'
 import { sendRecordDates } from './record.ts'
+import type { RecordTagsSettings } from '../lookup/record-tags.ts'
 import { errorOf } from '../../threads/requests.ts'
 import { respondUnstored } from '../http/response.ts'
 import type { ReadReply } from '../reading/request.ts'
@@ -29,6 +30,8 @@ export interface FollowerOptions {
   /** What changed in the findings of tags; null: they are not judged here. */
   readonly findings: FindingsLog | null
   readonly bounds: EventBounds
+  /** Decides whether tags are judged, and where. */
+  readonly config: RecordTagsSettings
   /** Unix milliseconds. */
   readonly now: () => number
   /** Called with the last served entry of the change log, at first and whenever it changes. */
@@ -74,7 +77,7 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
         const parameters = new URLSearchParams(query)
         if (method !== 'GET' && method !== 'HEAD')
           sendProblem(request, response, methodNotAllowed(method))
-        else if (isRecord) sendRecordDates(served, request, response)
+        else if (isRecord) sendRecordDates(options, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
         else
           void sendChanges(options, request, response, parameters).catch((error: unknown) =>

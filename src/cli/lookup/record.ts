@@ -1,10 +1,13 @@
 import { dateInWords, datesInWords, describeDates } from '../../api/lookup/dates.ts'
+import { readRecordTags, recordTagsMessage } from '../../api/lookup/record-tags.ts'
 import { describeAffected, describeSeverity } from '../../api/lookup/affected.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import { toIso } from '../../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
+import type { RecordTags } from '../../store/findings/record-tags.ts'
 import { upstreamJson } from '../context.ts'
 import { cut, table, visible, wrapped } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
@@ -31,10 +34,12 @@ export function recordFinding(
   const changedAt = toIso(row.changed * 1000)
   const dates = stored.reads.dates.readDates(id)
   const sha256 = row.sha256.toString('hex')
+  const tags = readRecordTags(stored.config, id, () => void stored.use('catalog'))
   return {
     json: {
       ...{ kind: 'record', id, size: row.size, sha256, lastModified: changedAt },
       dates: dates && describeDates(dates),
+      ...recordTagsMessage(tags),
       record: upstreamJson(text),
     },
     lines: [
@@ -47,10 +52,27 @@ export function recordFinding(
       ...referenceLines(record, limit),
       '',
       ...(dates === null ? [] : [...dateLines(dates), '']),
+      ...(stored.isExpected('catalog') ? [...tagLines(tags, limit), ''] : []),
       `${row.size} bytes, last modified ${changedAt}`,
       `SHA-256 ${sha256}`,
     ],
   }
+}
+
+/** Returns the mirrored tags with a record among their findings, or why they are not known. */
+function tagLines(found: RecordTags | string, limit: number): string[] {
+  if (typeof found === 'string') return [`mirrored tags with it: not known: ${found}`]
+  const { tags, tagCount } = found
+  if (tagCount === 0) return ['no mirrored tag has it']
+  const rows = tags.slice(0, limit).map((one) => {
+    const fix = one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'
+    return [one.name || one.id, `${one.package} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL)) // prettier-ignore
+  })
+  return [
+    `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,
+    table(['tag', 'package', 'with a fix'], rows),
+    ...moreOf(tags, limit),
+  ]
 }
 
 /** Returns a line for each date of a record on this mirror. */

@@ -1,4 +1,5 @@
 import type { Db } from '../database/sqlite.ts'
+import { createRecordTags } from './record-tags.ts'
 
 /** Numbers of findings; a finding is a record about a package in a version. Those that VEX rules out are only in `suppressed`. */
 export interface FindingCounts {
@@ -159,6 +160,8 @@ export function createFindingsReads(db: Db) {
     listRefusals: (limit: number) => refusals.all(limit),
     /** Tags, and those of them whose SBOM was read. */
     countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },
+    /** The tags with a record among their findings. */
+    listTagsWith: createRecordTags(db),
     ...createFindingsLog(db),
   }
 }

@@ -56,7 +56,7 @@ export const NOT_JUDGED =
   'the tags are not judged yet: the daemon (patchmirror serve) judges them once it has a catalog, records and their views'
 
 /** The settings that have tags judged. */
-interface JudgingSettings {
+export interface JudgingSettings {
   readonly match: { readonly tags: boolean }
   readonly views: { readonly query: boolean }
 }

@@ -20,6 +20,7 @@ import {
 } from '../cells.ts'
 import { type Page, type PageCall, numberOf, parameter } from '../page.ts'
 import { affectedRow, severityCells } from './affected.ts'
+import { recordTagsBlocks } from './record-tags.ts'
 
 type Fields = ReturnType<typeof fieldsOf>
 
@@ -48,6 +49,7 @@ export const RECORD: Page = {
         ...(fields === null ? [UNREADABLE] : contentBlocks(call, id, fields)),
         { kind: 'facts', title: 'On this mirror', rows: storedRows(call, id, stored) },
         ...datesBlocks(call, id),
+        ...recordTagsBlocks(call, id),
         historyBlock(call, id),
       ],
     }

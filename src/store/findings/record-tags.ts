@@ -1,0 +1,49 @@
+import type { Db } from '../database/sqlite.ts'
+
+/** A package in the SBOM of a tag that a record is a finding of. */
+interface TagWithRecord {
+  /** The id of the tag in the service's list, and what people call it. */
+  readonly id: string
+  readonly name: string
+  readonly ecosystem: string
+  readonly package: string
+  readonly version: string
+  /** Whether the record names a fixed version, or the service has patched it. */
+  readonly fixable: boolean
+  /** Whether VEX rules it out in this tag. */
+  readonly suppressed: boolean
+}
+
+/** The mirrored tags with a record, in the order of their names. */
+export interface RecordTags {
+  readonly tags: readonly TagWithRecord[]
+  /** Number of tags, also of those that are not listed. */
+  readonly tagCount: number
+}
+
+/** Findings that are listed of a record. */
+const MOST = 1000
+
+/** Creates the read of the findings of one record. */
+export function createRecordTags(db: Db) {
+  type Row = Omit<TagWithRecord, 'fixable' | 'suppressed'> & Record<'fixable' | 'suppressed', 0 | 1>
+  const rows = db.prepare<[string, number], Row>(
+    `SELECT t.owner AS id, t.name, c.ecosystem, c.name AS package, c.version, f.fixable | f.patched AS fixable,
+       EXISTS (SELECT 1 FROM suppressed s WHERE s.component = c.id AND s.tag = t.id AND s.record = f.record) AS suppressed
+     FROM finding f JOIN component c ON c.id = f.component
+       JOIN tag_component l ON l.component = c.id JOIN tag t ON t.id = l.tag
+     WHERE f.record = ? ORDER BY t.name, t.owner, c.name, c.version LIMIT ?`,
+  )
+  const count = db
+    .prepare<[string], number>(
+      `SELECT count(DISTINCT l.tag) FROM finding f JOIN tag_component l ON l.component = f.component
+       WHERE f.record = ?`,
+    )
+    .pluck()
+  return (record: string): RecordTags => ({
+    tags: rows.all(record, MOST).map((row) => {
+      return { ...row, fixable: row.fixable === 1, suppressed: row.suppressed === 1 }
+    }),
+    tagCount: count.get(record) ?? 0,
+  })
+}
