@@ -5,9 +5,11 @@ import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
 process.umask(0o077)
 
-// A reader that closes our output early (`| head`) ends the command; that is not a failure.
+// A reader that closes our output early (`| head`) ends the command; that is not a failure. A terminal that was closed (EIO)
+// takes no more output: the command goes on, since SIGHUP ends it where it is due, in good order and with its own exit code.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EIO') return
     if (error.code !== 'EPIPE') throw error
     process.exit()
   })
