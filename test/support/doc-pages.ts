@@ -159,7 +159,7 @@ function exitCodesPage(): string {
           'failed: nothing was changed; the service refused; a webhook test was not delivered',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
-        row('3', 'partial: published, but something that upstream lists is missing'),
+        row('3', 'partial: published, but something that upstream lists is missing; `patchmirror sync` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)'), // prettier-ignore
         row(
           '4',
           'quarantined: too much would be removed, or what changes is doubtful; `patchmirror approve` or `reject` decides',

@@ -53,12 +53,17 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
     runAll(runner, sources, options),
   )
   display.finish()
-  if (names.length === 0) for (const text of unsyncedHere(loaded.config)) warn(text)
+  const unsynced = names.length === 0 ? unsyncedHere(loaded.config) : []
+  for (const text of unsynced) warn(`${text}; where it is not to be synced, name the others: ${NAMING}`) // prettier-ignore
   if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))
-  return runsExitCode(reports)
+  const code = runsExitCode(reports)
+  return code === EXIT.complete && unsynced.length > 0 ? EXIT.partial : code
 }
+
+/** How to sync without a warning that others are stored. */
+const NAMING = '"patchmirror sync feeds osv"'
 
 async function runAll(
   runner: Runner,
