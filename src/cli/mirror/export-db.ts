@@ -60,8 +60,8 @@ function refuseOld(config: Config): void {
   })
 }
 
-/** Waits for another process that makes them just now, as a daemon does after a sync. */
-async function makeViews(
+/** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
+export async function makeViews(
   dataDir: string,
   vendors: readonly string[],
   rebuild: boolean,
