@@ -1,8 +1,9 @@
 import type { Config } from '../config/schema.ts'
-import { unsyncedSources } from '../domain/sources.ts'
+import { SOURCES, unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
+import { findDoubtful } from '../store/runs/rejected.ts'
 
 export { readLocalKey } from '../store/local-key.ts'
 
@@ -37,6 +38,19 @@ export function withStoredReads<T>(
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, none)
   return closing(db, () => work(createReads(db), db))
+}
+
+/** Returns a sentence for each source of which a run of the last 24 hours published what should not be believed. */
+export function doubtsHere(config: Config): string[] {
+  const here = withReads(config.data.dir, (reads) =>
+    SOURCES.flatMap((source) => {
+      const run = findDoubtful(reads, source, Date.now())
+      if (run === null) return []
+      const of = run.snapshot === null ? '' : ` (snapshot ${run.snapshot.slice(0, 12)})`
+      return [`${source}: run ${run.id}${of} published changes that should not be believed; shown for 24 hours: patchmirror runs ${run.id}`] // prettier-ignore
+    }),
+  )
+  return here ?? []
 }
 
 /** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */

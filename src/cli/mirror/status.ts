@@ -1,5 +1,5 @@
 import { counted } from '../../core/text.ts'
-import { closing, withReads } from '../store-access.ts'
+import { closing, doubtsHere, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
 import { servedSources, unsyncedSources } from '../../domain/sources.ts'
@@ -66,7 +66,7 @@ async function showStatus(config: Config, shown: Shown): Promise<number> {
 /** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
 function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
   print(tableOf(status))
-  for (const line of [...describeCompared(status), ...describeOld(status, config)]) print(line)
+  for (const line of [...describeCompared(status), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>

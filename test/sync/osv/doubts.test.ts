@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { doubtsHere } from '../../../src/cli/store-access.ts'
 import { differences } from '../../support/mirror.ts'
 import { mutated } from '../../guard/hostile.ts'
 import { longTest } from '../../support/tables.ts'
@@ -107,6 +108,10 @@ describe('a doubt', () => {
     expect(report.message).toContain('published, but doubtful: ')
     expect(report.facts['doubtfulIds']).toHaveLength(20)
     expect(differences(made)).toEqual([])
+    const { facts } = await made.run('osv')
+    expect(facts['doubts']).toBeUndefined()
+    const named = `osv: run ${report.id} (snapshot ${report.snapshot?.slice(0, 12) ?? ''}) published changes that should not be believed`
+    expect(doubtsHere(made.config)).toEqual([expect.stringContaining(named)])
   })
 
   longTest('with the mode off, or below its limits, is not reported', async () => {
