@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import type { ThreadAnswers } from '../api/serving/shared.ts'
 import type { Run } from '../store/runs/runs.ts'
 import type { Figures } from './metric-figures.ts'
 import { METRICS } from './metric-table.ts'
@@ -97,8 +98,8 @@ export interface Counters {
   readonly countAnswer: (surface: string, code: number, seconds: number) => void
   /** Upper bounds of the histogram of answers, seconds. */
   readonly answerBounds: readonly number[]
-  /** Adds the answers with records that another thread counts. */
-  readonly addAnswers: (totals: () => Totals) => void
+  /** Adds another serving thread, and the answers with records that it counts. */
+  readonly addThread: (thread: ThreadAnswers) => void
   /** Counts a run that has ended, with its requests and bytes upstream. */
   readonly countRun: (run: Pick<Run, 'source' | 'kind' | 'state' | 'facts'>) => void
 }
@@ -167,9 +168,10 @@ function createRuns(registers: Registry[]): Counters['countRun'] {
  */
 function createAnswers(
   registry: Registry,
-): Pick<Counters, 'countAnswer' | 'answerBounds' | 'addAnswers'> {
+): Pick<Counters, 'countAnswer' | 'answerBounds' | 'addThread'> {
   const counts = new Map<string, Map<number, number>>()
-  const others: (() => Totals)[] = []
+  const others: ThreadAnswers[] = []
+  registerThreads([registry], others)
   registry.registerMetric(
     new Counter({
       name: 'patchmirror_http_requests_total',
@@ -180,7 +182,7 @@ function createAnswers(
         this.reset()
         for (const [surface, codes] of counts)
           for (const [code, count] of codes) this.inc({ surface, code }, count)
-        for (const totals of others) this.inc({ surface: 'public', code: 200 }, totals().count)
+        for (const { totals } of others) this.inc({ surface: 'public', code: 200 }, totals().count)
       },
     }),
   )
@@ -192,8 +194,8 @@ function createAnswers(
   })
   return {
     answerBounds: BUCKETS,
-    addAnswers(totals) {
-      if (others.push(totals) > 1) return
+    addThread(thread) {
+      if (others.push(thread) > 1) return
       registry.removeSingleMetric('patchmirror_http_request_duration_seconds')
       registry.registerMetric(withOthers(times, others))
     },
@@ -206,19 +208,33 @@ function createAnswers(
   }
 }
 
-/** Answers that another thread counted. */
-interface Totals {
-  readonly count: number
-  readonly seconds: number
-  /** Answers that took at most the bound of `BUCKETS` at the same place. */
-  readonly within: readonly number[]
+/** Registers which of the further serving threads run, and how much each of them answers. */
+function registerThreads(registers: Registry[], threads: readonly ThreadAnswers[]): void {
+  const labelNames = ['thread'] as const
+  const up = 'Serving threads beside the first (server.threads): 1 while one runs.'
+  new Gauge({
+    ...{ name: 'patchmirror_serving_thread_up', help: up, labelNames, registers },
+    collect() {
+      for (const [i, { isReady }] of threads.entries())
+        this.set({ thread: i + 2 }, Number(isReady()))
+    },
+  })
+  new Counter({
+    name: 'patchmirror_serving_thread_answers_total',
+    help: 'Those of the requests that a serving thread beside the first answered.',
+    ...{ labelNames, registers },
+    collect() {
+      this.reset()
+      for (const [i, { totals }] of threads.entries()) this.inc({ thread: i + 2 }, totals().count)
+    },
+  })
 }
 
 /** The histogram with what other threads counted: the library has no way to add to it but one observation after the other. */
-function withOthers(times: Histogram, others: readonly (() => Totals)[]): Histogram {
+function withOthers(times: Histogram, others: readonly ThreadAnswers[]): Histogram {
   const get: Histogram['get'] = async () => {
     const own = await times.get()
-    const sums = others.map((totals) => totals())
+    const sums = others.map(({ totals }) => totals())
     const add = ({ metricName = '', labels }: (typeof own.values)[number]): number =>
       sums.reduce((sum, { count, seconds, within }) => {
         if (metricName.endsWith('_sum')) return sum + seconds

@@ -46,7 +46,7 @@ export function joinPinMoves(memory: SharedArrayBuffer): PinMoves {
 }
 
 /** How many answers a thread gave, and how long they took. */
-export interface AnswerTotals {
+interface AnswerTotals {
   readonly count: number
   readonly seconds: number
   /** Answers that took at most the bound at the same place. */
@@ -57,8 +57,15 @@ export interface AnswerTotals {
 export interface AnswerMetrics {
   /** Upper bounds of the histogram of answers, seconds. */
   readonly answerBounds: readonly number[]
-  /** Adds the answers with records that another thread counts. */
-  readonly addAnswers: (totals: () => AnswerTotals) => void
+  /** Adds another thread, and the answers with records that it counts. */
+  readonly addThread: (thread: ThreadAnswers) => void
+}
+
+/** A serving thread beside the main one, as the metrics see it. */
+export interface ThreadAnswers {
+  readonly totals: () => AnswerTotals
+  /** False while it starts, or is to be replaced. */
+  readonly isReady: () => boolean
 }
 
 /** Counts the answers of one thread in memory that the main thread reads. */

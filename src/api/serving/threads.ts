@@ -95,7 +95,7 @@ function startThread(shared: Shared, main: MainThread): ServingThread {
   const { log, metrics } = main
   const bounds = metrics?.answerBounds ?? []
   const [counts, activity] = [createAnswerCounts(bounds), createActivity()]
-  metrics?.addAnswers(counts.totals)
+  metrics?.addThread({ totals: counts.totals, isReady: () => supervisor.isReady })
   const answered = new Uint32Array(activity)
   const remotes = new Map<number, RemoteConnection>()
   const post = (message: ToServing): void => supervisor.post(message)

@@ -47,7 +47,9 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   manager.ready((serving = `serving ${url}`))
   manager.watch(() => agent.answers())
   const upstream = offline ? null : config.upstream.apiRoot
-  log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
+  const { threads } = config.server
+  const by = threads === 1 ? '' : ` with ${threads} serving threads (server.threads)`
+  log.info({ url, upstream, data: config.data.dir, threads }, `serving ${url}${by}`)
   if (logFile !== null)
     writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
   if (isReader(config))

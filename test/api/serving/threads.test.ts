@@ -5,7 +5,7 @@ import { createServer, type Socket, connect } from 'node:net'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import type { AnswerTotals } from '../../../src/api/serving/shared.ts'
+import type { ThreadAnswers } from '../../../src/api/serving/shared.ts'
 import { createMetrics } from '../../../src/daemon/metrics.ts'
 import { TEST_KEY } from '../../support/keys.ts'
 import { startDaemon, seconds } from '../../webhooks/daemons.ts'
@@ -92,13 +92,13 @@ const undated = (head: string): string => head.replace(/Date: .*/, 'Date: …')
 
 /** Metrics, and what the other threads have counted. */
 function counting() {
-  const others: (() => AnswerTotals)[] = []
+  const others: ThreadAnswers[] = []
   const page = createMetrics()
-  const addAnswers: typeof page.addAnswers = (totals) => {
-    others.push(totals)
-    page.addAnswers(totals)
+  const addThread: typeof page.addThread = (thread) => {
+    others.push(thread)
+    page.addThread(thread)
   }
-  return { metrics: { ...page, addAnswers }, counts: () => others.map((one) => one().count) }
+  return { metrics: { ...page, addThread }, counts: () => others.map((one) => one.totals().count) }
 }
 
 test('all serving threads give the bytes that the server gives, and their answers are counted', async () => {
@@ -121,6 +121,13 @@ test('all serving threads give the bytes that the server gives, and their answer
   const page = await (await dial(port)).ask(get('/-/metrics', `Authorization: Bearer ${TEST_KEY}\r\n`)) // prettier-ignore
   const all = 2 * MANY * asked.length
   expect(page.body).toContain(`patchmirror_http_requests_total{surface="public",code="200"} ${all}`)
+  const each = [
+    ...page.body.matchAll(/^patchmirror_serving_thread_(\w+)\{thread="(\d)"\} (\d+)$/gm),
+  ]
+  expect(each.map(([, name, thread, value]) => [name, thread, value])).toEqual([
+    ...counts().map((_, i) => ['up', String(i + 2), '1']),
+    ...counts().map((count, i) => ['answers_total', String(i + 2), String(count)]),
+  ])
   expect(page.body).toMatch(
     new RegExp(`^patchmirror_http_request_duration_seconds_count ${all}$`, 'm'),
   )
