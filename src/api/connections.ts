@@ -49,6 +49,7 @@ export function openConnections(server: Server, parts: ConnectionParts): Connect
     isEnabled: isFast,
     event: config.server.certFile === null ? 'connection' : 'secureConnection',
     takes: (socket) => !isReserved(socket),
+    resumes: true,
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
     ...{ isBehind: moves.isBehind, refresh: parts.look },
   })

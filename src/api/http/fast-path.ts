@@ -28,6 +28,8 @@ export interface FastPathOptions {
   readonly isEnabled: () => boolean
   /** Whether a connection may be answered here. */
   readonly takes: (socket: Socket) => boolean
+  /** Whether a connection that is handed over flows at once; false: what takes it over resumes it. */
+  readonly resumes: boolean
   /** The server's event for a connection that HTTP is spoken on; `secureConnection` with TLS. */
   readonly event: 'connection' | 'secureConnection'
   /** Called after each answer with the seconds since its request, and its connection. */
@@ -137,7 +139,7 @@ function drive(
     socket.pause()
     socket.unshift(chunk)
     handOver(socket)
-    socket.resume()
+    if (options.resumes) socket.resume()
   }
   socket.on('data', onData).on('end', onEnd).on('timeout', destroy).on('error', destroy)
   socket.setTimeout(HEADERS_MS)

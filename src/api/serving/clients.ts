@@ -7,7 +7,7 @@ import { createAnswerCounts } from './shared.ts'
 
 /** The connections of a serving thread. */
 interface Clients {
-  /** Asks the main thread to admit a new connection. */
+  /** Asks the main thread to admit a new connection, which is paused. */
   readonly add: (socket: Socket) => void
   /** Does what the main thread decided about a connection. */
   decide(message: Extract<ToServing, { id: number }>): void
@@ -25,6 +25,8 @@ interface Client {
   link: Socket | null
 }
 
+/** Pause before a connection is handed over again that found too many before it, milliseconds. */
+const BUSY_MS = 20
 /** A client that takes nothing of what is left to send for this long is cut off, milliseconds, as by the main thread. */
 const STALLED_MS = 120_000
 
@@ -45,12 +47,14 @@ export function createClients(
   const slots = createSlots(new Uint32Array(start.activity))
   const counts = createAnswerCounts(start.bounds, start.counts)
   let last = 0
+  const log = (message: string): void => tell({ type: 'log', level: 'error', message })
+  const give = (client: Client): void => handOver(client, start, log)
   const admitted = new EventEmitter().on('connection', (socket: Socket) => {
     const client = bySocket.get(socket)
-    if (client !== undefined) handOver(client, start)
+    if (client !== undefined) give(client)
   })
   const fastPath = openFastRecords(admitted, served, heads, {
-    ...{ isBehind, refresh, isEnabled: () => true, takes: () => true },
+    ...{ isBehind, refresh, isEnabled: () => true, takes: () => true, resumes: false },
     ...{ keepAliveSeconds: start.settings.server.keepAliveSeconds, event: 'connection' },
     onAnswered(seconds, socket) {
       counts.add(seconds)
@@ -81,24 +85,39 @@ export function createClients(
       const client = open.get(message.id)
       if (client === undefined) return // closed meanwhile
       if (message.type === 'end') endClient(client)
-      else if (message.isFast) admitted.emit('connection', client.socket)
-      else handOver(client, start)
+      else if (!message.isFast) give(client)
+      else {
+        admitted.emit('connection', client.socket)
+        if (client.link === null) client.socket.resume()
+      }
     },
     close: () => fastPath.close(),
     cut: () => open.forEach(({ socket }) => socket.destroy()),
   }
 }
 
-/** Copies the bytes of a connection to the main thread and back. */
-function handOver(client: Client, { handOver: place, thread }: ServingStart): void {
+/** Copies the bytes of a connection to the main thread and back. Nothing is read from it before the main thread takes it. */
+function handOver(client: Client, start: ServingStart, log: (message: string) => void): void {
   const { socket, id } = client
+  const { handOver: place, thread } = start
   const link = connect({ path: place.path, allowHalfOpen: true })
   client.link = link
-  link.on('error', ignore)
-  link.once('close', () => endClient(client))
-  link.write(`${place.token} ${thread} ${id}\n`)
-  socket.pipe(link)
-  link.pipe(socket)
+  let isBusy = false
+  const onFault = (error: NodeJS.ErrnoException): void => {
+    isBusy = error.code === 'EAGAIN'
+    if (!isBusy) log(`a connection could not be handed over to the main thread (${error.message})`)
+  }
+  link.once('error', onFault).on('error', ignore)
+  link.once('connect', () => {
+    link.off('error', onFault)
+    link.write(`${place.token} ${thread} ${id}\n`)
+    socket.pipe(link)
+    link.pipe(socket)
+  })
+  link.once('close', () => {
+    if (!isBusy || socket.destroyed) return endClient(client)
+    setTimeout(() => handOver(client, start, log), BUSY_MS)
+  })
 }
 
 /** Closes a connection: at once, or, handed over, when all that the main thread wrote to it is sent. */

@@ -18,6 +18,8 @@ export interface HandOver {
 const MOST_PREFACE_BYTES = 128
 /** A serving thread sends it at once. */
 const PREFACE_MS = 10_000
+/** Connections that wait for the main thread at most; the system may allow fewer. */
+const BACKLOG = 4096
 /** A folder in the data folder, which one daemon uses at a time. */
 const FOLDER = 'serving'
 
@@ -45,8 +47,9 @@ export async function openHandOver(
     })
   })
   const listening: PromiseWithResolvers<void> = Promise.withResolvers()
-  server.once('error', listening.reject).listen(path, listening.resolve)
+  server.once('error', listening.reject).listen({ path, backlog: BACKLOG }, listening.resolve)
   await listening.promise.catch((error: unknown) => {
+    rmSync(folder, { recursive: true, force: true })
     const message = `${path}, the socket of the serving threads, cannot be opened (${messageOf(error)}): set server.threads to 1, or data.dir to a shorter path on a local disk`
     throw new MirrorError('config', message, { cause: error })
   })

@@ -28,8 +28,9 @@ function main(port: MessagePort): void {
   let isCopied = false
   const follower = followStore({ refresh: () => look(isCopied) }, log)
   const clients = createClients(start, records, look, tell)
-  const options = { allowHalfOpen: true, noDelay: true, highWaterMark: WAITING_BYTES }
-  const server = createServer(options, clients.add)
+  // Nothing is read before a connection is admitted: an end that came before would not be noticed.
+  const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true }
+  const server = createServer({ ...options, highWaterMark: WAITING_BYTES }, clients.add)
   const end = (): void => {
     follower.stop()
     records.close()

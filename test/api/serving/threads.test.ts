@@ -297,3 +297,19 @@ test('a daemon with several threads takes deliveries on the same port', async ()
     expect((await send(port, { ...delivery, path: '/-/webhooks' })).status).toBe(202)
   }
 })
+
+test('more connections than wait for the main thread at once are all answered', async () => {
+  const { port } = await start()
+  const answers = await Promise.all(
+    Array.from({ length: 900 }, async () => (await dial(port)).ask(get('/-/health'))),
+  )
+  expect(answers.filter(({ head }) => !head.startsWith('HTTP/1.1 200 '))).toEqual([])
+})
+
+test('connections that end before they are admitted are closed at once', async () => {
+  const { port } = await start()
+  const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').end().resume())
+  for (const socket of sockets) onTestFinished(() => void socket.destroy())
+  const open = (): number => sockets.filter((socket) => !socket.closed).length
+  await expect.poll(open, { timeout: 8_000 }).toBe(0) // ten seconds are for those that stay silent
+})
