@@ -3,33 +3,29 @@ import type { Socket } from 'node:net'
 
 /**
  * Has a server close as idle only connections whose responses the client's system has taken, in `closeIdleConnections`, which
- * `close` calls as well. Node's own takes a response for finished as soon as it was passed on completely, and cuts off what a
- * slow client has still to read.
+ * `close` calls as well. Node takes a response for finished as soon as it was passed on completely, and cuts off what a
+ * slow client has still to read. Node alone knows on which connections the next request has begun, so it is asked first.
  */
 export function closeOnlySent(server: Server): void {
-  /** Connections without a request in progress → bytes that they had read when the last one ended. */
-  const idle = new Map<Socket, number>()
-  const active = new Map<Socket, number>()
+  /** Responses of a connection that are not sent completely. */
+  const unsent = new Map<Socket, number>()
   const onRequest = ({ socket }: IncomingMessage, response: ServerResponse): void => {
-    const before = active.get(socket)
-    if (before === undefined) {
-      socket.once('close', () => {
-        active.delete(socket)
-        idle.delete(socket)
-      })
-    }
-    idle.delete(socket)
-    active.set(socket, (before ?? 0) + 1)
+    unsent.set(socket, (unsent.get(socket) ?? 0) + 1)
     response.once('close', () => {
-      const left = (active.get(socket) ?? 0) - 1
-      if (left < 0) return // the connection was closed before
-      active.set(socket, left)
-      if (left === 0) idle.set(socket, socket.bytesRead)
+      const left = (unsent.get(socket) ?? 0) - 1
+      if (left > 0) unsent.set(socket, left)
+      else unsent.delete(socket)
     })
   }
   server.prependListener('request', onRequest).prependListener('checkExpectation', onRequest)
+  const closeIdle = server.closeIdleConnections.bind(server)
   server.closeIdleConnections = () => {
-    for (const [socket, read] of idle)
-      if (socket.bytesRead === read && socket.writableLength === 0) socket.destroy()
+    const kept = [...unsent.keys()]
+    for (const socket of kept) socket.destroy = () => socket // what Node would call now
+    try {
+      closeIdle()
+    } finally {
+      for (const socket of kept) Reflect.deleteProperty(socket, 'destroy')
+    }
   }
 }

@@ -121,6 +121,23 @@ test.each(['/external/osv/big.json', '/external/osv/big.json?x'])(
   },
 )
 
+test('a request of which half has come with the one before is answered by a server that closes', async () => {
+  const served = await start({}, 30_000)
+  const idle = await answered(served, '/-/health')
+  const text = get('/-/health')
+  const socket = await open(served, text + text.slice(0, 9))
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const replies = (): number => Buffer.concat(chunks).toString().split('HTTP/1.1 200 OK').length - 1
+  await expect.poll(replies).toBe(1)
+  const done = served.server.close()
+  await expect.poll(() => closed(idle)).toBe(true)
+  socket.write(text.slice(9))
+  await once(socket, 'close')
+  expect(replies()).toBe(2)
+  await done
+})
+
 test('a head that does not arrive within ten seconds ends its connection', () => {
   const { server } = loadConfig({ env: {}, cwd: dir }).config
   const http = createHttp(() => undefined, server, { log: null, certificates: [] })
