@@ -284,6 +284,9 @@ test("the mirror's own paths refuse a parameter that they do not take, and one t
   expect((await mirror.get('/-/health?at=1')).status).toBe(200)
   expect((await mirror.get('/-/records/x?foo')).status).toBe(400)
   expect((await mirror.get('/-/tags/find%69ngs?tga=x')).status).toBe(400)
+  expect((await mirror.get('/%2d/status?x=1')).status).toBe(400)
+  const refused = await fetch(`${mirror.url}/-/status?x=1`, { method: 'PUT' })
+  expect(refused.status).toBe(405)
 })
 
 test('the reference page shows every operation of the API document, and is revalidated by its tag', async () => {

@@ -13,6 +13,12 @@ export type ContractEntry = readonly [path: string, contract: PathContract]
 const OWN_ROOT = '/-/'
 /** Monitors ask for these, and may add a parameter, such as the time. Nothing in the answers can be selected. */
 const MONITORED: ReadonlySet<string> = new Set(['/-/health', '/-/ready', LEADER_PATH])
+/** The operations of the contract by method; any other method is refused where the path is answered. */
+const OPERATIONS: ReadonlyMap<string, 'get' | 'post'> = new Map([
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['POST', 'post'],
+])
 /** Unknown parameters that a message names, at most. */
 const NAMED = 5
 
@@ -36,9 +42,11 @@ export function createParameterCheck(options: ParameterOptions) {
   return (request: IncomingMessage, response: ServerResponse): boolean => {
     const { url = '', method = '' } = request
     const { query } = rawTarget(url)
-    if (query === '' || !url.startsWith(OWN_ROOT)) return false
-    const [path, contract] = find(readablePath(url)) ?? []
-    const operation = contract?.[method === 'POST' ? 'post' : 'get']
+    const asked = query === '' ? '' : readablePath(url)
+    if (!asked.startsWith(OWN_ROOT)) return false
+    const [path, contract] = find(asked) ?? []
+    const kind = OPERATIONS.get(method)
+    const operation = kind && contract?.[kind]
     if (path === undefined || operation === undefined) return false
     try {
       const unknown = checkParameters(new URLSearchParams(query), { path, operation, strict })
