@@ -143,20 +143,33 @@ export function decodeBody(raw: Buffer, meta: Meta, maxBytes: number, path: stri
   if (isPlain(meta)) return raw
   expectGzip(meta, path)
   try {
-    return gunzipSync(raw, { maxOutputLength: maxBytes, chunkSize: outputBytes(raw) })
+    return inflated(raw, maxBytes)
   } catch (error) {
     if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE') throw inflatesTooLarge(path, maxBytes)
     throw damaged(path, error)
   }
 }
 
+/** Size of zlib's output buffers, bytes, from which a content is inflated into several. */
+const OUTPUT = 65_536
+
 /**
- * Returns the size of zlib's output buffer, bytes: that of the content by the trailer; where this is wrong, zlib takes
- * another one. A buffer lives as long as the content: 64 KiB for each small answer made V8 mark the whole heap twice a second.
+ * Inflates a body in gzip. The output of a small one has the size that its trailer says: it lives as long as the content, and
+ * 64 KiB for each made V8 mark the whole heap twice a second. Where the trailer is wrong, as that of the last of several
+ * members, the body is inflated again: millions of small buffers would take more than the content.
  */
-function outputBytes(raw: Buffer): number {
-  const most = Math.max(65_536, raw.length * 4)
-  return Math.min(most, Math.max(64, (trailerSize(raw) ?? most) + 16))
+function inflated(raw: Buffer, maxBytes: number): Buffer {
+  const size = (trailerSize(raw) ?? OUTPUT) + 16
+  if (size < OUTPUT) {
+    try {
+      const chunkSize = Math.max(64, size)
+      return gunzipSync(raw, { maxOutputLength: Math.min(maxBytes, chunkSize), chunkSize })
+    } catch (error) {
+      if (systemCode(error) !== 'ERR_BUFFER_TOO_LARGE') throw error
+    }
+  }
+  const chunkSize = Math.min(Math.max(OUTPUT, raw.length * 4), Math.max(OUTPUT, size))
+  return gunzipSync(raw, { maxOutputLength: maxBytes, chunkSize })
 }
 
 /** Does the same with a body in gzip, in pieces that are valid until the next one is requested. */
