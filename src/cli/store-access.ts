@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { SOURCES, unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { type Db, openReader } from '../store/database/open.ts'
-import { type Reads, createReads } from '../store/reads.ts'
+import { type Reads, createReads, isOwnData } from '../store/reads.ts'
 import { findDoubtful } from '../store/runs/rejected.ts'
 
 export { readLocalKey } from '../store/local-key.ts'
@@ -53,10 +53,10 @@ export function doubtsHere(config: Config): string[] {
   return here ?? []
 }
 
-/** Returns a sentence for each source that is stored but that these settings do not sync; none where nothing is stored. */
+/** Returns a sentence for each source that is stored and, by these settings, not synced any more; none where nothing is stored. */
 export function unsyncedHere(config: Config): string[] {
-  const here = withReads(config.data.dir, ({ snapshots }) =>
-    unsyncedSources(config, (source) => snapshots.readSnapshot(source) !== null),
+  const here = withReads(config.data.dir, (reads) =>
+    unsyncedSources(config, (source) => isOwnData(reads, source)),
   )
   return here ?? []
 }

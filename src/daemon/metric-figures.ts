@@ -25,6 +25,8 @@ interface SourceFigures {
   readonly records: number
   /** Lists that are served and not known to be whole. */
   readonly partialListCount: number
+  /** Why it is stored and not synced any more; null: it is synced, or not meant to be. */
+  readonly unsynced: string | null
   /** How long the last run took; null while it runs, and before the first. */
   readonly lastRunSeconds: number | null
 }

@@ -67,6 +67,8 @@ export const METRICS: readonly Metric[] = [
 
   ['patchmirror_source_state', 'State of a source: 1 for the one it is in.', 'gauge', ['source', 'state'],
     ({ sources }) => sources.flatMap(({ name, state }) => ofStates(SOURCE_STATES, state, name))],
+  ['patchmirror_source_synced', '0: stored, and not synced any more, since its credential is not set.', 'gauge', ['source'],
+    perSource(({ unsynced }) => flag(unsynced === null))],
   ['patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'gauge', ['source'],
     perSource(({ ageSeconds }) => ageSeconds)],
   ['patchmirror_source_as_of_timestamp_seconds', 'Date of upstream of what is served.', 'gauge', ['source'],

@@ -2,12 +2,7 @@ import { judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { REASON_FACTS } from '../domain/run-facts.ts'
-import {
-  type SourceName,
-  activeSources,
-  servedSources,
-  unsyncedSources,
-} from '../domain/sources.ts'
+import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
 import { findDoubtful, findRejected, heldBack } from '../store/runs/rejected.ts'
@@ -46,7 +41,9 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
       )
       return [last, ...doubts, ...ofAge(config, name, status)]
     })
-    const unsynced = unsyncedSources(config, stored).map((said) => warning(said, SET_IT))
+    const unsynced = status.sources.flatMap(({ name, unsynced: why }) =>
+      why ? [warning(`${name}: ${why}`, SET_IT)] : [],
+    )
     return worst([...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()

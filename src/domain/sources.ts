@@ -1,10 +1,13 @@
 import type { Config } from '../config/schema.ts'
 
+/** The settings that say which sources are synced. */
+export type SyncSettings = Pick<Config, 'upstream' | 'identity'>
+
 /**
  * Returns the sources enabled by the settings, in sync order: none without an upstream; else the public feeds, the
  * catalog if there is a credential for the service, and the identity surface if users are to be mirrored.
  */
-export function activeSources({ upstream, identity }: Config): SourceName[] {
+export function activeSources({ upstream, identity }: SyncSettings): SourceName[] {
   if (upstream.apiRoot === null) return []
   const sources: SourceName[] = ['feeds', 'osv']
   if (hasCredential(upstream)) sources.push('catalog')
@@ -41,18 +44,28 @@ export const SWITCHES = {
 } as const satisfies Partial<Record<SourceName, string>>
 
 /**
- * Returns a sentence for each stored source that a mirror with an upstream does not sync, which says how to enable it:
- * it is served and gets outdated. Without an upstream this is true of all sources, and no reason for a warning.
+ * Returns why a stored source is not synced, and which setting enables it; null: it is synced, or is not meant to be. Without an
+ * upstream no source is. `isOwn`: whether this mirror ever synced what it stores of a source (`isOwnData` of the store).
  */
+export function whyUnsynced(
+  config: SyncSettings,
+  source: SourceName,
+  isOwn: (source: SourceName) => boolean,
+): string | null {
+  if (source !== 'catalog' && source !== 'identity') return null
+  if (config.upstream.apiRoot === null || activeSources(config).includes(source)) return null
+  return isOwn(source) ? `served as it is stored, not synced: ${SWITCHES[source]}` : null
+}
+
+/** Returns a sentence for each source that is stored, and not synced any more. */
 export function unsyncedSources(
-  config: Config,
-  isStored: (source: SourceName) => boolean,
+  config: SyncSettings,
+  isOwn: (source: SourceName) => boolean,
 ): string[] {
-  if (config.upstream.apiRoot === null) return []
-  const active = activeSources(config)
-  return (['catalog', 'identity'] as const)
-    .filter((source) => !active.includes(source) && isStored(source))
-    .map((source) => `${source}: served as it is stored, not synced: ${SWITCHES[source]}`)
+  return SOURCES.flatMap((source) => {
+    const why = whyUnsynced(config, source, isOwn)
+    return why === null ? [] : [`${source}: ${why}`]
+  })
 }
 
 type Credential = Pick<Config['identity'], 'apiKey' | 'token' | 'clientId'>

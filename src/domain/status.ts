@@ -3,6 +3,12 @@
  * show it. Times in ISO 8601 UTC. Nothing in it is secret or contains the name of a folder.
  */
 
+/** Whether a source that is stored is synced as well. */
+export interface SourceSyncing {
+  /** Why it is not synced any more, and the setting that enables it; null: it is synced, or is not meant to be. */
+  readonly unsynced: string | null
+}
+
 /** State of one kind of views. */
 export interface ViewsStatus {
   readonly kind: 'osv' | 'vex'

@@ -1,3 +1,4 @@
+import type { SourceName } from '../domain/sources.ts'
 import { type Db, guarded, openReader } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
@@ -45,6 +46,14 @@ export function createReads(db: Db) {
 }
 
 export type Reads = ReturnType<typeof createReads>
+
+/** Reports whether a source is stored that this mirror synced, at any time: not imports alone brought it. */
+export function isOwnData(
+  { snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>,
+  source: SourceName,
+): boolean {
+  return snapshots.readSnapshot(source) !== null && !runs.isOnlyImported(source)
+}
 
 /**
  * Opens one read-only connection for a thread beside the serving one; null if there is no database yet. Each call of

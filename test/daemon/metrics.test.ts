@@ -12,6 +12,7 @@ const OSV = {
   openQuarantines: 1,
   records: 5,
   partialListCount: 2,
+  unsynced: 'not synced',
   lastRunSeconds: 1.5,
 }
 
@@ -58,6 +59,7 @@ test('the metrics page shows each source’s current state, and the counters', a
     'patchmirror_storage_state{state="ok"} 0',
     'patchmirror_storage_free_bytes 17',
     'patchmirror_source_state{source="osv",state="failed"} 0',
+    'patchmirror_source_synced{source="osv"} 0',
     'patchmirror_relay_waiting{target="3"} 4',
     'patchmirror_relay_given_up_total{target="3"} 2',
     'patchmirror_source_state{source="osv",state="complete"} 1',

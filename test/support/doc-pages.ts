@@ -159,7 +159,7 @@ function exitCodesPage(): string {
           'failed: nothing was changed; the service refused; a webhook test was not delivered',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
-        row('3', 'partial: published, but something that upstream lists is missing; `patchmirror sync` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)'), // prettier-ignore
+        row('3', 'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)'), // prettier-ignore
         row(
           '4',
           'quarantined: too much would be removed, or what changes is doubtful; `patchmirror approve` or `reject` decides',
@@ -167,7 +167,7 @@ function exitCodesPage(): string {
       ],
     ),
     '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be written to, 4 when one is ' +
-      'quarantined, 3 when one is partial, older than its `maxAgeHours` or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay status` exits with 1 ' +
+      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay status` exits with 1 ' +
       'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
     '`patchmirror search`, `show`, `tags`, `findings`, `patches`, `changes` and `since` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `since` shows the stored dates however old the records are.',
     '',

@@ -346,6 +346,7 @@ longTest('a successful refresh does not hide the failure of the last sync', asyn
     buildStatus({
       reads: reads.live,
       version: 'test',
+      config: made.config,
       active: ['catalog'],
       startedAt: null,
       now: Date.now,

@@ -75,6 +75,7 @@ export const SOURCE_STATUS = object(
       items: object('', { path: TEXT, reason: TEXT }),
     },
     partialListCount: COUNT,
+    unsynced: MAYBE_TEXT,
     lastRun: RUN,
     nextRunAt: MAYBE_DATE,
   },

@@ -1,9 +1,9 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
 import { ownsResource } from '../../domain/resources.ts'
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { type SourceName, type SyncSettings, SOURCES, whyUnsynced } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
-import type { Reads } from '../../store/reads.ts'
+import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
@@ -12,6 +12,7 @@ import type {
   BoxesStatus,
   EdgeTargetStatus,
   FleetStatus,
+  SourceSyncing,
   TagFindingsStatus,
   ViewsStatus,
   WebhooksReport,
@@ -28,7 +29,7 @@ export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' 
 }
 
 /** One source in the report; times in ISO 8601 UTC. */
-export interface SourceStatus extends PartialLists {
+export interface SourceStatus extends PartialLists, SourceSyncing {
   name: SourceName
   state: SourceState
   /** Snapshot id, hex; null before the first. */
@@ -111,6 +112,7 @@ export interface Status {
 export interface StatusOptions {
   readonly reads: Reads
   readonly version: string
+  readonly config: SyncSettings
   /** Sources that the mirror answers for (`servedSources`). */
   readonly active: readonly SourceName[]
   /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
@@ -162,7 +164,7 @@ function isShown(source: SourceName, { active, reads }: StatusOptions): boolean 
 
 function sourceStatus(
   name: SourceName,
-  { reads, now, nextRunAt, servedId }: StatusOptions,
+  { reads, now, nextRunAt, servedId, config }: StatusOptions,
 ): SourceStatus {
   const latest = reads.runs.readLatestRun(name)
   const snapshot = reads.snapshots.readSnapshot(name)
@@ -186,6 +188,7 @@ function sourceStatus(
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),
     ...partialListsOf(name, reads),
+    unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
     lastRun: latest === null ? null : summaryOf(latest, reads),
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }

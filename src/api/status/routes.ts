@@ -102,6 +102,7 @@ export interface MetricsPage extends AnswerMetrics {
       | 'openQuarantines'
       | 'records'
       | 'partialListCount'
+      | 'unsynced'
     > & {
       readonly lastRunSeconds: number | null
       readonly lastAttemptAt: string | null

@@ -2,7 +2,7 @@ import { counted } from '../../core/text.ts'
 import { closing, doubtsHere, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
-import { servedSources, unsyncedSources } from '../../domain/sources.ts'
+import { servedSources } from '../../domain/sources.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { openInboxReader } from '../../store/database/open.ts'
@@ -11,7 +11,7 @@ import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox
 import { servingDaemon } from '../../store/database/lock.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
-import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
+import { daemonUrl, statusOfDaemon, withTakenPort } from '../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { codeWithoutData, describeOld, parseMaxAge, statusCode } from './status-code.ts'
 import { describeRefusals } from './runs.ts'
@@ -69,10 +69,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of [...describeCompared(status), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
-  const isIdle = ({ snapshot, nextRunAt }: Source): boolean =>
-    snapshot !== null && nextRunAt === null
-  const idle = status.sources.filter(isIdle).map(({ name }) => name)
-  for (const line of unsyncedSources(config, (name) => idle.includes(name))) print(line)
+  for (const { name, unsynced } of status.sources) if (unsynced) print(`${name}: ${unsynced}`)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
@@ -113,8 +110,6 @@ export async function gatherStatus(config: Config): Promise<GatheredStatus> {
   return { status: withOwnRuns(answered, own), from: 'daemon' }
 }
 
-type Source = Status['sources'][number]
-
 /** Returns the daemon's report with the messages of runs from the data folder: the daemon leaves private ones out. */
 function withOwnRuns(asked: Status, own: Status | null): Status {
   const sources = asked.sources.map((source) => {
@@ -126,26 +121,6 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
   return { ...asked, sources }
 }
 
-/** Null when nothing answers, or something that is not this program. */
-async function statusOfDaemon(config: Config): Promise<Status | null> {
-  try {
-    const { status, text } = await askDaemon(withTakenPort(config), '/-/status', 2_000)
-    const value: unknown = status === 200 ? JSON.parse(text) : null
-    const ours =
-      typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    // Members that an earlier version does not return.
-    const none = {
-      relay: [],
-      contentDigest: null,
-      bundle: null,
-      storage: { state: 'ok', reason: null, freeBytes: null },
-    }
-    return ours ? { ...none, ...(value as Status) } : null
-  } catch {
-    return null
-  }
-}
-
 /** Reads the report from the data folder; null when there is none. */
 function readOwnStatus(config: Config): Status | null {
   const { data } = config
@@ -155,6 +130,7 @@ function readOwnStatus(config: Config): Status | null {
       reads,
       active: servedSources(config, (source) => reads.snapshots.readSnapshot(source) !== null),
       version: VERSION,
+      config,
       startedAt: null,
       now: Date.now,
       nextRunAt: () => null,

@@ -103,6 +103,9 @@ export function createRunReader(db: Db) {
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
+  const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
+    "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
+  )
   const doubtful = db.prepare<[string, number], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
        AND json_extract(facts, '$.doubts') IS NOT NULL ORDER BY id DESC LIMIT 1`,
@@ -127,6 +130,11 @@ export function createRunReader(db: Db) {
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
     /** When a reconcile was last complete, Unix milliseconds. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+    /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
+    isOnlyImported(source: SourceName): boolean {
+      const found = origins.get(source)
+      return found?.imported === 1 && found.synced === 0
+    },
     /** The newest run since a time that published changes which should not be believed, without an approval of them. */
     readLatestDoubtful: (source: SourceName, since: number) => mapRow(doubtful.get(source, since)),
     /** Returns the runs that a filter leaves, newest first. */

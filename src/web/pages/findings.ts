@@ -21,6 +21,7 @@ export function findProblems(call: PageCall, status: Status): Finding[] {
   )
   const found = [
     ...storageProblems(status),
+    ...unsyncedProblems(status),
     ...quarantines(call),
     ...status.sources.flatMap((source) =>
       sourceProblems(call, source, tooOld.get(source.name) ?? null),
@@ -57,6 +58,14 @@ function storageProblems({ storage }: Status): Finding[] {
       [],
     ),
   ]
+}
+
+/** A source that is not synced any more only gets older, also where its last run was complete. */
+function unsyncedProblems({ sources }: Status): Finding[] {
+  return sources.flatMap(({ name, unsynced }) => {
+    const text = `${unsynced}. Then start the daemon again.`
+    return unsynced === null ? [] : [problem('bad', `${name}: not synced any more`, text, [])]
+  })
 }
 
 /** A quarantined change waits for a decision; what it would do is shown to those with a key. */

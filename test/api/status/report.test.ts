@@ -1,5 +1,6 @@
 import type { StorageState } from '../../../src/store/disk-state.ts'
 import { afterEach, expect, test } from 'vitest'
+import { createWeb } from '../../../src/web/web.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
 
@@ -45,6 +46,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       scope: null,
       contentDigest: null,
       partialListCount: 0,
+      unsynced: null,
       lastRun: null,
       nextRunAt: null,
     })),
@@ -114,6 +116,33 @@ test.each(['partial', 'quarantined', 'failed'] as const)(
     const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
     expect(sources[1]).toMatchObject({ state })
     expect((await served.get('/-/ready')).status).toBe(200)
+  },
+)
+
+test.each([
+  ['that this mirror synced and', 'sync', 'failed', true],
+  ['that imports alone brought and that', 'import', 'complete', false],
+] as const)(
+  'a stored catalog %s no credential syncs is reported and shown as such: kind %s, %s, %s',
+  async (_, kind, state, isReported) => {
+    const served = await serve(
+      (store) => {
+        store.publishFeeds(FEEDS)
+        store.addRun('feeds', FILLED_AT + 1000, { state, message: 'the reason' })
+        store.damage(`UPDATE snapshot SET source = 'catalog' WHERE source = 'feeds';
+                      UPDATE run SET source = 'catalog', kind = '${kind}' WHERE source = 'feeds'`)
+      },
+      { people: (config) => createWeb({ config, version: '9.9.9' }), now: () => FILLED_AT + HOUR },
+    )
+    const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+    const why = expect.stringContaining('upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE)') as string // prettier-ignore
+    expect(sources.find(({ name }) => name === 'catalog')).toMatchObject({
+      unsynced: isReported ? why : null,
+    })
+    const html = (await served.get('/', { accept: 'text/html' })).body.toString()
+    expect(html.includes('catalog: not synced any more')).toBe(isReported)
+    const [missing, failed] = ['not synced any more', 'the last run failed'].map((text) => html.indexOf(text)) // prettier-ignore
+    if (isReported) expect(missing).toBeLessThan(failed ?? -1)
   },
 )
 

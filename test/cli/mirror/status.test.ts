@@ -31,6 +31,7 @@ function source(name: SourceName, state: SourceState, ageSeconds = HOUR): Source
     comparedAt: at,
     scope: null,
     contentDigest: null,
+    unsynced: null,
   }
   return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
 }
@@ -64,6 +65,17 @@ test.each<[number, SourceState[], number?]>([
   [1, ['failed', 'complete'], 27 * HOUR],
 ])('the command status exits %i for %j (age %s)', (code, states, age) => {
   expect(statusExitCode(statusOf(states, age), config)).toBe(code)
+})
+
+test('the command status exits 3 where a stored source is not synced any more, and 1 where a run failed too', () => {
+  const status = statusOf(['complete', 'complete'])
+  const unsynced = 'served as it is stored, not synced'
+  const withCatalog = (state: SourceState): Status => ({
+    ...status,
+    sources: [...status.sources, { ...source('catalog', state), unsynced }],
+  })
+  expect(statusExitCode(withCatalog('complete'), config)).toBe(3)
+  expect(statusExitCode(withCatalog('failed'), config)).toBe(1)
 })
 
 test.each(['full', 'failing'] as const)('status exits 1 when the data folder is %s', (state) => {
