@@ -1,5 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../src/store/database/lock.ts'
+import { FILLED_AT } from '../support/filled-store.ts'
 import { outside } from '../../src/web/cells.ts'
 import { prefersHtml } from '../../src/web/accept.ts'
 import { choiceOf, numberOf } from '../../src/web/page.ts'
@@ -49,6 +51,25 @@ describe('the root path', () => {
     const refused = [...json, 'text/html;q=0', 'text/html;q=0.4,application/json', 'text/*']
     expect(refused.filter(prefersHtml)).toEqual([])
   })
+})
+
+test('the overview says that a first run is in progress, and offers no command that is refused meanwhile', async () => {
+  const first = await serve((store) => store.addRun('osv', FILLED_AT), {
+    people: (config) => createWeb({ config, version: '9.9.9' }),
+    env: { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' },
+  })
+  const lock = acquireLock(first.dir, 'sync')
+  onTestFinished(() => lock.release())
+  const html = (await first.get('/', { accept: BROWSER })).body.toString()
+  expect(html).toContain('osv: the first run is in progress')
+  expect(html).toContain('feeds: nothing is mirrored yet')
+  expect(html).toContain('the run of another source is in progress')
+  expect(html).not.toContain('patchmirror sync')
+  const ready = jsonOf(await first.get('/-/ready'))
+  expect(ready['sources']).toMatchObject([
+    { name: 'feeds', reason: 'nothing mirrored yet' },
+    { name: 'osv', reason: 'nothing mirrored yet: the first run is in progress' },
+  ])
 })
 
 describe('each page for people', () => {

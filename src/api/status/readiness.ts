@@ -43,9 +43,11 @@ export function judgeReadiness(
   now = Date.now(),
 ): Readiness {
   const own = sources.filter(({ name }) => active.includes(name))
-  const judged = own.map(({ name, asOf, ageSeconds }) => {
-    if (asOf === null || ageSeconds === null)
-      return { name, ready: false, reason: 'nothing mirrored yet' }
+  const judged = own.map(({ name, state, asOf, ageSeconds }) => {
+    if (asOf === null || ageSeconds === null) {
+      const why = state === 'running' ? ': the first run is in progress' : ''
+      return { name, ready: false, reason: `nothing mirrored yet${why}` }
+    }
     const over = describeOverAge(config, name, ageSeconds * 1000)
     const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
     return { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }

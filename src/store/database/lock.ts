@@ -33,7 +33,8 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   } catch (error) {
     db.close()
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
-    throw new MirrorError('locked', `${PURPOSE[name]} (${holder(path)}): ${dataDir}`)
+    const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
+    throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
   }
   return {
     release() {
@@ -133,6 +134,10 @@ const PURPOSE: Record<LockName, string> = {
   secrets: 'another command is changing the webhook secrets',
   export: 'another Patchmirror is exporting from this data folder',
 }
+
+/** What to do where another process writes. */
+const WAIT =
+  '; it may be a run of the daemon: "patchmirror status" shows it; try again when it has ended'
 
 function holder(path: string): string {
   try {

@@ -19,12 +19,13 @@ export function findProblems(call: PageCall, status: Status): Finding[] {
   const tooOld = new Map(
     readiness.sources.map(({ name, ready, reason }) => [name, ready ? null : reason]),
   )
+  const isBusy = status.sources.some(({ state }) => state === 'running')
   const found = [
     ...storageProblems(status),
     ...unsyncedProblems(status),
     ...quarantines(call),
     ...status.sources.flatMap((source) =>
-      sourceProblems(call, source, tooOld.get(source.name) ?? null),
+      sourceProblems(call, source, tooOld.get(source.name) ?? null, isBusy),
     ),
     ...fleetProblems(status),
     ...relayProblems(status),
@@ -81,22 +82,39 @@ function quarantines({ reads, ui, signedIn }: PageCall): Finding[] {
   })
 }
 
-function sourceProblems(call: PageCall, source: SourceStatus, tooOld: string | null): Finding[] {
+/** What writes to the mirror: while a run is in progress, it is refused. */
+function renewal(call: PageCall, name: SourceName): string {
+  return isSynced(call, name) ? `patchmirror sync ${name}` : 'patchmirror import FILE'
+}
+
+/** A source that is too old, or not mirrored yet; `isBusy`: a run is in progress, of this source or another. */
+function ageProblem(
+  call: PageCall,
+  { name, asOf, state, lastRun }: SourceStatus,
+  reason: string,
+  isBusy: boolean,
+): Finding {
+  const commands = isBusy ? ['patchmirror status'] : [renewal(call, name)]
+  if (asOf !== null) return problem('bad', `${name}: older than its policy`, reason, commands)
+  if (state !== 'running' || lastRun === null) {
+    const text = isBusy ? `${reason}; the run of another source is in progress` : reason
+    return problem(isBusy ? 'warn' : 'bad', `${name}: nothing is mirrored yet`, text, commands)
+  }
+  const text = `It started at ${lastRun.startedAt}. Nothing of it is served until it has ended.`
+  return problem('warn', `${name}: the first run is in progress`, text, commands)
+}
+
+function sourceProblems(
+  call: PageCall,
+  source: SourceStatus,
+  tooOld: string | null,
+  isBusy: boolean,
+): Finding[] {
   const { name, state, lastRun } = source
   const found: Finding[] = []
-  const sync = isSynced(call, name) ? [`patchmirror sync ${name}`] : []
+  const sync = isSynced(call, name) && !isBusy ? [renewal(call, name)] : []
   const runs = lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]
-  if (tooOld !== null) {
-    const importing = sync.length === 0 ? ['patchmirror import FILE'] : sync
-    found.push(
-      problem(
-        'bad',
-        `${name}: ${source.asOf === null ? 'nothing is mirrored yet' : 'older than its policy'}`,
-        tooOld,
-        importing,
-      ),
-    )
-  }
+  if (tooOld !== null) found.push(ageProblem(call, source, tooOld, isBusy))
   const rejected = findRejected(call.reads, name)
   if (rejected !== null) {
     const title = `${name}: a rejected change is still offered; ${heldBack(rejected)}`

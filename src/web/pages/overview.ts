@@ -71,16 +71,18 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
+  const isInScope = scope !== null && source.state === 'complete'
   const policy = `policy: at most ${span(limit)}`
+  const isFirst = ageSeconds === null && source.state === 'running'
   const age: Cell =
     ageSeconds === null
-      ? state('nothing is mirrored yet', 'bad')
+      ? state('nothing is mirrored yet', isFirst ? 'warn' : 'bad')
       : { ...state(span(ageSeconds), isOld ? 'bad' : 'good'), note: policy }
   const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
   return {
     name,
-    tone: isOld ? 'bad' : tone,
-    state: scope === null || source.state !== 'complete' ? words : IN_SCOPE,
+    tone: isFirst ? 'warn' : isOld ? 'bad' : tone,
+    state: isFirst ? 'the first run is in progress' : isInScope ? IN_SCOPE : words,
     rows: [
       ['age', age],
       ['as of', time(asOf, now)],

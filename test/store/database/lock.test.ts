@@ -24,6 +24,7 @@ describe('a lock', () => {
     expect(code).toBe('locked')
     expect(message).toContain(`process ${process.pid}`)
     expect(message).toContain(dir)
+    expect(message).toContain('"patchmirror status" shows it; try again when it has ended')
     lock.release()
     acquireLock(dir, 'sync').release()
   })
