@@ -68,8 +68,7 @@ function seeDoubts({ id }: Run): string {
 /** Says how the runs ended that the state of a source comes from. */
 function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Reads): Finding {
   const state = sources.find((source) => source.name === name)?.state ?? 'never'
-  const runs = [reads.runs.readLatestWholeRun(name), reads.runs.readLatestEndedRun(name)]
-  const run = runs.find((one) => one?.state === state) ?? null
+  const run = reads.runs.readResults(name).find((one) => one.state === state) ?? null
   if (run === null) return fine(`${name}: ${state === 'never' ? 'not mirrored yet' : state}`)
   const said = `run ${run.id} of ${name} is ${state}: ${run.message ?? 'no message'}`
   const again = activeSources(config).includes(name)

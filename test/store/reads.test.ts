@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../src/store/database/lock.ts'
 import { gateReads } from '../../src/store/gated-reads.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { NOW, START, reads, record, snapshot, writes } from './fixtures.ts'
@@ -67,6 +68,8 @@ describe('a pin', () => {
     const store = writes()
     const reader = reads(store.dir)
     const { pinned, live } = reader
+    const lock = acquireLock(store.dir, 'sync')
+    onTestFinished(() => lock.release())
     store.runs.startRun({ ...START, startedAt: NOW })
     expect([pinned.runs.readLatestRun('osv'), live.runs.readLatestRun('osv')?.state]).toEqual([
       null,

@@ -41,7 +41,7 @@ describe('a transaction', () => {
     finish()
     await slow
     expect(await run).toBe(1)
-    expect(store.runs.readRun(1)?.state).toBe('running')
+    expect(store.runs.readRun(1)?.endedAt).toBeNull()
     expect(store.osv.countRecords()).toBe(0)
   })
 

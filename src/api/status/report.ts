@@ -172,10 +172,7 @@ function sourceStatus(
     snapshot === null ? null : Math.max(snapshot.asOf, reads.runs.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, [
-      reads.runs.readLatestEndedRun(name),
-      reads.runs.readLatestWholeRun(name),
-    ]),
+    state: stateOf(latest, reads.runs.readResults(name)),
     snapshot: snapshot?.id ?? null,
     contentDigest: snapshot?.contentDigest ?? null,
     served: servedId?.(name) ?? null,
@@ -202,9 +199,9 @@ function scopeStatus(text: string | null): OsvScopeStatus | null {
 const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
 
 /** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
-function stateOf(latest: Run | null, ended: readonly (Run | null)[]): SourceState {
+function stateOf(latest: Run | null, results: readonly Run[]): SourceState {
   if (latest?.state === 'running') return 'running'
-  return WORST.find((state) => ended.some((run) => run?.state === state)) ?? 'never'
+  return WORST.find((state) => results.some((run) => run.state === state)) ?? 'never'
 }
 
 function summaryOf(

@@ -10,9 +10,8 @@ interface RefusalReads {
 
 /** Returns the rejected change that upstream still offered in the last run of a source; null: there is none. */
 export function findRejected({ runs, quarantine }: RefusalReads, source: SourceName) {
-  const last = [runs.readLatestWholeRun(source), runs.readLatestEndedRun(source)]
-  for (const run of last) {
-    const refusal = run?.state === 'quarantined' ? quarantine.readRefusal(refusedBy(run)) : null
+  for (const run of runs.readResults(source)) {
+    const refusal = run.state === 'quarantined' ? quarantine.readRefusal(refusedBy(run)) : null
     if (refusal?.decision === 'rejected') return refusal
   }
   return null

@@ -1,4 +1,6 @@
+import { dirname } from 'node:path'
 import type { SourceName } from '../../domain/sources.ts'
+import { isLocked } from '../database/lock.ts'
 import type { Db } from '../database/open.ts'
 
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
@@ -72,21 +74,31 @@ interface RunFilter {
   limit: number
 }
 
+/** What a run is whose process ended before it. */
+const ORPHANED = {
+  state: 'failed',
+  code: 'aborted',
+  message: 'the process ended before the run did; nothing was committed',
+} as const
+
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
 const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 
-/** Creates reads of the run log; usable on any connection. */
-export function createRunReader(db: Db) {
+/** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
+function createSight(db: Db) {
   const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
-  const latest = db.prepare<[string], Row>(
-    'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
-  )
-  const ended = db.prepare<[string], Row>(
-    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
-  )
-  const whole = db.prepare<[string], Row>(
-    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
-  )
+  const current = (row: Row): Run => {
+    const run = fromRow(row)
+    if (run.endedAt !== null || isLocked(dirname(db.name), 'sync')) return run
+    const now = byId.get(row.id) ?? row // it may have ended before the lock was looked at
+    return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
+  }
+  const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
+  return { byId, current, see }
+}
+
+/** Creates reads of when the runs of a source had a result. */
+function createRunDates(db: Db) {
   const confirmed = db
     .prepare<{ source: string }, number | null>(
       `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
@@ -103,6 +115,31 @@ export function createRunReader(db: Db) {
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
+  return {
+    /**
+     * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
+     * import are ignored, since they checked other data.
+     */
+    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
+    /** When a run of everything was last complete, Unix milliseconds; null: never. */
+    readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
+    /** When a reconcile was last complete, Unix milliseconds. */
+    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+  }
+}
+
+/** Creates reads of the run log; usable on any connection. */
+export function createRunReader(db: Db) {
+  const { byId, current, see } = createSight(db)
+  const latest = db.prepare<[string], Row>(
+    'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
+  )
+  const ended = db.prepare<[string], Row>(
+    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
+  )
+  const whole = db.prepare<[string], Row>(
+    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
+  )
   const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
     "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
   )
@@ -116,36 +153,31 @@ export function createRunReader(db: Db) {
   )
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
-    readRun: (id: number) => mapRow(byId.get(id)),
-    readLatestRun: (source: SourceName) => mapRow(latest.get(source)),
-    readLatestEndedRun: (source: SourceName) => mapRow(ended.get(source)),
+    readRun: (id: number) => see(byId.get(id)),
+    readLatestRun: (source: SourceName) => see(latest.get(source)),
+    readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
-    readLatestWholeRun: (source: SourceName) => mapRow(whole.get(source)),
-    /**
-     * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
-     * import are ignored, since they checked other data.
-     */
-    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
-    /** When a run of everything was last complete, Unix milliseconds; null: never. */
-    readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
-    /** When a reconcile was last complete, Unix milliseconds. */
-    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+    readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
+    /** The runs that the state of a source comes from: the last one that checked everything, and the last one. */
+    readResults(source: SourceName): Run[] {
+      const last = see(latest.get(source))
+      const isOrphan = last?.endedAt === null && last.state !== 'running'
+      const results = [see(whole.get(source)), isOrphan ? last : see(ended.get(source))]
+      return results.filter((run) => run !== null)
+    },
+    ...createRunDates(db),
     /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
     isOnlyImported(source: SourceName): boolean {
       const found = origins.get(source)
       return found?.imported === 1 && found.synced === 0
     },
     /** The newest run since a time that published changes which should not be believed, without an approval of them. */
-    readLatestDoubtful: (source: SourceName, since: number) => mapRow(doubtful.get(source, since)),
+    readLatestDoubtful: (source: SourceName, since: number) => see(doubtful.get(source, since)),
     /** Returns the runs that a filter leaves, newest first. */
-    findRuns: (filter: RunFilter): Run[] => found.all(filter).map(fromRow),
+    findRuns: (filter: RunFilter): Run[] => found.all(filter).map(current),
     /** Newest first. */
-    listRuns: (limit: number) => list.all(limit).map(fromRow),
+    listRuns: (limit: number) => list.all(limit).map(current),
   }
-}
-
-function mapRow(row: Row | undefined): Run | null {
-  return row === undefined ? null : fromRow(row)
 }
 
 /** Creates writes of the run log. Every run has a row; a row without an end is running, or its process died. */
@@ -162,8 +194,7 @@ export function createRunWriter(db: Db) {
     "UPDATE run SET facts = json_set(facts, '$.decision', @decision, '$.decidedBy', @by) WHERE id = @id",
   )
   const orphans = db.prepare(
-    `UPDATE run SET ended_at = ?, state = 'failed', code = 'aborted',
-       message = 'the process ended before the run did; nothing was committed' WHERE ended_at IS NULL`,
+    `UPDATE run SET ended_at = @now, state = @state, code = @code, message = @message WHERE ended_at IS NULL`,
   )
   const prune = db.prepare(
     `DELETE FROM run WHERE source = @source AND ${IN_PART} = @part
@@ -186,7 +217,7 @@ export function createRunWriter(db: Db) {
      * Closes the rows of runs whose process died; call it with the sync lock, when every open row is such a row. Returns
      * their number.
      */
-    closeOrphanRuns: (now: number): number => orphans.run(now).changes,
+    closeOrphanRuns: (now: number): number => orphans.run({ ...ORPHANED, now }).changes,
     /**
      * Deletes old runs. Partial runs are counted separately: many events do not displace the runs that determine the
      * data's age.

@@ -1,5 +1,6 @@
 import type { StorageState } from '../../../src/store/disk-state.ts'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../../src/store/database/lock.ts'
 import { createWeb } from '../../../src/web/web.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
@@ -101,8 +102,21 @@ test('a source is reported as running until its newest run has ended', async () 
     store.publishOsv({ one: '{}' })
     store.addRun('osv', FILLED_AT + 1000)
   })
+  const lock = acquireLock(served.dir, 'sync')
+  onTestFinished(() => lock.release())
   const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
   expect(sources[1]).toMatchObject({ state: 'running', lastRun: { endedAt: null } })
+})
+
+test('a run that no process executes any more is reported as ended without a result', async () => {
+  const served = await serve((store) => {
+    store.publishOsv({ one: '{}' })
+    store.addRun('osv', FILLED_AT + 1000)
+  })
+  const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+  const message = 'the process ended before the run did; nothing was committed'
+  const lastRun = { state: 'failed', code: 'aborted', endedAt: null, message }
+  expect(sources[1]).toMatchObject({ state: 'failed', records: 1, lastRun })
 })
 
 test.each(['partial', 'quarantined', 'failed'] as const)(

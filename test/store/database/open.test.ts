@@ -236,7 +236,12 @@ describe('a killed process', () => {
     await child.kill()
     const store = writes(dir)
     expect(store.feeds.readUpstreamState('/lost')).toBeNull()
-    expect(store.runs.readLatestRun('osv')).toMatchObject({ state: 'running', pid: child.pid })
+    expect(store.runs.readLatestRun('osv')).toMatchObject({
+      state: 'failed',
+      code: 'aborted',
+      endedAt: null,
+      pid: child.pid,
+    })
     expect(store.runs.closeOrphanRuns(NOW)).toBe(1)
     expect(store.runs.readLatestRun('osv')).toMatchObject({
       state: 'failed',

@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../../src/store/database/lock.ts'
 import type { RunStart } from '../../../src/store/runs/runs.ts'
 import { NOW, START, quarantine, runEnd, writes } from '../fixtures.ts'
 
 describe('the run log', () => {
   test('shows a current run, and how it ended', () => {
     const store = writes()
+    const lock = acquireLock(store.dir, 'sync')
+    onTestFinished(() => lock.release())
     const id = store.runs.startRun(START)
     const running = { id, ...START, pid: process.pid, state: 'running', endedAt: null, facts: {} }
     expect(store.runs.readRun(id)).toMatchObject(running)
