@@ -208,7 +208,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
-      const isEmpty = report.state === 'failed' && report.snapshot === null
+      const isEmpty = ['failed', 'stopped'].includes(report.state) && report.snapshot === null
       if (isEmpty && config.upstream.apiRoot !== null) {
         setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
       }

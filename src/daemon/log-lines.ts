@@ -28,13 +28,13 @@ function logFailure(
   else log.info({}, 'fleet: the object store can be used again')
 }
 
-/** Logs a run that has ended: a failed one as an error, one with doubts or gaps as a warning. */
+/** Logs a run that has ended: a failed one as an error, one with doubts or gaps as a warning, one stopped on request as neither. */
 export function logRun(log: Logger, report: RunReport): void {
   const { id, source, kind, state, message, code, facts } = report
   const fields = { run: id, source, kind, state, code, facts }
   const text = `${source} ${kind}: ${state}: ${message ?? ''}`
   const warns = facts['filtersUnusable'] !== undefined || facts['doubts'] !== undefined
-  if (state === 'complete' && !warns) log.info(fields, text)
+  if (state === 'stopped' || (state === 'complete' && !warns)) log.info(fields, text)
   else if (state === 'failed') log.error(fields, text)
   else log.warn(fields, text)
 }

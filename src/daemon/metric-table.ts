@@ -1,7 +1,15 @@
 import { FLEET_METRICS } from './metric-fleet.ts'
 import { type Figures, type Metric, type Sample, STAGES } from './metric-figures.ts'
 
-const SOURCE_STATES = ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] as const
+const SOURCE_STATES = [
+  'never',
+  'running',
+  'complete',
+  'partial',
+  'quarantined',
+  'failed',
+  'stopped',
+] as const
 const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
 const STORAGE_STATES = ['ok', 'full', 'failing'] as const
 

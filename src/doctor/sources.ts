@@ -69,6 +69,8 @@ function seeDoubts({ id }: Run): string {
 function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Reads): Finding {
   const state = sources.find((source) => source.name === name)?.state ?? 'never'
   const run = reads.runs.readResults(name).find((one) => one.state === state) ?? null
+  if (state === 'stopped')
+    return fine(`${name}: the last run was stopped; the next one does what it was to do`)
   if (run === null) return fine(`${name}: ${state === 'never' ? 'not mirrored yet' : state}`)
   const said = `run ${run.id} of ${name} is ${state}: ${run.message ?? 'no message'}`
   const again = activeSources(config).includes(name)

@@ -44,7 +44,8 @@ export function createRefresh(
 }
 
 function refusalsOf({ source, state, message, facts }: RunReport): string[] {
-  const failed = state === 'failed' || (state === 'quarantined' && source === 'catalog')
+  const failed =
+    state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']
   if (source !== 'catalog' || !Array.isArray(lists)) return []

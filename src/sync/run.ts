@@ -54,7 +54,7 @@ export async function executeRun(
     const failure = toMirrorError(error, deps)
     return {
       ...finalFacts(asPlanned(facts), sessions.cost()),
-      state: 'failed',
+      state: failure.code === 'aborted' ? 'stopped' : 'failed',
       asOf: null,
       code: failure.code,
       message: plainText(failure.message, 2000),

@@ -88,7 +88,7 @@ describe('the sync thread', () => {
     thread.requestSync('osv', 'sync', 'command')
     thread.abort()
     await expect.poll(() => ended.length, { interval: 5 }).toBe(1)
-    expect(ended).toMatchObject([{ state: 'failed', code: 'aborted' }])
+    expect(ended).toMatchObject([{ state: 'stopped', code: 'aborted' }])
     expect(differences(made)).not.toEqual([])
     made.sandbox.faults.clear()
     mayRun = true
@@ -105,8 +105,8 @@ describe('the sync thread', () => {
     thread.requestSync('osv', 'sync', 'command')
     await expect.poll(() => made.sandbox.requests.count(INDEX), { interval: 2 }).toBe(1)
     await thread.stop()
-    expect(ended).toMatchObject([{ state: 'failed', code: 'aborted' }])
-    expect(made.store.runs.listRuns(1)).toMatchObject([{ state: 'failed', code: 'aborted' }])
+    expect(ended).toMatchObject([{ state: 'stopped', code: 'aborted' }])
+    expect(made.store.runs.listRuns(1)).toMatchObject([{ state: 'stopped', code: 'aborted' }])
   })
 
   longTest('reports that another process is syncing', async () => {

@@ -34,7 +34,7 @@ const RUN = {
   ...object('', {
     id: COUNT,
     kind: TEXT,
-    state: { enum: ['running', 'complete', 'partial', 'quarantined', 'failed'] },
+    state: { enum: ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] },
     code: MAYBE_TEXT,
     message: MAYBE_TEXT,
     facts: FACTS,
@@ -49,7 +49,9 @@ export const SOURCE_STATUS = object(
   '',
   {
     name: { enum: [...SOURCES] },
-    state: { enum: ['never', 'running', 'complete', 'partial', 'quarantined', 'failed'] },
+    state: {
+      enum: ['never', 'running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'],
+    },
     snapshot: MAYBE_TEXT,
     served: MAYBE_TEXT,
     contentDigest: MAYBE_TEXT,

@@ -19,7 +19,7 @@ import type {
 } from '../../domain/status.ts'
 import { type BundleStatus, bundleStatus } from './bundles.ts'
 
-/** State of a source: its latest run while that runs, else how its last run ended. */
+/** State of a source: its latest run while that runs, else how its last run ended; `stopped` hides nothing that is wrong. */
 export type SourceState = RunState | 'never'
 
 /** A run as the report shows it; times in ISO 8601 UTC. */
@@ -172,7 +172,7 @@ function sourceStatus(
     snapshot === null ? null : Math.max(snapshot.asOf, reads.runs.readConfirmedAt(name) ?? 0)
   return {
     name,
-    state: stateOf(latest, reads.runs.readResults(name)),
+    state: stateOf(latest, reads.runs.readResults(name), snapshot !== null),
     snapshot: snapshot?.id ?? null,
     contentDigest: snapshot?.contentDigest ?? null,
     served: servedId?.(name) ?? null,
@@ -196,12 +196,18 @@ function scopeStatus(text: string | null): OsvScopeStatus | null {
   return settings === null ? null : { include: settings.include, exclude: settings.exclude }
 }
 
-const WORST: readonly RunState[] = ['failed', 'quarantined', 'partial', 'complete']
+const WORST = ['failed', 'quarantined', 'partial'] as const
 
-/** A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. */
-function stateOf(latest: Run | null, results: readonly Run[]): SourceState {
+/**
+ * A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. A run that was
+ * stopped on request hides nothing that was wrong before it, nor that nothing is stored.
+ */
+function stateOf(latest: Run | null, results: readonly Run[], isStored: boolean): SourceState {
   if (latest?.state === 'running') return 'running'
-  return WORST.find((state) => results.some((run) => run.state === state)) ?? 'never'
+  const wrong = WORST.find((state) => results.some((run) => run.state === state))
+  if (wrong !== undefined) return wrong
+  if (results.length === 0 && !isStored) return 'never'
+  return latest?.state === 'stopped' ? 'stopped' : latest === null ? 'never' : 'complete'
 }
 
 function summaryOf(

@@ -27,8 +27,14 @@ interface SyncOptions extends GlobalOptions {
   json?: boolean
 }
 
-const EXIT: Record<RunOutcome, number> = { complete: 0, failed: 1, partial: 3, quarantined: 4 }
-const WORST: readonly RunOutcome[] = ['failed', 'quarantined', 'partial', 'complete']
+const EXIT: Record<RunOutcome, number> = {
+  complete: 0,
+  failed: 1,
+  stopped: 1,
+  partial: 3,
+  quarantined: 4,
+}
+const WORST: readonly RunOutcome[] = ['failed', 'stopped', 'quarantined', 'partial', 'complete']
 
 /** Exit code for several runs: that of the worst. */
 export function runsExitCode(reports: readonly RunReport[]): number {

@@ -6,8 +6,8 @@ import type { Db } from '../database/open.ts'
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
 export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
 export type RunTrigger = 'schedule' | 'start' | 'command' | 'webhook' | 'inbox' | 'fleet'
-/** How a run can end. `complete` only with a full proof. */
-export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed'
+/** How a run can end. `complete` only with a full proof; `stopped` on request, before it had a result. */
+export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed' | 'stopped'
 export type RunState = RunOutcome | 'running'
 
 /** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
@@ -143,6 +143,13 @@ export function createRunReader(db: Db) {
   const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
     "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
   )
+  const result = db.prepare<[string], Row>(
+    "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' ORDER BY id DESC LIMIT 1",
+  )
+  const wholeResult = db.prepare<[string], Row>(
+    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' AND NOT ${IN_PART}
+       ORDER BY id DESC LIMIT 1`,
+  )
   const doubtful = db.prepare<[string, number], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
        AND json_extract(facts, '$.doubts') IS NOT NULL ORDER BY id DESC LIMIT 1`,
@@ -158,11 +165,11 @@ export function createRunReader(db: Db) {
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
     readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
-    /** The runs that the state of a source comes from: the last one that checked everything, and the last one. */
+    /** The runs with a result that the state of a source comes from: the last one that checked everything, and the last one. */
     readResults(source: SourceName): Run[] {
       const last = see(latest.get(source))
       const isOrphan = last?.endedAt === null && last.state !== 'running'
-      const results = [see(whole.get(source)), isOrphan ? last : see(ended.get(source))]
+      const results = [see(wholeResult.get(source)), isOrphan ? last : see(result.get(source))]
       return results.filter((run) => run !== null)
     },
     ...createRunDates(db),

@@ -59,6 +59,7 @@ const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>
   partial: ['partial: something upstream lists is missing', 'warn'],
   quarantined: ['quarantined: a change waits for your decision', 'bad'],
   failed: ['the last run failed', 'bad'],
+  stopped: ['the last run was stopped on request; what was published before is served', 'plain'],
 }
 
 const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as const

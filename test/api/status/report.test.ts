@@ -119,6 +119,26 @@ test('a run that no process executes any more is reported as ended without a res
   expect(sources[1]).toMatchObject({ state: 'failed', records: 1, lastRun })
 })
 
+test.each([
+  ['stopped', 'complete', 200],
+  ['partial', 'partial', 200],
+  ['failed', 'failed', 200],
+  ['never', null, 503],
+] as const)(
+  'a source whose last run was stopped on request is %s where the one before was %s, and ready as before: %i',
+  async (state, before, ready) => {
+    const served = await serve((store) => {
+      store.publishFeeds(FEEDS)
+      if (before !== null) store.publishOsv({ one: '{}' })
+      if (before !== null) store.addRun('osv', FILLED_AT + 500, { state: before })
+      store.addRun('osv', FILLED_AT + 1000, { state: 'stopped', code: 'aborted' })
+    })
+    const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+    expect(sources[1]).toMatchObject({ state, lastRun: { state: 'stopped' } })
+    expect((await served.get('/-/ready')).status).toBe(ready)
+  },
+)
+
 test.each(['partial', 'quarantined', 'failed'] as const)(
   'a source whose last run ended %s says so, and stays ready while its data are fresh',
   async (state) => {

@@ -52,6 +52,7 @@ const { config } = loadConfig({
 test.each<[number, SourceState[], number?]>([
   [0, ['complete', 'complete']],
   [0, ['running', 'complete']],
+  [0, ['stopped', 'complete']],
   [1, ['failed', 'complete']],
   [4, ['quarantined', 'complete']],
   [3, ['partial', 'complete']],

@@ -4,7 +4,7 @@ import type { Run, RunState } from '../../../store/runs/runs.ts'
 import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
 import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
 
-const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed'] as const
+const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
 const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
 /** Runs on a page. */
 const PAGE = 50
@@ -15,6 +15,7 @@ const TONES: Readonly<Record<RunState, Tone>> = {
   partial: 'warn',
   quarantined: 'bad',
   failed: 'bad',
+  stopped: 'plain',
 }
 
 /** The page of the run log, with filters. */

@@ -22,7 +22,7 @@ test('a crawl stopped by a signal is reported as aborted, publishes nothing, and
   onTestFinished(() => rmSync(made.dir, { recursive: true, force: true }))
   stopped.abort = () => made.abort()
   const report = await made.run('catalog')
-  expect(report).toMatchObject({ state: 'failed', code: 'aborted' })
+  expect(report).toMatchObject({ state: 'stopped', code: 'aborted' })
   expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
   const inHand = [...made.store.catalog.eachFetchedPath()].length
   expect(inHand).toBeGreaterThan(8)

@@ -194,7 +194,7 @@ describe('the download of the archive', () => {
     })
     stop = () => made.abort()
     made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 60_000 })
-    expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'aborted' })
+    expect(told(await made.run('osv'))).toEqual({ state: 'stopped', code: 'aborted' })
     expect(made.store.osv.countRecords()).toBe(0)
   })
 })

@@ -128,7 +128,7 @@ describe('an archive that is read in a thread of its own', () => {
     const bench = await mirrored(members(IDS), (made, { phase }) => {
       if (phase === 'ingest') made.abort()
     })
-    expect(await bench.run('osv')).toMatchObject({ state: 'failed', code: 'aborted' })
+    expect(await bench.run('osv')).toMatchObject({ state: 'stopped', code: 'aborted' })
     expect(bench.store.osv.countRecords()).toBe(0)
   })
 })
