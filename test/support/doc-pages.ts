@@ -181,8 +181,9 @@ function exitCodesPage(): string {
 /** Labels of metrics with their values, and notes; the page that is served shows a label only once it has a value. */
 const LABELS: Readonly<Record<string, string>> = {
   patchmirror_source_state:
-    '`source`; `state`: `never`, `running`, `complete`, `partial`, `quarantined`, `failed`',
+    '`source`; `state`: `never`, `running`, `complete`, `partial`, `quarantined`, `failed`, `stopped`',
   patchmirror_source_age_seconds: '`source`',
+  patchmirror_source_synced: '`source`',
   patchmirror_source_records: '`source`',
   patchmirror_source_partial_lists: '`source`',
   patchmirror_source_last_run_seconds: '`source`',
