@@ -154,6 +154,7 @@ export const SCHEMAS = {
       },
       next: { type: ['string', 'null'], description: 'For `after`; null on the last page.' },
       since: { ...TEXT, description: 'The time that `since` named, in UTC.' },
+      knownSince: MAYBE_TEXT,
       notJudged: {
         type: 'integer',
         description: 'Records of which it is not known whether the filter matches.',

@@ -72,8 +72,15 @@ export function answerChanges(
   const from = readBeginning(reads, place, after)
   const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
-  const since = place.at === null ? {} : { since: toIso(place.at) }
-  return { ...found, ...since, ...(listed && { packages: listed.from }) }
+  return { ...found, ...timesOf(place), ...(listed && { packages: listed.from }) }
+}
+
+/** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
+function timesOf({ at, firstStored }: SincePlace): object {
+  return {
+    ...(at !== null && { since: toIso(at) }),
+    ...(firstStored !== null && { complete: false, knownSince: toIso(firstStored) }),
+  }
 }
 
 /**

@@ -1,6 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
-import { SINCE_FORMS, readSince } from '../../core/time.ts'
-import { toIso } from '../../core/time.ts'
+import { SINCE_FORMS, readSince, toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { LogSpan, LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -11,6 +10,8 @@ export interface SincePlace extends Pick<LogSpan, 'source' | 'after'> {
   readonly snapshot: string
   /** The time that was named, Unix milliseconds; null: a snapshot or its number was. */
   readonly at: number | null
+  /** When this mirror first stored the source, Unix milliseconds, where the time that was named is before; null: it is not. */
+  readonly firstStored: number | null
 }
 
 /** The beginning of a snapshot's id, as `patchmirror status` prints it. */
@@ -19,8 +20,9 @@ const SEQUENCE = /^\d{1,9}$/
 
 /**
  * Finds the places in the log that a snapshot (its id or its first 12 characters), its number, or a time names. A snapshot
- * may be of several sources; a number or a time is of the wanted one, and of the records without one. Empty when the log
- * does not know it. Throws `bad_request` for a time in the future.
+ * may be of several sources; a number or a time is of the wanted one, and of the records without one. A time before the
+ * first snapshot that was ever stored names that snapshot. Empty when the log does not know it, or forgot what was served
+ * then. Throws `bad_request` for a time in the future.
  */
 export function placesSince(
   { changes }: Pick<Reads, 'changes'>,
@@ -30,17 +32,36 @@ export function placesSince(
 ): SincePlace[] {
   const source = wanted ?? 'osv'
   const of = (row: LoggedSnapshot | null, at: number | null): SincePlace[] =>
-    row === null ? [] : [{ source, after: row.id, snapshot: row.snapshot, at }]
+    row === null ? [] : [{ ...placeAt(row), at }]
   if (SEQUENCE.test(since)) return of(changes.readLoggedSequence(source, Number(since)), null)
   const at = readSince(since, now)
   if (at !== null && at > now)
     throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
-  if (at !== null) return of(changes.readLoggedAt(source, at), at)
+  if (at !== null) {
+    const served = changes.readLoggedAt(source, at)
+    return served === null ? beforeAll(changes.readNextLogged(source, 0), at) : of(served, at)
+  }
   const snapshot = PREFIX.test(since) ? (changes.findSnapshot(since) ?? since) : since
   return changes
     .findInLog(snapshot)
     .filter((place) => place.source === (wanted ?? place.source))
-    .map((place) => ({ ...place, snapshot, at: null }))
+    .map((place) => ({ ...place, snapshot, at: null, firstStored: null }))
+}
+
+function placeAt({ source, id, snapshot, publishedAt }: LoggedSnapshot): SincePlace {
+  return { source, after: id, snapshot, at: publishedAt, firstStored: null }
+}
+
+/** Where the oldest row of the log is the first snapshot ever, nothing was forgotten: before it nothing was stored. */
+function beforeAll(oldest: LoggedSnapshot | null, at: number): SincePlace[] {
+  if (oldest === null || oldest.previous !== null || oldest.sequence !== 1) return []
+  return [{ ...placeAt(oldest), at, firstStored: oldest.publishedAt }]
+}
+
+/** Says why a list begins later than it was asked for; null: it does not. */
+export function firstStoredText({ source, firstStored }: SincePlace): string | null {
+  if (firstStored === null) return null
+  return `this mirror was first filled with ${source} on ${toIso(firstStored)}: before that nothing was stored, and listed is what changed since`
 }
 
 /** The time within which changes are shown when none is named. */
@@ -55,8 +76,7 @@ export function placeByDefault(
   const [place] = placesSince(reads, DEFAULT, source, now)
   if (place !== undefined) return place
   const oldest = reads.changes.readNextLogged(source, 0)
-  if (oldest === null) return null
-  return { source, after: oldest.id, snapshot: oldest.snapshot, at: oldest.publishedAt }
+  return oldest && placeAt(oldest)
 }
 
 /** Whether a text is written as a snapshot or its number, whatever the log has. */

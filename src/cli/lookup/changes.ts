@@ -3,6 +3,7 @@ import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import {
   type SincePlace,
   SINCE_FORMS_HERE,
+  firstStoredText,
   isSnapshotName,
   placeByDefault,
   placesSince,
@@ -114,6 +115,8 @@ function collect(
 function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {
   const { changes, from, to, notJudged, more } = found
   const since = place.at === null ? null : toIso(place.at)
+  const { firstStored } = place
+  const note = firstStoredText(place)
   const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
   const lines = changes.flatMap((one) => [
     'id' in one ? one.id : one.path,
@@ -123,11 +126,13 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
   return {
     json: {
       ...{ since, from, to, changes, more },
+      ...(firstStored === null ? {} : { knownSince: toIso(firstStored) }),
       ...(packages === null ? {} : { notJudged }),
       ...(source === null ? {} : { packages: source }),
     },
     lines: [
       `changes since ${time}, to snapshot ${to.slice(0, 12)}`,
+      ...(note === null ? [] : [note]),
       ...(source === null ? [] : [packagesLine(source)]),
       '',
       ...(lines.length === 0 ? ['nothing changed'] : lines),

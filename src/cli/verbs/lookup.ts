@@ -53,7 +53,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     load: async () => (await import('../lookup/since.ts')).sinceCommand },
   { path: 'changes', summary: 'what changed in the records: fixes, ranges, severity, withdrawals, in words',
     options: [
-      ['--since <time>', 'a date, a time, yesterday, monday, 7d, or a snapshot; times are in UTC (the last 7 days)'],
+      ['--since <time>', 'a date, a time, yesterday, monday, 7d, or a snapshot; times are in UTC (the last 7 days, or since the log begins)'],
       ['--ecosystem <name>', 'records about packages of this ecosystem alone'],
       ['--purl <purl>', 'records about this package alone'],
       ['--tag <name>', 'records about the packages in the mirrored SBOM of a tag, by its name, digest or id'],

@@ -221,6 +221,19 @@ describe('/-/changes', () => {
     expect((await served.get(`/-/changes?${since}&after=${foreign}`)).status).toBe(404)
   })
 
+  test('answers a time before the first snapshot with all since that, and says that the mirror is younger', async () => {
+    const { served, ids } = await three()
+    const knownSince = new Date(FILLED_AT).toISOString()
+    const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
+    expect(young).toMatchObject({ from: ids[0], to: ids[2], complete: false, since: '2020-01-01T00:00:00.000Z', knownSince }) // prettier-ignore
+    const known = pageOf(await served.get(`/-/changes?since=${knownSince}`))
+    expect(known).toMatchObject({ complete: true, changes: young.changes })
+    expect(known).not.toHaveProperty('knownSince')
+    const first = pageOf(await served.get('/-/changes?since=2020-01-01&limit=1'))
+    const rest = pageOf(await served.get(`/-/changes?since=2020-01-01&after=${first.next ?? ''}`))
+    expect([...first.changes, ...rest.changes]).toEqual(young.changes)
+  })
+
   test('judges all that is asked before it looks into the log, and takes nothing empty for all records', async () => {
     const { served, ids } = await three()
     for (const [query, status, message] of [
@@ -232,9 +245,9 @@ describe('/-/changes', () => {
       ['ecosystem=', 400, 'ecosystem= is empty'],
       ['purl=', 400, 'purl= is empty'],
       ['tag=', 400, 'tag= is empty'],
-      ['ecosystem=npm', 404, 'the log begins on'],
+      ['ecosystem=npm', 404, 'is not known here, or too long ago'],
     ] as const) {
-      const reply = await served.get(`/-/changes?since=2020-01-01&${query}`)
+      const reply = await served.get(`/-/changes?since=${'f'.repeat(64)}&${query}`)
       expect([query, reply.status]).toEqual([query, status])
       expect(String(jsonOf(reply)['message'])).toContain(message)
     }

@@ -1,7 +1,8 @@
 import { isPrivateSource } from '../../../api/followers/changes.ts'
+import { toIso } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, plain, state, time } from '../../cells.ts'
+import { type Cell, code, link, plain, state, time } from '../../cells.ts'
 import { type PageCall, parameter } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 
@@ -39,6 +40,19 @@ function tagField(value: string) {
 export function beginning({ reads, now }: PageCall, source: SourceName): [string, Cell][] {
   const oldest = reads.changes.readNextLogged(source, 0)
   return oldest === null ? [] : [[`log of ${source} since`, time(oldest.publishedAt, now)]]
+}
+
+/** Links to what changed since the log has a source; nothing where it has none of it. */
+export function sinceBeginning(
+  { reads, ui }: PageCall,
+  source: SourceName,
+  packages: { readonly purl: string; readonly tag: string },
+): [string, Cell][] {
+  const oldest = reads.changes.readNextLogged(source, 0)
+  if (oldest === null) return []
+  const since = toIso(oldest.publishedAt)
+  const text = 'changes since the beginning of the log'
+  return [['what is known', link(text, ui('changes', { source, since, ...packages }))]]
 }
 
 /** Sentences of a record that a row shows. */

@@ -1,6 +1,7 @@
 import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
 import {
   type SincePlace,
+  firstStoredText,
   isSnapshotName,
   placeByDefault,
   placesSince,
@@ -14,7 +15,7 @@ import { clip, code } from '../../cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
-import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
+import { beginning, changeCell, formBlock, nameCell, sinceBeginning, wordCells } from './parts.ts'
 
 /** Rows on a page. */
 const PAGE = 100
@@ -37,14 +38,18 @@ export function sinceView(call: PageCall): PageView {
   const source = place?.source ?? wanted ?? 'osv'
   const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
   const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${clip(since, 64)}`}`
-  const blocks = [formBlock(call)]
+  const note = place && firstStoredText(place)
+  const blocks = [formBlock(call), ...(note === null ? [] : [youngNotice(note)])]
   const asked = {
     after: parameter(query, 'after') || null,
     limit: PAGE,
     detailed: source === 'osv',
   }
   const found = place === null ? null : findConcerning(reads, place, { ...asked, filter })
-  if (found === null) return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows: beginning(call, source) }, UNKNOWN] } // prettier-ignore
+  if (found === null) {
+    const rows = [...beginning(call, source), ...sinceBeginning(call, source, { purl, tag })]
+    return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows }, UNKNOWN] }
+  }
   if (!found.complete) return { title, blocks: [...blocks, EVERYTHING] }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next =
@@ -100,11 +105,15 @@ function tableOf(
   }
 }
 
+function youngNotice(text: string): Block {
+  return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text }
+}
+
 const UNKNOWN: Block = {
   kind: 'notice',
   tone: 'warn',
   title: 'The log does not reach back that far',
-  text: 'Everything may have changed since then. Ask since a later time, or since the first entry above; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
+  text: 'Everything may have changed since then. Follow the link above, or ask since a later time; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
 }
 
 const EVERYTHING: Block = {
