@@ -8,8 +8,12 @@ export type Level = (typeof LEVELS)[number]
 
 /** The severity of a vulnerability as its record states it. */
 export interface Severity {
-  /** As the record states it, else by the score; null: it states none. */
+  /** The higher one of the record's word and the class of its score; null: it states none. Everything counts by it. */
   readonly level: Level | null
+  /** The level that the record says in a word; null: it says none. */
+  readonly word: Level | null
+  /** The class of the score; null: there is none. */
+  readonly scoreLevel: Level | null
   /** Base score of a CVSS 3 vector, the highest of several; null: there is none. */
   readonly score: number | null
   /** What the record says: types with vectors or words. */
@@ -23,7 +27,7 @@ const LONGEST = 300
 
 /**
  * Returns the severity of a record: its own `severity`, else that of its affected packages, and the word in
- * `database_specific.severity`. A level is computed only from a CVSS 3 vector.
+ * `database_specific.severity`. A score is computed only from a CVSS 3 vector.
  */
 export function severityOf(record: Fields): Severity {
   const own = statedIn(record)
@@ -35,7 +39,14 @@ export function severityOf(record: Fields): Severity {
   const { severity: word } = fieldsOf(record['database_specific'])
   const words = [word, ...stated.filter(({ type }) => !type.startsWith('CVSS')).map((s) => s.score)]
   const said = words.map(levelNamed).find((level) => level !== null) ?? null
-  return { level: said ?? (score === null ? null : levelOf(score)), score, stated }
+  const scoreLevel = score === null ? null : levelOf(score)
+  const level = LEVELS.find((one) => one === said || one === scoreLevel) ?? null
+  return { level, word: said, scoreLevel, score, stated }
+}
+
+/** Reports whether the word of a record is of another level than its score. */
+export function disagrees({ word, scoreLevel }: Severity): boolean {
+  return word !== null && scoreLevel !== null && word !== scoreLevel
 }
 
 function statedIn({ severity }: Fields): { type: string; score: string }[] {

@@ -3,7 +3,7 @@ import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
 import type { MatchFinding, NotJudged, SuppressedFinding, VexReason } from '../judging/finding.ts'
 import type { MatchResult } from './result.ts'
-import type { Level } from '../judging/severity.ts'
+import { type Level, disagrees } from '../judging/severity.ts'
 
 /** Levels of results in SARIF. */
 const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {
@@ -51,6 +51,7 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
     properties: {
       ...(score !== null && { 'security-severity': score.toFixed(1) }),
       ...(level !== null && { severity: level }),
+      ...(severity !== undefined && disagrees(severity) && { severityWord: severity.word }),
       tags: [...new Set(['security', 'vulnerability', ...aliases])], // each once (SARIF 2.1.0, 3.8.2)
     },
   }

@@ -4,7 +4,7 @@ import { VERSION } from '../core/version.ts'
 import { donePatches, isFixable } from '../judging/patches.ts'
 import type { MatchFinding, MatchedComponent, SuppressedFinding } from '../judging/finding.ts'
 import type { MatchResult } from './result.ts'
-import type { Severity } from '../judging/severity.ts'
+import { type Severity, disagrees } from '../judging/severity.ts'
 
 /** Methods of ratings in CycloneDX, by the types of severities in OSV. */
 const METHODS: ReadonlyMap<string, string> = new Map([
@@ -130,14 +130,20 @@ function vulnerabilityOf(
   }
 }
 
-function ratingsOf({ level, score, stated }: Severity): object[] {
+/** A vector is rated by its own score; where the record's word is of another level, that is a rating of its own. */
+function ratingsOf(severity: Severity): object[] {
+  const { level, word, scoreLevel, score, stated } = severity
   const vectors = stated.flatMap(({ type, score: vector }) => {
     const method = vector.startsWith('CVSS:3.1/') ? 'CVSSv31' : METHODS.get(type)
     return method === undefined ? [] : [{ method, vector }]
   })
-  const of = { ...(level !== null && { severity: level }), ...(score !== null && { score }) }
-  if (vectors.length === 0) return level === null ? [] : [{ ...of, method: 'other' }]
-  return vectors.map((one) => (one.method.startsWith('CVSSv3') ? { ...of, ...one } : one))
+  if (vectors.length === 0) return level === null ? [] : [{ severity: level, method: 'other' }]
+  const by = scoreLevel ?? level
+  const of = { ...(by !== null && { severity: by }), ...(score !== null && { score }) }
+  return [
+    ...vectors.map((one) => (one.method.startsWith('CVSSv3') ? { ...of, ...one } : one)),
+    ...(disagrees(severity) ? [{ severity: word, method: 'other' }] : []),
+  ]
 }
 
 function recommend(ones: readonly MatchFinding[]): string {

@@ -76,7 +76,15 @@ function vexRecord(): string {
     },
   ]
   const aliases = [ruledOut.vulnerability]
-  return JSON.stringify({ id: 'VEX-1', modified: '2026-06-01T00:00:00Z', aliases, affected })
+  const severity = [{ type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H' }]
+  const own = { severity, database_specific: { severity: 'LOW' } }
+  return JSON.stringify({
+    id: 'VEX-1',
+    modified: '2026-06-01T00:00:00Z',
+    aliases,
+    affected,
+    ...own,
+  })
 }
 
 function recordOf(id: string, aliases: readonly string[]): string {
@@ -305,6 +313,8 @@ describe('match', () => {
       ],
       vex: { notApplied: null, unread: 0, csaf: 0 },
     })
+    const odd = await ask('match', of, '--no-vex', '--fail-on', 'high')
+    expect([odd.code, odd.out]).toEqual([1, expect.stringMatching(/^critical 9\.8 \(word: low\) +d [^]*^of 1 finding the record's word and its CVSS score/m)]) // prettier-ignore
     expect(await ask('match', of, '--no-vex', '--fail-on', 'any')).toMatchObject({
       ...{
         code: 1,

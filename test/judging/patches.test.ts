@@ -23,7 +23,7 @@ const ECOSYSTEMS: Readonly<Record<string, readonly [ecosystem: string, type: str
 function finding(cves: Partial<MatchFinding>, ecosystem: string, purl: string): MatchFinding {
   return {
     ...{ id: 'X-1', aliases: [], upstream: [], summary: '', modified: null, ...cves },
-    severity: { level: null, score: null, stated: [] },
+    severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
     component: { name: 'x', version: '1', purl, refs: [], refCount: 0 },
     ...{ ecosystems: [ecosystem], fixed: [], patches: [], patchCount: 0 },
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cvss3Score, severityOf } from '../../src/judging/severity.ts'
+import { cvss3Score, disagrees, severityOf } from '../../src/judging/severity.ts'
 
 test('the base score of a CVSS 3 vector is that of the standard', () => {
   // Scores of another implementation (the Python package cvss), which agrees on all 5,184 base vectors of 3.0 and 3.1.
@@ -22,13 +22,14 @@ test('the base score of a CVSS 3 vector is that of the standard', () => {
   expect(invalid.map(cvss3Score)).toEqual([null, null, null, null])
 })
 
-test('the severity of a record is what the record says, else the level of its CVSS 3 score', () => {
+test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 score', () => {
   const vector = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
   const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' } // prettier-ignore
   const levels: [object, string | null, number | null][] = [
     [{}, null, null],
     [{ severity: [vector] }, 'high', 7.5],
-    [{ severity: [vector], database_specific: { severity: 'MODERATE' } }, 'medium', 7.5],
+    [{ severity: [vector], database_specific: { severity: 'MODERATE' } }, 'high', 7.5],
+    [{ severity: [vector], database_specific: { severity: 'CRITICAL' } }, 'critical', 7.5],
     [{ severity: [four] }, null, null],
     [{ severity: [{ type: 'Ubuntu', score: 'low' }] }, 'low', null],
     [{ affected: [{ severity: [vector] }] }, 'high', 7.5],
@@ -38,4 +39,7 @@ test('the severity of a record is what the record says, else the level of its CV
   for (const [record, level, score] of levels)
     expect(severityOf({ ...record })).toMatchObject({ level, score })
   expect(severityOf({ severity: [four] }).stated).toEqual([four])
+  const both = (severity: string) => severityOf({ severity: [vector], database_specific: { severity } }) // prettier-ignore
+  expect(both('LOW')).toMatchObject({ level: 'high', word: 'low', scoreLevel: 'high' })
+  expect(['LOW', 'HIGH', 'CRITICAL', 'unknown'].map((word) => disagrees(both(word)))).toEqual([true, false, true, false]) // prettier-ignore
 })

@@ -15,7 +15,7 @@ function finding(
 ): MatchFinding {
   return {
     ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
-    severity: { level: null, score: null, stated: [] },
+    severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
     component: { name: 'openssl', version, purl, refs: [], refCount: 0 },
     ...{ ecosystems: ['Debian:12'], fixed: [], patches: [], patchCount: 0 },
   }

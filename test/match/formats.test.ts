@@ -10,7 +10,13 @@ function finding(id: string, component: MatchedComponent, fixed: readonly string
   return {
     ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
     ...{ ecosystems: ['npm'], patches: [], patchCount: 0 },
-    severity: { level: 'high', score: 7.5, stated: [{ type: 'CVSS_V3', score: VECTOR }] },
+    severity: {
+      level: 'high',
+      word: null,
+      scoreLevel: 'high',
+      score: 7.5,
+      stated: [{ type: 'CVSS_V3', score: VECTOR }],
+    },
   }
 }
 
@@ -97,6 +103,26 @@ test('a vulnerability report names each vulnerability once, with all components 
         analysis: { state: 'not_affected', justification: 'code_not_reachable' },
       },
     ],
+  })
+})
+
+test('where the word of a record and its score are of different levels, both formats have the two', () => {
+  const severity = { ...finding('G-4', A, []).severity, level: 'critical', word: 'critical' } as const // prettier-ignore
+  const odd: MatchResult = { ...RESULT, findings: [{ ...finding('G-4', A, []), severity }] }
+  expect(vulnerabilityReport(odd, 0)).toMatchObject({
+    vulnerabilities: [
+      {
+        ratings: [
+          { method: 'CVSSv31', vector: VECTOR, severity: 'high', score: 7.5 },
+          { method: 'other', severity: 'critical' },
+        ],
+      },
+      { id: 'G-3' },
+    ],
+  })
+  const properties = { severity: 'critical', severityWord: 'critical', 'security-severity': '7.5' }
+  expect(sarifReport(odd, 'x')).toMatchObject({
+    runs: [{ tool: { driver: { rules: [{ id: 'G-4', properties }, {}] } } }],
   })
 })
 

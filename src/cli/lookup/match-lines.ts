@@ -7,7 +7,7 @@ import type {
   SuppressedFinding,
 } from '../../judging/finding.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
-import { LEVELS } from '../../judging/severity.ts'
+import { LEVELS, disagrees } from '../../judging/severity.ts'
 import { cut, duration, table, timeOf, visible } from '../output.ts'
 import { marksOf } from './freshness.ts'
 
@@ -20,6 +20,7 @@ export function matchLines(result: MatchResult, config: Config, now: number): st
   return [
     headline(result),
     ...findingLines(findings),
+    ...disagreeingLines(findings),
     ...section('Ruled out by VEX:', suppressed.map(suppressedRow), SUPPRESSED_HEAD),
     ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
     '',
@@ -39,6 +40,13 @@ function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
     ...[cut(component.name, 60), cut(component.version, 40), id],
     ...[why === '' ? '-' : cut(why, 60), document.slice(0, 12)],
   ]
+}
+
+/** Says that records contradict themselves about a severity, and what counts then. */
+function disagreeingLines(findings: readonly MatchFinding[]): string[] {
+  const found = findings.filter(({ severity }) => disagrees(severity)).length
+  if (found === 0) return []
+  return ['', `of ${counted(found, 'finding')} the record's word and its CVSS score are of different levels: the higher one is shown and counts`] // prettier-ignore
 }
 
 /** The column of patches is shown where any finding has one. */
@@ -80,10 +88,11 @@ function headline({ sbom, counts }: MatchResult): string {
 }
 
 function rowOf({ severity, component, fixed, id, aliases }: MatchFinding): string[] {
-  const { level, score } = severity
+  const { level, score, word } = severity
   const shown = score === null ? '' : ` ${score.toFixed(1)}`
+  const said = disagrees(severity) ? ` (word: ${word})` : ''
   return [
-    `${level ?? 'unknown'}${shown}`,
+    `${level ?? 'unknown'}${shown}${said}`,
     cut(component.name, 60),
     cut(component.version, 40),
     fixed.length === 0 ? '-' : fixed.join(', '),

@@ -16,11 +16,29 @@ export interface Subject extends Topic {
 
 const MARK = '@@DETAILS@@'
 const SEVERITIES = ['low', 'medium', 'high', 'critical']
-const VECTORS = [
-  'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H',
-  'CVSS:3.1/AV:L/AC:H/PR:L/UI:R/S:U/C:N/I:L/A:H',
-  'CVSS:3.0/AV:N/AC:L/PR:L/UI:N/S:C/C:L/I:L/A:N',
-]
+/** Vectors whose scores are of the class that a word names. */
+const VECTORS: Readonly<Record<string, readonly string[]>> = {
+  low: [
+    'CVSS:3.1/AV:N/AC:H/PR:N/UI:R/S:U/C:L/I:N/A:N', // 3.1
+    'CVSS:3.1/AV:L/AC:L/PR:L/UI:N/S:U/C:N/I:L/A:N', // 3.3
+    'CVSS:3.0/AV:L/AC:H/PR:L/UI:N/S:U/C:L/I:N/A:N', // 2.5
+  ],
+  medium: [
+    'CVSS:3.1/AV:L/AC:L/PR:H/UI:N/S:U/C:L/I:L/A:L', // 4.2
+    'CVSS:3.1/AV:L/AC:H/PR:L/UI:R/S:U/C:N/I:L/A:H', // 5.0
+    'CVSS:3.0/AV:N/AC:L/PR:L/UI:N/S:C/C:L/I:L/A:N', // 6.4
+  ],
+  high: [
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H', // 7.5
+    'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:U/C:H/I:H/A:H', // 8.8
+    'CVSS:3.0/AV:L/AC:L/PR:N/UI:R/S:U/C:H/I:H/A:H', // 7.8
+  ],
+  critical: [
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H', // 9.8
+    'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:H/I:H/A:H', // 9.9
+    'CVSS:3.0/AV:A/AC:L/PR:N/UI:N/S:C/C:H/I:N/A:H', // 9.3
+  ],
+}
 
 type Json = Record<string, unknown>
 
@@ -47,7 +65,8 @@ function fields(random: Random, subject: Subject): Json {
   if (random.chance(0.05)) record['aliases'] = [vulnerability]
   record['summary'] = sentence(random)
   record['details'] = MARK
-  if (random.chance(0.45)) record['severity'] = [{ type: 'CVSS_V3', score: random.pick(VECTORS) }]
+  if (random.chance(0.45))
+    record['severity'] = [{ type: 'CVSS_V3', score: random.pick(VECTORS[severity] ?? []) }]
   record['affected'] = affected(random, subject)
   record['database_specific'] = {
     distro: target.distro,

@@ -39,7 +39,7 @@ export const TAG: Page = {
     const artifacts = listArtifacts(call, 'tags', id)
     const path = requestedPath(ITEM, { id })
     const note = isWhole
-      ? {}
+      ? { note: 'As the service describes it: counts of vulnerabilities here are its own.' }
       : { note: 'As the list of tags has it: the details are not mirrored.' }
     return {
       title: name === '' ? id : name,
@@ -81,6 +81,11 @@ function findingBlocks(call: PageCall, id: string): Block[] {
     return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
   const { changes } = found
   const { findings, fixable, critical, high, suppressed, packages, notJudged } = tag
+  const heading: Block = {
+    kind: 'heading',
+    title: 'Findings of this mirror',
+    note: 'What this mirror finds in the SBOM of the tag by its own records; the service may count others.',
+  }
   const counts: Block = {
     kind: 'facts',
     rows: [
@@ -91,7 +96,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
       ['all tags', link('changes of findings', call.ui('tag-changes'))],
     ],
   }
-  return [counts, changesTable(call, changes)]
+  return [heading, counts, changesTable(call, changes)]
 }
 
 function notJudgedNotice(text: string): Block {
