@@ -61,7 +61,7 @@ function beforeAll(oldest: LoggedSnapshot | null, at: number): SincePlace[] {
 /** Says why a list begins later than it was asked for; null: it does not. */
 export function firstStoredText({ source, firstStored }: SincePlace): string | null {
   if (firstStored === null) return null
-  return `this mirror was first filled with ${source} on ${toIso(firstStored)}: before that nothing was stored, and listed is what changed since`
+  return `this mirror was first filled with ${source} on ${toIso(firstStored)}: before that nothing was stored; this lists what changed since`
 }
 
 /** The time within which changes are shown when none is named. */
