@@ -60,6 +60,15 @@ test('a writing method on a known path is a 405 that names the allowed ones', as
     }
 })
 
+test('an unknown path of the package catalog is a 404 that names its setting and its paths', async () => {
+  const { get } = await serveAll()
+  for (const path of ['/packages/ecosystems', '/packages/ecosystems/npm/packages/a'])
+    expect(jsonOf(await get(path))).toMatchObject({
+      error: 'not_found',
+      message: expect.stringMatching(/upstream\.catalogUrl, it is \/packages\/.*\/versions/) as string, // prettier-ignore
+    })
+})
+
 test('a writing method on an unknown path is a 404, like GET', async () => {
   const { get } = await serveAll()
   for (const path of ['/nothing', '/external/nothing', '/external/osv/', '/-/redy'])

@@ -2,6 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { originHeaders } from './origin.ts'
 import { MirrorError, httpStatus } from '../../core/errors.ts'
 import { nameStorageError } from '../../store/database/open.ts'
+import { RELEASES } from '../../domain/resources.ts'
 import type { SnapshotOrigin } from './origin.ts'
 
 /** Where an answer goes: Node's own response, or one that is carried to it from another thread. */
@@ -91,7 +92,9 @@ export function methodNotAllowed(method: string): Problem {
 
 /** 404 for a path that the mirror does not have. */
 export function pathNotFound(path: string): Problem {
-  const message = 'nothing is mirrored under this path: GET / lists the public paths'
+  const message = path.startsWith('/packages/')
+    ? `nothing is mirrored under this path: of the package catalog, which takes upstream.catalogUrl, it is ${RELEASES.versions} and what is below`
+    : 'nothing is mirrored under this path: GET / lists the public paths'
   return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512) } }
 }
 
