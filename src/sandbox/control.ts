@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Fault, FAULT_KINDS } from './faults/fault.ts'
+import { type Fault, FAULT_KINDS, FAULT_PARAMETERS } from './faults/fault.ts'
+import { missingIn } from './faults/parameters.ts'
 import type { FaultTiming } from './faults/schedule.ts'
 import { readBody } from './incoming.ts'
 import { type NegotiatedAnswer, httpDate, jsonAnswer, refusal } from './http/negotiate.ts'
@@ -9,6 +10,7 @@ import {
   type DeliveryFault,
   type DeliveryTiming,
   DELIVERY_FAULTS,
+  DELIVERY_PARAMETERS,
 } from './service/events/delivery-faults.ts'
 import type { Service } from './service/service.ts'
 
@@ -136,6 +138,8 @@ function setDeliveryFault(
   const kind = asked?.fault?.kind
   if (asked?.fault === undefined || kind === undefined || !DELIVERY_FAULTS.includes(kind))
     return refusal(400, `send JSON with "fault": {"kind": …}; known: ${DELIVERY_FAULTS.join(', ')}`)
+  const missing = missingIn(DELIVERY_PARAMETERS, asked.fault)
+  if (missing !== null) return refusal(400, missing)
   faults.set(asked.fault, asked)
   return jsonAnswer(200, { set: kind })
 }
@@ -152,6 +156,8 @@ function setFault({ faults }: Context, body: string): NegotiatedAnswer {
   if (!FAULT_KINDS.includes(asked.fault.kind)) {
     return refusal(400, `unknown fault; known: ${FAULT_KINDS.join(', ')}`)
   }
+  const missing = missingIn(FAULT_PARAMETERS, asked.fault)
+  if (missing !== null) return refusal(400, missing)
   if (asked.fault.kind === 'archive' && !HOSTILE_KINDS.includes(asked.fault.archive)) {
     return refusal(400, `unknown archive; known: ${HOSTILE_KINDS.join(', ')}`)
   }

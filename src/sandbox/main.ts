@@ -1,4 +1,8 @@
 import { parseArgs } from 'node:util'
+import { FAULT_PARAMETERS } from './faults/fault.ts'
+import { HOSTILE_KINDS } from './faults/hostile-zip.ts'
+import { listKinds } from './faults/parameters.ts'
+import { DELIVERY_PARAMETERS } from './service/events/delivery-faults.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
 import type { ServiceOptions } from './service/types.ts'
@@ -32,6 +36,14 @@ How it behaves
   --webhook-secret S   the secret of each new webhook subscription (a random one each)
   --keep-requests N    requests that it remembers for /-/sandbox/requests (20000)
   --help               this page
+
+Faults, for POST /-/sandbox/fault '{"path":"/external/osv/*.json","fault":{"kind":"slow","bytesPerSecond":1000}}'; beside
+the fault may be "times" (until cleared), "after" (0 requests are spared) and "method". Parameters, in [] the optional ones:
+${listKinds(FAULT_PARAMETERS)}
+  archive is one of: ${HOSTILE_KINDS.join(', ').replaceAll(/(.{70,100},) /g, '$1\n    ')}
+
+Faults of deliveries, for POST /-/sandbox/delivery-fault '{"fault":{"kind":"delayed","ms":5000}}', with "times" (1) and "after" (0):
+${listKinds(DELIVERY_PARAMETERS)}
 `
 
 interface Command {

@@ -97,6 +97,22 @@ describe('control over HTTP', () => {
     expect(await status('fault', 'POST', archive)).toBe(400)
     expect(await status('fault', 'POST')).toBe(400)
   })
+
+  test('refuses a fault without what it needs, and names that', async () => {
+    const { url } = await open()
+    const set = (path: string, fault: object) =>
+      call(`${url}/-/sandbox/${path}`, 'POST', { path: '/x', fault })
+    for (const [path, fault, names] of [
+      ['fault', { kind: 'slow' }, 'the fault slow needs bytesPerSecond (a number)'],
+      ['fault', { kind: 'status', status: '503' }, 'the fault status needs status (a number)'],
+      ['delivery-fault', { kind: 'delayed' }, 'the fault delayed needs ms (a number)'],
+    ] as const) {
+      const { status, value } = await set(path, fault)
+      expect([status, JSON.stringify(value)]).toEqual([400, expect.stringContaining(names)])
+    }
+    expect((await set('fault', { kind: 'slow', bytesPerSecond: 9 })).status).toBe(200)
+    expect((await set('fault', { kind: 'stall' })).status).toBe(200)
+  })
 })
 
 describe('the command', () => {
@@ -163,5 +179,7 @@ describe('the command', () => {
   longTest('prints its options with --help', () => {
     const { status, stdout } = spawnSync(NODE, [MAIN, '--help'], { encoding: 'utf8' })
     expect([status, stdout.includes('--osv-zip FILE')]).toEqual([0, true])
+    expect(stdout).toMatch(/^ {2}slow +bytesPerSecond$/m)
+    expect(stdout).toMatch(/^ {2}status +status, \[headers\], \[body\]$/m)
   })
 })

@@ -1,4 +1,5 @@
 import type { HostileKind } from './hostile-zip.ts'
+import { type Parameters, takes } from './parameters.ts'
 
 /** A way to fail. Byte counts are of the body as sent; missing members have defaults. */
 export type Fault =
@@ -101,38 +102,42 @@ type ArtifactFault =
    */
   | { kind: 'hugeDocument'; bytes?: number; declared?: boolean }
 
-const KINDS: Record<Fault['kind'], true> = {
-  status: true,
-  stall: true,
-  slow: true,
-  reset: true,
-  truncate: true,
-  wrongLength: true,
-  redirect: true,
-  wrongRange: true,
-  ignoreRange: true,
-  html: true,
-  empty: true,
-  garbage: true,
-  corrupt: true,
-  body: true,
-  contentType: true,
-  gzipBomb: true,
-  wrongCrc: true,
-  truncatedZip: true,
-  archive: true,
-  shrinkIndex: true,
-  ghostIds: true,
-  duplicateIds: true,
-  notArray: true,
-  newerRecords: true,
-  staleRecords: true,
-  repeatPage: true,
-  endlessCursor: true,
-  lostPage: true,
-  artifactUrl: true,
-  hugeDocument: true,
+const NUMBER = 'number'
+const TEXT = 'string'
+
+/** All kinds of fault with their parameters; `until` of a stall is for code alone. */
+export const FAULT_PARAMETERS: Readonly<Record<Fault['kind'], Parameters>> = {
+  status: takes('headers body', { status: NUMBER }),
+  stall: takes('at bytes ms'),
+  slow: takes('', { bytesPerSecond: NUMBER }),
+  reset: takes('bytes'),
+  truncate: takes('bytes'),
+  wrongLength: takes('', { by: NUMBER }),
+  redirect: takes('status', { location: TEXT }),
+  wrongRange: takes('how'),
+  ignoreRange: takes(),
+  html: takes(),
+  empty: takes(),
+  garbage: takes('bytes'),
+  corrupt: takes('offset length'),
+  body: takes('type headers', { body: TEXT }),
+  contentType: takes('', { type: TEXT }),
+  gzipBomb: takes('', { bytes: NUMBER }),
+  wrongCrc: takes('member'),
+  truncatedZip: takes('keep'),
+  archive: takes('', { archive: TEXT }),
+  shrinkIndex: takes('keep'),
+  ghostIds: takes('count'),
+  duplicateIds: takes('count'),
+  notArray: takes(),
+  newerRecords: takes(),
+  staleRecords: takes(),
+  repeatPage: takes(),
+  endlessCursor: takes('items'),
+  lostPage: takes('status'),
+  artifactUrl: takes('', { url: TEXT }),
+  hugeDocument: takes('bytes declared'),
 }
 
 /** All kinds of fault, to check a kind that came as text. */
-export const FAULT_KINDS = Object.keys(KINDS) as readonly Fault['kind'][]
+export const FAULT_KINDS = Object.keys(FAULT_PARAMETERS) as readonly Fault['kind'][]

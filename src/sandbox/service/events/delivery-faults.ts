@@ -1,3 +1,5 @@
+import { type Parameters, takes } from '../../faults/parameters.ts'
+
 /** A way in which an event goes astray on its way to an endpoint. */
 export type DeliveryFault =
   /** Never sent, nor tried again. */
@@ -15,16 +17,19 @@ export type DeliveryFault =
   /** Sent before the tag is to be found; it appears after `ms`, or when `reveal` is called. */
   | { kind: 'early'; ms?: number }
 
-/** All kinds of them. */
-export const DELIVERY_FAULTS: readonly DeliveryFault['kind'][] = [
-  'lost',
-  'doubled',
-  'delayed',
-  'reordered',
-  'wrongSignature',
-  'oldTimestamp',
-  'early',
-]
+/** All kinds of them with their parameters. */
+export const DELIVERY_PARAMETERS: Readonly<Record<DeliveryFault['kind'], Parameters>> = {
+  lost: takes(),
+  doubled: takes('times'),
+  delayed: takes('', { ms: 'number' }),
+  reordered: takes(),
+  wrongSignature: takes('attempts'),
+  oldTimestamp: takes('seconds attempts'),
+  early: takes('ms'),
+}
+
+/** All kinds of them, to check a kind that came as text. */
+export const DELIVERY_FAULTS = Object.keys(DELIVERY_PARAMETERS) as readonly DeliveryFault['kind'][]
 
 /** Which events a fault hits: the first `after` (0) are spared, the next `times` (1) are hit. */
 export interface DeliveryTiming {
