@@ -60,7 +60,7 @@ function sentenceOf(difference: RecordDifference): string {
     case 'severity_changed':
       return `severity changed (${clean(difference.scale)})${fromTo(difference)}`
     case 'other_changed':
-      return `other fields changed: ${listed(difference.fields)}`
+      return `other fields changed: ${listed(difference.fields.map((name) => `"${name}"`))}`
     case 'modified_only':
       return `only the date of modification changed${fromTo(difference)}`
     case 'range_added':

@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { counted } from '../core/text.ts'
 import { toIsoOrNull } from '../core/time.ts'
 import type { TagFindingsStatus } from '../domain/status.ts'
 import { markOfFindings, readFindings } from '../store/findings/database.ts'
@@ -229,5 +230,8 @@ function tell(
     log.warn({}, 'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror verify --repair" fetches them again') // prettier-ignore
   if (records.components + read + gone + tags === 0) return
   const fields = { records, read, gone, tags }
-  log.info(fields, `tags: ${read} SBOMs were read, the findings of ${tags} tags differ`)
+  log.info(
+    fields,
+    `tags: ${counted(read, 'SBOM was', 'SBOMs were')} read; the findings of ${counted(tags, 'tag')} changed since the judgement before`,
+  )
 }

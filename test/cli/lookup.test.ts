@@ -428,7 +428,7 @@ describe('since', () => {
     expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
     expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
     const few = await ask('since', '--limit', '1')
-    expect(few.out).toContain('1 of 4 records, those first seen last; --csv and --json print all')
+    expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all')
   })
 
   test('exports all of them as CSV and JSON, or those of an ecosystem', async () => {

@@ -114,13 +114,13 @@ describe('the differences of two versions of a record', () => {
     expect(of({ aliases: ['CVE-1', 'CVE-2'] })).toEqual(['aliases added: CVE-1, CVE-2'])
     expect(of({ database_specific: { severity: 'HIGH', x: 1 } })).toEqual([
       'severity changed (database_specific) to HIGH',
-      'other fields changed: database_specific',
+      'other fields changed: "database_specific"',
     ])
     expect(of({ severity: [{ type: 'CVSS_V3', score: 'CVSS:3.1/AV:N' }] })).toEqual([
       'severity changed (CVSS_V3) to CVSS:3.1/AV:N',
     ])
     expect(of({ details: 'new', references: [], modified: '2025-01-01T00:00:00Z' })).toEqual([
-      'other fields changed: details, references',
+      'other fields changed: "details", "references"',
     ])
     expect(of({ modified: '2025-01-01T00:00:00Z' })).toEqual([
       'only the date of modification changed from 2026-01-01T00:00:00Z to 2025-01-01T00:00:00Z',

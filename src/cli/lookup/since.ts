@@ -104,7 +104,7 @@ function printNewest(rows: readonly RecordDates[], limit: number): void {
   ])
   print(table(['record', 'first seen here', 'fix first seen', 'state'], cells.map((row) => row.map(visible)))) // prettier-ignore
   if (rows.length > limit)
-    print(`\n${limit} of ${rows.length} records, those first seen last; --csv and --json print all`)
+    print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
 }
 
 /** A row of the export: the columns of a CSV, in their order. */

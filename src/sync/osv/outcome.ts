@@ -97,7 +97,7 @@ function comparedBy({ kind, full, facts, store }: SyncContext): string {
   const at = store.runs.readLastReconcile('osv')
   const last =
     at === null
-      ? 'contents not compared yet (reconcile)'
+      ? 'contents not compared yet: the next reconcile does that (osv.reconcileSchedule, or "patchmirror sync osv --reconcile")'
       : `contents last compared (reconcile) on ${toIso(at)}`
   return `; compared by the stamps of the index, ${last}`
 }
