@@ -1,3 +1,4 @@
+import { withoutHeader } from '../api/access/credentials.ts'
 import { createReading } from '../api/reading/reader.ts'
 import { readOrigin } from '../api/http/origin.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
@@ -9,6 +10,7 @@ import { createInboxReads } from '../store/webhooks/inbox.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { type ThreadFailure, failureOf } from '../threads/requests.ts'
+import type { Block } from './blocks.ts'
 import { jsonFeed } from './feed.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { type PageCall, type PageView, HTML, type Page } from './page.ts'
@@ -55,7 +57,7 @@ function viewOf(
   load: (page: Page) => PageView,
 ): { readonly view: PageView; readonly fault: ThreadFailure | null } {
   if (request.document !== undefined) return { view: referenceView(request.document), fault: null }
-  if (request.problem !== null) return { view: problemView(request.problem), fault: null }
+  if (request.problem !== null) return { view: problemView(request, request.problem), fault: null }
   try {
     const page = PAGES.find(({ path }) => path === request.page)
     if (page === undefined) throw new MirrorError('not_found', 'there is no such page')
@@ -64,7 +66,8 @@ function viewOf(
     const status = httpStatus(error)
     const isOpen = error instanceof MirrorError && OPEN.has(error.code)
     const message = isOpen ? messageOf(error) : FAILED
-    return { view: problemView({ status, message }), fault: isOpen ? null : failureOf(error) }
+    const view = problemView(request, { status, message })
+    return { view, fault: isOpen ? null : failureOf(error) }
   }
 }
 
@@ -87,12 +90,26 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Not ready',
 }
 
-function problemView({ status, message }: PageProblem): PageView {
+function problemView({ base }: PageRequest, { status, message }: PageProblem): PageView {
   const title = TITLES[status] ?? 'This page failed'
+  if (status === 401) return { title, status, blocks: [keyNotice(base, message)] }
   return {
     title,
     status,
     blocks: [{ kind: 'notice', tone: 'warn', title: `${status}`, text: message }],
+  }
+}
+
+/** Says how a person brings a key: the page to sign in makes the browser ask for it, also where it has a wrong one. */
+function keyNotice(base: string, message: string): Block {
+  const how =
+    'Sign in: your browser asks for the key. It is the user name, and the password stays empty.'
+  return {
+    kind: 'notice',
+    tone: 'warn',
+    title: '401',
+    text: `${withoutHeader(message)}. ${how}`,
+    links: [{ text: 'Sign in', href: uiOf(base)('sign-in') }],
   }
 }
 

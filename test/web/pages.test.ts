@@ -113,6 +113,16 @@ describe('each page for people', () => {
     expect(reply.headers['content-type']).toMatch(/^text\/html/)
   })
 
+  test('lead to the page to sign in where a key is missing or wrong, and name no header', async () => {
+    for (const headers of [NO_KEY, { authorization: `Basic ${btoa('wrong:')}` }]) {
+      const reply = await page('/-/ui/runs', headers)
+      const main = reply.body.toString().split('<main')[1]?.split('</main>')[0] ?? ''
+      expect([reply.status, reply.headers['www-authenticate']]).toEqual([401, expect.stringMatching(/^Basic/)]) // prettier-ignore
+      expect(main).toMatch(/href="\/-\/ui\/sign-in"/)
+      expect(main).not.toContain('Authorization')
+    }
+  })
+
   test('names its stylesheet by digest, and the stylesheet may be cached for ever', async () => {
     const [, href = ''] =
       /rel="stylesheet" href="([^"]+)"/.exec((await page('/')).body.toString()) ?? []

@@ -45,6 +45,12 @@ export const MAKE_KEY = 'Make a key with "patchmirror keys create", or set serve
 
 const SEND =
   'send a key of this mirror as "Authorization: Bearer KEY", or as Basic user name with an empty password'
+
+/** Returns the message of a 401 without how programs send a key: a browser asks for it. */
+export function withoutHeader(message: string): string {
+  return message.replace(`: ${SEND}`, '')
+}
+
 const REALM = 'realm="patchmirror"'
 
 /** 401: the request brings no key. */
