@@ -596,7 +596,7 @@ describe('changes', () => {
     const begun = await ask('changes', '--since', '2026-07-01T00:00:00.000Z')
     expect(begun.code).toBe(0)
     expect(await ask('changes', '--since', 'someday')).toMatchObject({ code: 2, err: expect.stringContaining('a weekday') as string }) // prettier-ignore
-    expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({ code: 3 })
+    expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string }) // prettier-ignore
     expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
   })
 })

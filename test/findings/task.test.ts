@@ -223,6 +223,8 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   )
   expect(table).toContain(`id=${encodeURIComponent(one.owner)}`)
   expect(textOf('tag-changes', 'before=1')).not.toContain('Tags with a fix')
+  const ofOne = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
+  for (const whose of ['the service describes it: counts', 'Findings of this mirror']) expect(ofOne).toContain(whose) // prettier-ignore
   const { items } = JSON.parse(textOf('tag-changes.json')) as {
     items: { id: string; title: string; content_text: string }[]
   }
