@@ -159,7 +159,7 @@ function describeCompared({ sources }: Status): string[] {
   const at = osv.comparedAt ?? null // an earlier version does not return it
   return [
     at === null
-      ? `osv: no reconcile of this mirror has compared the contents with upstream's yet`
+      ? `osv: contents not compared with upstream's yet: the next reconcile does that (osv.reconcileSchedule, or "patchmirror sync osv --reconcile")`
       : `osv: contents last compared with upstream's (reconcile) on ${timeOf(Date.parse(at))}`,
   ]
 }
