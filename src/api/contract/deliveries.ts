@@ -23,7 +23,7 @@ export const DELIVERY_CONTRACT: PathContract = {
     },
     responses: {
       200: {
-        description: 'Stored before, or of a type that is ignored.',
+        description: 'Stored before, or ignored.',
         headers: headersOf('Cache-Control'),
       },
       202: { description: 'Stored.', headers: headersOf('Cache-Control') },
@@ -44,7 +44,7 @@ export const DELIVERY_CONTRACT: PathContract = {
     ],
     responses: {
       200: {
-        description: 'Whether the sender is one of `webhooks.allowedOrigins`.',
+        description: 'One of `webhooks.allowedOrigins`.',
         headers: headersOf(
           'Cache-Control',
           'Allow',

@@ -68,10 +68,7 @@ export const SOURCE_STATUS = object(
     ageSeconds: MAYBE_NUMBER,
     lastSuccessAt: MAYBE_DATE,
     lastChangeAt: MAYBE_DATE,
-    openQuarantines: {
-      ...COUNT,
-      description: 'Refusals that wait.',
-    },
+    openQuarantines: COUNT,
     partialLists: {
       type: 'array',
       items: object('', { path: TEXT, reason: TEXT }),

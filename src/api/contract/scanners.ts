@@ -196,7 +196,7 @@ export const VEX_MANIFEST_CONTRACT: PathContract = {
     description: 'For Trivy: https://github.com/aquasecurity/vex-repo-spec',
     tags: VEX_TAGS,
     parameters: CONDITIONS,
-    responses: mirrored({ description: 'The manifest, which names the archive.', schema: { type: 'object' } }), // prettier-ignore
+    responses: mirrored({ description: 'The manifest.', schema: { type: 'object' } }), // prettier-ignore
   },
 }
 

@@ -176,7 +176,7 @@ export const SCHEMAS = {
       returnedAt: MAYBE_DATE,
       upstream: {
         type: ['object', 'null'],
-        description: 'The dates in the record; null: removed, or no JSON object.',
+        description: 'The dates in the record; null: removed.',
         properties: { published: MAYBE_TEXT, modified: MAYBE_TEXT, withdrawn: MAYBE_TEXT },
       },
       ...{ asOf: MAYBE_DATE, stale: MAYBE_TEXT, tags: { type: 'object' } },
