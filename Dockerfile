@@ -14,11 +14,11 @@ FROM build AS dependencies
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:24-slim
-# Two arenas, whose free ends go back to the system: threads that end leave less memory behind in the allocator.
+# jemalloc returns freed memory to the system after a tenth of a second; glibc keeps most of what a first sync frees.
+RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production \
-    MALLOC_ARENA_MAX=2 \
-    MALLOC_TRIM_THRESHOLD_=131072 \
-    MALLOC_MMAP_THRESHOLD_=2097152 \
+    LD_PRELOAD=libjemalloc.so.2 \
+    MALLOC_CONF=narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12 \
     PATCHMIRROR_DATA_DIR=/data \
     PATCHMIRROR_SERVER_HOST=0.0.0.0
 WORKDIR /app

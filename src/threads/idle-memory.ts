@@ -14,7 +14,7 @@ interface ThreadMemory {
 }
 
 /** When the heap is collected after the start of a thread, milliseconds. */
-const START_MS = 2_000
+const START_MS = 1_000
 /** Share of the time since the start above which a thread has so much to do that this is left out. */
 const BUSY_SHARE = 0.5
 /** Interval of checks, milliseconds. */

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
+import { ALLOCATOR } from '../world/allocator.ts'
 import type { Section } from './group.ts'
 import { markdown } from './table.ts'
 
@@ -74,7 +75,7 @@ function parsePage(text: string): Page {
 export function takenNow(runs: number): Taken {
   const [cpu] = cpus()
   const memory = Math.round(totalmem() / 2 ** 30)
-  const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${memory} GiB, Node ${process.version}`
+  const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${memory} GiB, Node ${process.version}, ${ALLOCATOR.name}`
   return { date: new Date().toISOString().slice(0, 10), commit: commitOf(), runs, machine }
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunReport } from '../../../src/sync/runner.ts'
+import { ALLOCATOR } from './allocator.ts'
 import { plainScript } from './plain.ts'
 import { ROOT, ended, messageFrom } from './processes.ts'
 import { type Usage, readUsage, settled } from './usage.ts'
@@ -35,13 +36,6 @@ export interface DaemonProcess {
   stop(): Promise<Ended>
 }
 
-/** The allocator's settings of the image and of the systemd unit. */
-const ALLOCATOR = {
-  MALLOC_ARENA_MAX: '2',
-  MALLOC_TRIM_THRESHOLD_: '131072',
-  MALLOC_MMAP_THRESHOLD_: '2097152',
-}
-
 /** Modules of the measured process. */
 const CHILD = ['world/daemon-child', 'world/built', 'world/peak']
 
@@ -57,7 +51,7 @@ export async function startDaemon(
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
       PATH: process.env['PATH'],
-      ...ALLOCATOR,
+      ...ALLOCATOR.env,
       PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
       PATCHMIRROR_DATA_DIR: dir,
       PATCHMIRROR_SERVER_PORT: '0',
