@@ -8,7 +8,7 @@ import { type Filled, fillStore } from './fill.ts'
 import { type Measured, measure } from './load.ts'
 import { startNginx } from './nginx.ts'
 
-type Name = 'bare' | 'nginx' | 'mirror' | 'threads'
+type Name = 'bare' | 'socket' | 'nginx' | 'mirror' | 'threads'
 type Coding = 'gzip' | 'identity'
 const CODINGS = ['gzip', 'identity'] as const
 const CONNECTIONS = 32
@@ -39,6 +39,7 @@ const GOALS: Readonly<Record<Load['name'], Partial<Record<`${Coding} ${Name}`, n
 }
 const AGAINST = {
   bare: 'bare Fastify sending one buffer',
+  socket: 'a socket of Node sending one buffer, nothing read',
   nginx: 'nginx serving the same files',
 } as const
 
@@ -81,6 +82,7 @@ export const serving = defineGroup<World, Run>({
     ...LOADS.flatMap((load) =>
       CODINGS.flatMap((coding) => [
         lineOf(load, coding, 'bare', size(load.ids)),
+        lineOf(load, coding, 'socket', size(load.ids)),
         lineOf(load, coding, 'nginx', size(load.ids)),
       ]),
     ),
@@ -135,6 +137,7 @@ async function inTurn(
   const size = Math.round(coding === 'gzip' ? filled.member : filled.content)
   const servers: [Name, ServerChild][] = [
     ['bare', await startChild('bare-child.ts', [String(size)])],
+    ['socket', await startChild('socket-child.ts', [String(size)])],
     ['mirror', await startChild('mirror-child.ts', [join(dir, 'data'), String(cacheBytes)])],
   ]
   if (name === 'warm' && coding === 'gzip' && availableParallelism() >= CORES) {
