@@ -3,7 +3,7 @@ import { migrateFolder } from '../store/database/copies.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
-import { createLiveConfig } from '../config/live.ts'
+import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
@@ -55,11 +55,11 @@ interface AgentOptions {
 /** The running program: started once, closed once. */
 export interface Agent {
   /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
-  start(): Promise<{ url: string; port: number }>
+  start(): Promise<{ url: string; port: number; instance: string }>
   requestSync(source: SourceName, kind: RunKind): void
   /** Reads files again: secrets of webhooks and certificates; logs what changed. */
   reload(): void
-  /** Takes over the live settings (`config/live.ts`) of these; `changed` has the keys that differ. */
+  /** Takes over the live settings (`config/running/live.ts`) of these; `changed` has the keys that differ. */
   apply: (next: Config, changed: readonly string[]) => void
   /** Resolves with true while the serving thread answers. */
   answers(): Promise<boolean>
@@ -110,7 +110,7 @@ export function createAgent(given: AgentOptions): Agent {
     on.lead = () => begin().catchUp()
     schedule?.catchUp()
     fleet?.begin(config.server.publicUrl ?? address.url)
-    return address
+    return { ...address, instance }
   }
 
   return {

@@ -1,24 +1,16 @@
-import { readFileSync } from 'node:fs'
-import { LIVE_KEYS } from '../config/live.ts'
+import {
+  afterReload,
+  changedKeys,
+  compareSettings,
+  isFollowed,
+  usedSettings,
+} from '../config/running/compare.ts'
+import { LIVE_KEYS } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
-import { SETTINGS } from '../config/settings.ts'
-import { sha256Hex } from '../core/digest.ts'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import type { DaemonSettings, Reload } from '../store/database/daemon-settings.ts'
 import type { Schedule } from '../sync/schedule.ts'
-
-/** Secrets whose files a running daemon follows by itself: where one changed, the new value is in force. */
-const FOLLOWED: ReadonlySet<string> = new Set([
-  'upstream.apiKey',
-  'upstream.token',
-  'upstream.clientSecret',
-  'identity.apiKey',
-  'identity.token',
-  'identity.clientSecret',
-])
-
-/** Settings that name files which are only read at start: a change of their content requires a restart. */
-const READ_AT_START = ['upstream.caFile', 'bundle.signingKeys', 'bundle.trustedKeys'] as const
 
 /** What a reload works with. */
 interface ReloadOptions {
@@ -30,75 +22,62 @@ interface ReloadOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
-/**
- * Returns what handles SIGHUP: reads the settings once more, takes over what can be changed while the daemon runs, and logs
- * which settings are in force now and which require a restart. No value is logged. Never throws.
- */
-export function createReload({ started, read, apply, log }: ReloadOptions): () => void {
+/** Reads the settings of a running daemon again. */
+interface Reloader {
+  /** Takes over what can be changed while the daemon runs, and logs what is in force and what requires a restart. Never throws. */
+  readonly reload: () => void
+  /** Returns what other processes may know of the settings in use. */
+  readonly used: () => Omit<DaemonSettings, 'instance'>
+}
+
+/** Creates what handles SIGHUP. No value is logged. */
+export function createReload({ started, read, apply, log }: ReloadOptions): Reloader {
   let last = started
-  const atStart = digestsOf(started)
-  return () => {
-    let found: Config
+  let used = usedSettings(started)
+  let reloads = 0
+  let found: Reload | null = null
+  const readAgain = (): Reload => {
+    let next: Config
     try {
-      found = read()
+      next = read()
     } catch (error) {
-      const text = `SIGHUP: the settings cannot be used, so those in force stay, all of them. ${messageOf(error)}`
-      return log.warn({}, text)
+      return { problem: messageOf(error), inForce: [], restart: [] }
     }
-    const inForce = changed(last, found).filter((key) => isTakenOver(key, found))
-    const now = digestsOf(found)
-    const rewritten = READ_AT_START.filter((key) => atStart[key] !== now[key])
-    const others = changed(started, found).filter((key) => !isTakenOver(key, found))
-    const waiting = [...new Set([...others, ...rewritten])]
-    last = found
-    apply(found, inForce)
-    const reread =
-      inForce.length === 0
-        ? 'no live setting changed'
-        : `read again and in force: ${inForce.join(', ')}`
-    const rest =
-      waiting.length === 0
-        ? 'no other setting changed'
-        : `changed, and in force after a restart: ${waiting.join(', ')}`
-    const what =
-      'settings, key and credential files, webhook secrets and certificates were read again'
-    log.info({ reread: inForce, restart: waiting }, `SIGHUP: ${what}; ${reread}; ${rest}`)
+    const { restart } = compareSettings(used, next)
+    const isTakenOver = (key: string): boolean =>
+      LIVE_KEYS.has(key) || (isFollowed(key, next) && !restart.includes(key))
+    const inForce = changedKeys(last, next).filter(isTakenOver)
+    last = next
+    used = afterReload(used, next)
+    apply(next, inForce)
+    return { problem: null, inForce, restart }
   }
-}
-
-/** Reports whether a changed value is in force without a restart: it is live, or in a file that is followed. */
-function isTakenOver(key: string, { secretFiles }: Config): boolean {
-  return LIVE_KEYS.has(key) || (FOLLOWED.has(key) && secretFiles?.[key] !== undefined)
-}
-
-/** Returns digests of files that are only read at start; a key given in the settings themselves is its own content. */
-function digestsOf({ upstream, bundle }: Config): Record<(typeof READ_AT_START)[number], string> {
-  const of = (paths: readonly string[]): string => JSON.stringify(paths.map(digestOf))
   return {
-    'upstream.caFile': of(upstream.caFile === null ? [] : [upstream.caFile]),
-    'bundle.signingKeys': of(bundle.signingKeys),
-    'bundle.trustedKeys': of(bundle.trustedKeys),
+    reload() {
+      found = readAgain()
+      reloads += 1
+      logReload(found, log)
+    },
+    used: () => ({ ...used, reloads, last: found }),
   }
 }
 
-function digestOf(path: string): string {
-  try {
-    return sha256Hex(readFileSync(path))
-  } catch (error) {
-    return systemCode(error) ?? messageOf(error)
+function logReload({ problem, inForce, restart }: Reload, log: ReloadOptions['log']): void {
+  if (problem !== null) {
+    const stay = 'the settings cannot be used, so those in force stay, all of them'
+    return log.warn({}, `SIGHUP: ${stay}. ${problem}`)
   }
-}
-
-/** The keys of the settings whose values differ. */
-function changed(one: Config, other: Config): string[] {
-  return SETTINGS.filter(({ section, name }) => {
-    return JSON.stringify(valueOf(one, section, name)) !== JSON.stringify(valueOf(other, section, name)) // prettier-ignore
-  }).map(({ key }) => key)
-}
-
-function valueOf(config: Config, section: string, name: string): unknown {
-  const sections: Readonly<Record<string, object>> = { ...config }
-  return Object.entries(sections[section] ?? {}).find(([key]) => key === name)?.[1]
+  const reread =
+    inForce.length === 0
+      ? 'no live setting changed'
+      : `read again and in force: ${inForce.join(', ')}`
+  const rest =
+    restart.length === 0
+      ? 'no other setting changed'
+      : `changed, and in force after a restart: ${restart.join(', ')}`
+  const what =
+    'settings, key and credential files, webhook secrets and certificates were read again'
+  log.info({ reread: inForce, restart }, `SIGHUP: ${what}; ${reread}; ${rest}`)
 }
 
 /** What is started again for a live setting. */

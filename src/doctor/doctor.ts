@@ -9,6 +9,7 @@ import { networkChecks } from './network/checks.ts'
 import { type ServiceProbe, openProbe, serviceChecks } from './network/service.ts'
 import { programChecks } from './program.ts'
 import { receiverChecks } from './receivers.ts'
+import { settingsInUseChecks } from './settings-in-use.ts'
 import { sourceChecks } from './sources.ts'
 import type { DoctorWorld } from './world.ts'
 
@@ -33,6 +34,7 @@ function mirrorChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): 
   return [
     ...folderChecks(world, config),
     ...databaseChecks(world, config),
+    ...settingsInUseChecks(config),
     ...network,
     ...receiverChecks(world, config),
     ...accountChecks(world, config, probe),

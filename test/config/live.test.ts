@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { LIVE_KEYS, createLiveConfig } from '../../src/config/live.ts'
+import { afterReload, compareSettings, usedSettings } from '../../src/config/running/compare.ts'
+import { LIVE_KEYS, createLiveConfig } from '../../src/config/running/live.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { load } from './loading.ts'
+import { fileWith, load } from './loading.ts'
 
 const warn = (): void => undefined
 
@@ -35,4 +37,37 @@ test('an offline daemon gets no upstream from newer settings', () => {
   const live = createLiveConfig(load({ env }).config, { offline: true, warn })
   live.replace(load({ env }).config)
   expect(live.config.upstream.apiRoot).toBeNull()
+})
+
+test('of the settings in use only digests are known that confirm no guess, and what differs by how it gets in force', () => {
+  const at = (key: string, proxy: string, level: string) =>
+    load({
+      env: {
+        PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
+        PATCHMIRROR_UPSTREAM_API_KEY: key,
+        PATCHMIRROR_UPSTREAM_PROXY: proxy,
+        PATCHMIRROR_LOG_LEVEL: level,
+      },
+    }).config
+  const config = at('Xq7-first-of-the-keys-92', 'http://me:Xq7-word@proxy:1', 'info')
+  const used = usedSettings(config)
+  expect(compareSettings(used, config)).toEqual({ reload: [], restart: [] })
+  expect(Object.values(used.digests).every((digest) => /^[0-9a-f]{4}$/.test(digest))).toBe(true)
+  expect(usedSettings(config).digests).not.toEqual(used.digests)
+  const next = at('Xq7-second-of-the-keys-93', 'http://me:Xq7-other@proxy:1', 'debug')
+  expect(compareSettings(used, next)).toEqual({
+    reload: ['log.level'],
+    restart: ['upstream.apiKey', 'upstream.proxy'],
+  })
+  expect(compareSettings(afterReload(used, next), next).reload).toEqual([])
+})
+
+test('a secret in a file that the daemon follows differs by its file alone', () => {
+  const file = fileWith('Xq7-first-of-the-keys-92')
+  const env = { PATCHMIRROR_UPSTREAM_API_KEY_FILE: file }
+  const used = usedSettings(load({ env }).config)
+  writeFileSync(file, 'Xq7-second-of-the-keys-93')
+  expect(compareSettings(used, load({ env }).config).restart).toEqual([])
+  const given = { PATCHMIRROR_UPSTREAM_API_KEY: 'Xq7-second-of-the-keys-93' }
+  expect(compareSettings(used, load({ env: given }).config).restart).toEqual(['upstream.apiKey'])
 })

@@ -125,13 +125,29 @@ describe('patchmirror serve', () => {
       "osv: { maxAgeHours: 40, schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
     )
     writeFileSync(bundleKey, publicPem())
+    const inUse = async (): Promise<string> => {
+      const { out } = await command(['doctor', '--json'], { ...world.env, ...more }, world.dir)
+      const { checks } = JSON.parse(out) as { checks: { name: string; found: string }[] }
+      return checks.find(({ name }) => name === 'settings-in-use')?.found ?? ''
+    }
+    expect(await inUse()).toMatch(
+      /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
+    )
     const asked = await command(['reload'], { ...world.env, ...more }, world.dir)
-    expect([asked.code, asked.out]).toEqual([0, expect.stringContaining(`${daemon.child.pid}`)])
+    expect(asked.code).toBe(0)
+    expect(asked.out).toContain(
+      `process ${daemon.child.pid} has read its settings and files again\n` +
+        'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
+        'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
+    )
+    expect(await inUse()).toMatch(
+      /: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/,
+    )
     const said = await daemon.said(/SIGHUP: /)
     expect(said).toMatch(
       /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
     )
-    expect(await nextRunAt()).toMatch(/-05-05T/)
+    await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
     expect(said).not.toContain('Xq7-')
     expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
     expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
@@ -141,8 +157,28 @@ describe('patchmirror serve', () => {
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
     daemon.child.kill('SIGHUP')
     await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
+    // The daemon reads its own settings, which may be others than those of the command.
+    const own = await command(
+      ['reload'],
+      { ...world.env, ...more, PATCHMIRROR_CONFIG: '' },
+      world.dir,
+    )
+    expect([own.code, own.err]).toEqual([
+      2,
+      expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s),
+    ])
+    const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
+    expect(json).not.toMatch(/Xq7-|maxAgeHours":"30/)
     expect(await nextRunAt()).toMatch(/-05-05T/)
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
+    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: info }\n')
+    const back = await command(['reload', '--json'], { ...world.env, ...more }, world.dir)
+    expect(JSON.parse(back.out)).toEqual({
+      signalled: daemon.child.pid,
+      inForce: ['osv.schedule', 'server.maxConnections'],
+      restart: ['bundle.trustedKeys'],
+      next: 'restart the daemon',
+    })
 
     daemon.child.stderr?.destroy()
     daemon.child.stdout?.destroy()

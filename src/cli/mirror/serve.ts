@@ -5,9 +5,10 @@ import { type LogFile, createLog, openLogFile, writeLine } from '../../core/log.
 import { VERSION } from '../../core/version.ts'
 import { checkProxies } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import { goOffline } from '../../core/offline.ts'
 import { serviceManager } from '../../core/service-manager.ts'
+import { type DaemonSettings, announceSettings } from '../../store/database/daemon-settings.ts'
 import { hasImported } from '../../store/database/older-folder.ts'
 import { unsyncedHere } from '../store-access.ts'
 import { type GlobalOptions, settings } from '../context.ts'
@@ -34,16 +35,20 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const warn = (text: string): void => log.warn({}, text)
   const manager = serviceManager({ env: process.env, pid: process.pid, warn })
   const read = (): Config => settingsOf(options).config
-  const reload = createReload({ started: config, read, apply: agent.apply, log })
+  const settingsInUse = createReload({ started: config, read, apply: agent.apply, log })
   let serving = 'starting'
+  let announce = (): void => undefined
   process.on('SIGHUP', () => {
     manager.reloading()
     logFile?.reopen()
     agent.reload()
-    reload()
+    settingsInUse.reload()
+    announce()
     manager.ready(serving)
   })
-  const { url } = await agent.start()
+  const { url, instance } = await agent.start()
+  announce = () => announceUsed(config.data.dir, { ...settingsInUse.used(), instance }, warn)
+  announce()
   manager.ready((serving = `serving ${url}`))
   manager.watch(() => agent.answers())
   const upstream = offline ? null : config.upstream.apiRoot
@@ -72,6 +77,17 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
 function openOwnLog({ file, fileMode }: Config['log']): LogFile | null {
   if (file === null) return null
   return openLogFile(file, { mode: fileMode, fallback: (line) => writeLine(line) })
+}
+
+/** Tells other commands which settings are in use. Where the disk is full they do not learn it, and the daemon goes on. */
+function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) => void): void {
+  try {
+    announceSettings(dir, used)
+  } catch (error) {
+    warn(
+      `"patchmirror reload" and "doctor" cannot compare the settings in use: ${messageOf(error)}`,
+    )
+  }
 }
 
 /** Below an air gap and for a reader there is no upstream to be named; anywhere else its absence is an oversight. */

@@ -1,5 +1,5 @@
-import { type Config, SCHEMA } from './schema.ts'
-import { followConfig } from './secret-files.ts'
+import { type Config, SCHEMA } from '../schema.ts'
+import { followConfig } from '../secret-files.ts'
 
 /** Settings that a running daemon takes over when the settings are read again, by section. */
 const LIVE = {

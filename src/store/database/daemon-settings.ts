@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { replacePrivateFile } from '../../core/files.ts'
+import { servingDaemon } from './lock.ts'
+
+/** What a daemon writes of its settings into the data folder: digests and keys, no values. */
+export interface DaemonSettings {
+  readonly instance: string
+  readonly salt: string
+  /** By the key of the setting. */
+  readonly digests: Readonly<Record<string, string>>
+  /** How often it read its settings again since it started. */
+  readonly reloads: number
+  /** What the last of these found; null before the first. */
+  readonly last: Reload | null
+}
+
+/** What a daemon found when it read its settings again. */
+export interface Reload {
+  /** Why the settings cannot be used, so that nothing changed; null: they can. */
+  readonly problem: string | null
+  /** Keys of changed settings that are in force now. */
+  readonly inForce: readonly string[]
+  /** Keys of settings that differ from those in use until the daemon is started again. */
+  readonly restart: readonly string[]
+}
+
+const FILE = 'serve.settings'
+
+/** Writes the settings of the daemon with the `serve` lock, mode 0600. Throws the system's error. */
+export function announceSettings(dataDir: string, settings: DaemonSettings): void {
+  replacePrivateFile(join(dataDir, FILE), `${JSON.stringify(settings)}\n`)
+}
+
+/**
+ * Returns what the daemon that serves this folder now wrote; null: none serves it, it is starting, is an earlier version or could not
+ * write the file.
+ */
+export function daemonSettings(dataDir: string): DaemonSettings | null {
+  const serving = servingDaemon(dataDir)
+  if (serving === null) return null
+  try {
+    const found = JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as DaemonSettings
+    return found.instance === serving.instance ? found : null
+  } catch {
+    return null
+  }
+}
