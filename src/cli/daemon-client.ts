@@ -5,7 +5,7 @@ import { servingDaemon } from '../store/database/lock.ts'
 import { createTransport } from '../upstream/http/transport.ts'
 
 /** What the daemon answered. */
-interface DaemonAnswer {
+export interface DaemonAnswer {
   readonly status: number
   readonly text: string
   /** The id of the daemon that answered, on its health page; null: something else answered, or another page. */

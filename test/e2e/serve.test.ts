@@ -31,7 +31,20 @@ describe('patchmirror serve', () => {
     const copy = join(world.dir, 'copy')
     cpSync(world.data, copy, { recursive: true })
     const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    expect(await command(['health'], at, world.dir)).toMatchObject({ code: 0 })
+    const health = await command(['health'], at, world.dir)
+    expect([health.code, health.out]).toEqual([
+      0,
+      expect.stringMatching(/^healthy: the daemon on http:\S+ answers; [^\n]*\n$/),
+    ])
+    const asJson = await command(['health', '--json'], at, world.dir)
+    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([0, { status: 'ok' }])
+    const ready = await command(['health', '--ready'], at, world.dir)
+    expect([ready.code, ready.out]).toEqual([
+      0,
+      expect.stringMatching(
+        /^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within osv\.maxAgeHours[^\n]*\n$/,
+      ),
+    ])
     const own = await command(['status'], at, world.dir)
     expect(own.out).not.toContain('data folder')
     const copied = await command(['status'], { ...at, PATCHMIRROR_DATA_DIR: copy }, world.dir)
@@ -76,6 +89,21 @@ describe('patchmirror serve', () => {
     await again.said(/osv sync: complete/)
     const { out } = await world.patchmirror('runs')
     expect(out).toContain('the process ended before the run did')
+  })
+
+  test('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {
+    const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
+    await daemon.said(/osv sync: failed/)
+    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const { code, out } = await command(['health', '--ready'], at, world.dir)
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(
+        /^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/,
+      ),
+    ])
+    const asJson = await command(['health', '--ready', '--json'], at, world.dir)
+    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
   })
 
   test('makes a derived archive that is missing again, the same to the byte', async () => {

@@ -1,22 +1,24 @@
 import { existsSync } from 'node:fs'
+import type { judgeReadiness } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../core/errors.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
-import { askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
+import { type DaemonAnswer, askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 const TIMEOUT_MS = 5_000
 
-/** Options of `patchmirror health`. The daemon's own answer is JSON always. */
+/** Options of `patchmirror health`. */
 interface HealthOptions extends GlobalOptions {
   ready?: boolean
   json?: boolean
 }
 
 /**
- * `patchmirror health [--ready]`: asks the daemon of these settings; exits with 0 when it is healthy and, if the data folder
- * is readable here, when it serves this data folder. For container health checks.
+ * `patchmirror health [--ready]`: asks the daemon of these settings and prints its state in one line, or the daemon's own answer as
+ * JSON; exits with 0 when it is healthy and, if the data folder is readable here, when it serves this data folder. For container
+ * health checks.
  */
 export async function healthCommand(options: HealthOptions): Promise<number> {
   const { config: given } = settings(options, false, [])
@@ -34,16 +36,53 @@ export async function healthCommand(options: HealthOptions): Promise<number> {
     const stranger = strangerIn(config, health.instance)
     if (stranger !== null)
       return fail(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
-    const { status, text } =
-      options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
-    print(text)
-    return status >= 200 && status < 300 ? 0 : 1
+    const answer = options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
+    const url = daemonUrl(config.server)
+    print(options.json === true ? answer.text : describe(answer, url, options.ready === true))
+    return isFine(answer) ? 0 : 1
   } catch (error) {
     return fail(
       `no daemon answers on ${daemonUrl(config.server)} (server.host, server.port): ${messageOf(error)}. Start it ("patchmirror serve"), ` +
         'or name its settings with --config FILE',
     )
   }
+}
+
+function isFine({ status }: DaemonAnswer): boolean {
+  return status >= 200 && status < 300
+}
+
+/** One line about an answer: the state, why, and what to do. */
+function describe(answer: DaemonAnswer, url: string, asksReady: boolean): string {
+  const readiness = asksReady ? readinessOf(answer.text) : null
+  if (readiness !== null) return describeReadiness(readiness)
+  return isFine(answer)
+    ? `healthy: the daemon on ${url} answers; "patchmirror health --ready" says whether its data is fresh enough`
+    : `not healthy: the daemon on ${url} answers with HTTP ${answer.status}: its log says why`
+}
+
+type Readiness = ReturnType<typeof judgeReadiness>
+
+/** The verdict in an answer; null where the daemon could not judge, or is another version. */
+function readinessOf(text: string): Readiness | null {
+  try {
+    const found = JSON.parse(text) as Partial<Readiness>
+    return Array.isArray(found.sources) && found.storage !== undefined ? (found as Readiness) : null
+  } catch {
+    return null
+  }
+}
+
+function describeReadiness({ ready, sources, storage, fleet }: Readiness): string {
+  const parts = [
+    ...sources.map((one) => ({ ready: one.ready, text: `${one.name}: ${one.reason}` })),
+    ...(fleet === undefined ? [] : [{ ready: fleet.ready, text: `fleet: ${fleet.reason}` }]),
+    ...(storage.ready ? [] : [{ ready: false, text: storage.reason ?? 'the data folder cannot be written to' }]), // prettier-ignore
+  ]
+  const reasons = parts.filter((one) => one.ready === ready).map(({ text }) => text)
+  const why = reasons.join('; ').replace(/\s*\n\s*/g, ' ')
+  if (ready) return `ready: ${why === '' ? 'no source is mirrored' : why}`
+  return `not ready: ${why}; "patchmirror status" says what the last runs did, "patchmirror doctor" what to do`
 }
 
 /** Who answers instead of the mirror of this data folder; null when it may be that. */
