@@ -2,6 +2,7 @@ import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
+import type { Run } from '../../store/runs/runs.ts'
 
 /** The reads that explain why something is missing. */
 type RunReads = Pick<Reads, 'runs' | 'ledger'>
@@ -18,26 +19,46 @@ export function notFetched(what: string, reason: string): MirrorError {
 
 const MAX_MESSAGE = 400
 
-/** Why nothing, or not everything, of a source is mirrored: one clause, from its last runs. */
+/** Why nothing, or not everything, of a source is mirrored, and what to do: from its last runs. */
 function whyMissing(reads: RunReads, source: SourceName): string {
   const latest = reads.runs.readLatestRun(source)
-  const ended = reads.runs.readLatestWholeRun(source)
-  const isRunning = latest !== null && latest.endedAt === null
-  if (ended === null && !isRunning && reads.ledger.readLastImport() !== null)
+  const isRunning = latest?.state === 'running'
+  // The process of a run without an end that does not run was killed.
+  const isKilled = latest?.endedAt === null && !isRunning
+  const ended = isKilled ? latest : reads.runs.readLatestWholeRun(source)
+  if (ended !== null)
+    return `${howItEnded(ended)}; ${isRunning ? 'another one is running' : whatToDo(ended)}`
+  if (isRunning)
+    return `the first ${wordOf(latest)} has been running since ${toIso(latest.startedAt)}: try again when it has ended`
+  if (reads.ledger.readLastImport() !== null)
     return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
-  if (ended === null) return isRunning ? 'the first sync has not ended' : neverRun(source)
-  const at = ended.endedAt === null ? '' : ` at ${toIso(ended.endedAt)}`
-  const message = ended.message ?? ''
-  const cut = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
-  const reason = cut === '' ? '' : `: ${cut}`
-  const next = isRunning ? '; another one is running' : ''
-  return `the last sync (${ended.state}${at}) did not have it${reason}${next}`
+  return neverRun(source)
+}
+
+function howItEnded(run: Run): string {
+  const { state, startedAt, endedAt, message } = run
+  const at = endedAt === null ? `, begun at ${toIso(startedAt)}` : ` at ${toIso(endedAt)}`
+  const text = message ?? ''
+  const cut = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}…` : text
+  return `the last ${wordOf(run)} (${state}${at}) did not have it${cut === '' ? '' : `: ${cut}`}`
+}
+
+function whatToDo(run: Run): string {
+  const { id, state, source } = run
+  if (state === 'quarantined')
+    return `"patchmirror approve ${id}" or "patchmirror reject ${id}" decides`
+  const again = run.kind === 'import' ? 'import FILE' : `sync ${source}`
+  return `"patchmirror ${again}" tries again, "patchmirror runs ${id}" shows that run`
+}
+
+function wordOf({ kind }: Run): string {
+  return kind === 'import' ? 'import' : 'sync'
 }
 
 /** Names both ways in: whether this mirror has an upstream is not known from its data. */
 function neverRun(source: SourceName): string {
   return (
-    `no sync and no import of ${source} has run yet; a disconnected mirror gets it from a full bundle: ` +
-    `"patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+    `no sync and no import of ${source} has run yet; "patchmirror sync ${source}" gets it now, a disconnected mirror gets it from a full ` +
+    `bundle: "patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
   )
 }

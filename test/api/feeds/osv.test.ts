@@ -1,6 +1,7 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { acquireLock } from '../../../src/store/database/lock.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { RunEnd } from '../../../src/store/runs/runs.ts'
 import { FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
@@ -230,24 +231,40 @@ test('every feed path is a 503 with Retry-After before the first snapshot', asyn
   }
 })
 
+const EITHER = ['osv', 'feeds'] as const
+
 test.each<[string, Partial<RunEnd> | null, RegExp]>([
-  ['that has not ended', null, /not mirrored yet: the first sync has not ended$/],
-  ['that failed', { state: 'failed', message: 'HTTP 500 at upstream' }, /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream$/],
-  ['that was partial', { state: 'partial', message: null }, /last sync \(partial at .*Z\) did not have it$/],
-])('a 503 before the first snapshot gives the reason after a run %s', async (_, end, reason) => {
-  const { get, store, server } = await serve(() => undefined)
+  ['that was killed', null, /last sync \(failed, begun at .*Z\) did not have it: the process ended before .* "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/],
+  ['that failed', { state: 'failed', message: 'HTTP 500 at upstream' }, /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream; "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/],
+  ['that was partial', { state: 'partial', message: null }, /last sync \(partial at .*Z\) did not have it; "patchmirror sync/],
+  ['in quarantine', { state: 'quarantined', message: null }, /last sync \(quarantined at .*Z\) did not have it; "patchmirror approve \d" or "patchmirror reject \d" decides$/],
+])('a 503 before the first snapshot gives the reason and what to do after a run %s', async (_, end, reason) => {
+  const { get, store, server, dir } = await serve(() => undefined)
   for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
-    expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; .*"patchmirror import FILE" here$/)
-  for (const source of ['osv', 'feeds'] as const)
-    store.addRun(source, FILLED_AT, end ?? undefined)
+    expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror import FILE" here$/)
+  for (const source of EITHER) store.addRun(source, FILLED_AT, end ?? undefined)
   server.snapshotChanged()
   for (const path of ['/external/osv/all.zip', '/external/osv/x.json', '/external/patch_feed'])
     expect(jsonOf(await get(path))['message']).toMatch(reason)
   if (end === null) return
-  for (const source of ['osv', 'feeds'] as const) store.addRun(source, FILLED_AT + 2000)
+  const sync = acquireLock(dir, 'sync')
+  onTestFinished(() => sync.release())
+  for (const source of EITHER) store.addRun(source, FILLED_AT + 2000)
   server.snapshotChanged()
   expect(jsonOf(await get('/external/patch_feed'))['message']).toMatch(/; another one is running$/)
 }) // prettier-ignore
+
+test('a 503 before the first snapshot says since when the first run is in progress', async () => {
+  const { get, store, server, dir } = await serve(() => undefined)
+  const sync = acquireLock(dir, 'sync')
+  onTestFinished(() => sync.release())
+  for (const source of EITHER) store.addRun(source, FILLED_AT)
+  server.snapshotChanged()
+  for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
+    expect(jsonOf(await get(path))['message']).toMatch(
+      /not mirrored yet: the first sync has been running since .*Z: try again when it has ended$/,
+    )
+})
 
 test('the age of the data is the newest date at which upstream confirmed it', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
