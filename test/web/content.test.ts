@@ -178,6 +178,52 @@ function faultsOf(html: string): string[] {
 /** The doctype is the only markup that is not an element. */
 const bodyOf = (html: string): string => html.replace('<!doctype html>', '')
 
+/** Where a page leads, by links and forms: the page, and the names of the parameters. */
+function targetsOf(html: string): { address: string; path: string; names: string[] }[] {
+  const unescape = (text: string): string =>
+    text.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&') // prettier-ignore
+  const links = [...html.matchAll(/href="\/-\/ui\/([^"]*)"/g)].map(([, href = '']) => {
+    const address = unescape(href)
+    const [path = '', query = ''] = address.split('?')
+    return { address, path, names: [...new URLSearchParams(query).keys()] }
+  })
+  const forms = [
+    ...html.matchAll(/<form class="filter" action="\/-\/ui\/([^"]*)".*?<\/form>/gs),
+  ].map(([form, path = '']) => {
+    const names = [...form.matchAll(/ name="([^"]*)"/g)].map(([, name = '']) => name)
+    return { address: `${path}?${names.map((name) => `${name}=`).join('&')}`, path, names }
+  })
+  return [...links, ...forms]
+}
+
+describe('the links and forms of pages', () => {
+  test('have only parameters that the page they lead to takes', async () => {
+    const waiting = [
+      ...PAGES.flatMap(({ path, type }) => (type === undefined ? [path] : [])),
+      ...Object.values(run).map((id) => of('run', { id: String(id) })),
+      of('search', { q: 'CVE' }),
+      of('changes', { since: '2026-06-30', source: 'osv' }),
+    ]
+    const seen = new Set<string>()
+    const wrong: string[] = []
+    for (const address of waiting) {
+      const { status, html } = await page(address)
+      if (status === 400 && html.includes('query parameter')) wrong.push(`${address}: 400`)
+      for (const target of targetsOf(html)) {
+        const declared = PAGES.find(({ path }) => path === target.path)?.parameters
+        const unknown = declared && target.names.filter((name) => !(name in declared))
+        if (unknown !== undefined && unknown.length > 0) wrong.push(target.address)
+        const kind = [target.path, ...[...target.names].sort()].join(' ')
+        if (declared === undefined || seen.has(kind)) continue
+        seen.add(kind)
+        waiting.push(target.address)
+      }
+    }
+    expect(wrong).toEqual([])
+    expect(seen.size).toBeGreaterThan(30)
+  })
+})
+
 describe('text of upstream on a page', () => {
   test('is escaped on every page, whatever it contains', async () => {
     const paths = [

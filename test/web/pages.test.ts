@@ -82,6 +82,15 @@ describe('each page for people', () => {
     }
   })
 
+  test('refuses a parameter that it does not have, at each of its paths', async () => {
+    for (const path of ['/-/ui', ...PAGES.map(({ path }) => `/-/ui/${path}`)]) {
+      const { status, body } = await page(`${path}?x=1`, KEY)
+      expect([path, status]).toEqual([path, 400])
+      expect(body.toString(), path).toContain('unknown query parameter')
+    }
+    expect((await page('/-/ui?', KEY)).status).toBe(200)
+  })
+
   test('runs no script, loads nothing from elsewhere and is not cached', async () => {
     for (const reply of [
       await page('/-/ui/'),

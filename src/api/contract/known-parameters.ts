@@ -71,6 +71,7 @@ function createLookup(entries: readonly ContractEntry[]) {
   return (asked: string): ContractEntry | undefined =>
     exact.get(asked) ??
     exact.get(asked.replace(/\/$/, '')) ??
+    exact.get(`${asked}/`) ??
     open.find(([path]) => asked.startsWith(path.slice(0, path.indexOf('{'))))
 }
 
