@@ -70,6 +70,12 @@ test('the overview says that a first run is in progress, and offers no command t
     { name: 'feeds', reason: 'nothing mirrored yet' },
     { name: 'osv', reason: 'nothing mirrored yet: the first run is in progress' },
   ])
+  const runs = async (state: string): Promise<string> =>
+    (await first.get(`/-/ui/runs?state=${state}`, { accept: BROWSER, ...KEY })).body.toString()
+  expect(await runs('running')).toContain('/-/ui/run?id=1')
+  lock.release() // as when the process is killed
+  expect(await runs('running')).toContain('No run fits this filter')
+  expect(await runs('failed')).toContain('the process ended before the run did')
 })
 
 describe('each page for people', () => {

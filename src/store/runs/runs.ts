@@ -87,14 +87,16 @@ const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 /** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
 function createSight(db: Db) {
   const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
+  /** Whether a run may be running: any without an end is of a process that has ended, where this is false. */
+  const mayRun = (): boolean => isLocked(dirname(db.name), 'sync')
   const current = (row: Row): Run => {
     const run = fromRow(row)
-    if (run.endedAt !== null || isLocked(dirname(db.name), 'sync')) return run
+    if (run.endedAt !== null || mayRun()) return run
     const now = byId.get(row.id) ?? row // it may have ended before the lock was looked at
     return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
   }
   const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
-  return { byId, current, see }
+  return { byId, mayRun, current, see }
 }
 
 /** Creates reads of when the runs of a source had a result. */
@@ -130,7 +132,7 @@ function createRunDates(db: Db) {
 
 /** Creates reads of the run log; usable on any connection. */
 export function createRunReader(db: Db) {
-  const { byId, current, see } = createSight(db)
+  const { byId, mayRun, current, see } = createSight(db)
   const latest = db.prepare<[string], Row>(
     'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
   )
@@ -154,9 +156,9 @@ export function createRunReader(db: Db) {
     `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
        AND json_extract(facts, '$.doubts') IS NOT NULL ORDER BY id DESC LIMIT 1`,
   )
-  const found = db.prepare<[RunFilter], Row>(
+  const found = db.prepare<[RunFilter & { open: RunState }], Row>(
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
-       AND (@state = '' OR state = @state) ORDER BY id DESC LIMIT @limit`,
+       AND (@state = '' OR iif(ended_at IS NULL, @open, state) = @state) ORDER BY id DESC LIMIT @limit`,
   )
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
@@ -180,8 +182,11 @@ export function createRunReader(db: Db) {
     },
     /** The newest run since a time that published changes which should not be believed, without an approval of them. */
     readLatestDoubtful: (source: SourceName, since: number) => see(doubtful.get(source, since)),
-    /** Returns the runs that a filter leaves, newest first. */
-    findRuns: (filter: RunFilter): Run[] => found.all(filter).map(current),
+    /** Returns the runs that a filter leaves, newest first; one that was killed is not running. */
+    findRuns(filter: RunFilter): Run[] {
+      const open = mayRun() ? 'running' : ORPHANED.state
+      return found.all({ ...filter, open }).map(current)
+    },
     /** Newest first. */
     listRuns: (limit: number) => list.all(limit).map(current),
   }

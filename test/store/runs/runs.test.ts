@@ -70,6 +70,23 @@ describe('the run log', () => {
     expect(store.runs.closeOrphanRuns(NOW)).toBe(0)
   })
 
+  test('finds as running only what runs now, and what was killed as failed', () => {
+    const store = writes()
+    const find = (state: 'running' | 'failed' | ''): number[] => {
+      const filter = { before: 99, source: '', kind: '', state, limit: 9 } as const
+      const found = store.runs.findRuns(filter)
+      if (state !== '') expect(found.filter((run) => run.state !== state)).toEqual([])
+      return found.map(({ id }) => id)
+    }
+    const failed = store.runs.startRun(START)
+    store.runs.endRun(failed, runEnd({ state: 'failed' }))
+    const open = store.runs.startRun(START)
+    expect([find('running'), find('failed')]).toEqual([[], [open, failed]])
+    const lock = acquireLock(store.dir, 'sync')
+    onTestFinished(() => lock.release())
+    expect([find('running'), find('failed'), find('')]).toEqual([[open], [failed], [open, failed]])
+  })
+
   test('is pruned to its newest rows for each source, open quarantines kept', () => {
     const store = writes()
     for (let i = 0; i < 10; i++) store.runs.endRun(store.runs.startRun(START), runEnd())
