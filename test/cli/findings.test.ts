@@ -26,6 +26,13 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
 
   const began = Date.now() - 3 * HOUR_MS
   await bench.judge(began)
+  // As while the first judgement is under way.
+  const findings = openFindings(dir, () => undefined)
+  findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
+  expect((await ask('--all')).out).toMatch(/^the tags are not all judged yet: the first judgement is in progress, 4 tags so far\n/) // prettier-ignore
+  expect((await ask()).err).toContain('the tags are not judged yet')
+  findings.exec(`UPDATE state SET began_at = ${began}, judged_at = ${began}`)
+  findings.close()
   const [one] = componentsOf(dir)
   if (one === undefined) throw new Error('no component')
   const { ecosystem, name, owner } = one

@@ -255,6 +255,11 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
     expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`, makerOf(off))).not.toContain(words)
   }
   expect(tag).not.toContain('is not judged')
+  expect(listed).toContain('4 of 4 tags are judged')
+  const findings = openFindings(dir, () => undefined)
+  findings.exec('UPDATE state SET began_at = NULL') // as while the first judgement is under way
+  findings.close()
+  expect(textOf('tag-changes')).toContain('the first judgement is in progress, 4 tags so far')
   removeFindings(dir)
   expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`)).toContain(NOT_JUDGED)
 })

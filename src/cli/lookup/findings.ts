@@ -11,6 +11,7 @@ import {
   changedFindings,
   detailWords,
   findingWords,
+  judgedWords,
 } from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
@@ -72,7 +73,8 @@ function changesSince({ config, used }: LookupCall, asked: Asked): LookupResult 
   return {
     json,
     lines: [
-      `changes of findings since ${since}; ${counts.judged} of ${counted(counts.tags, 'tag')} are judged`,
+      `changes of findings since ${since}; ${judgedWords(counts, true)}`,
+      ...(counts.judged === 0 && counts.tags > 0 ? ['"patchmirror findings --all" says why none is judged'] : []), // prettier-ignore
       '',
       ...(lines.length === 0 ? ['nothing changed'] : lines),
       ...(next === null ? [] : ['', moreLine(changes.length)]),

@@ -9,6 +9,7 @@ import { openInboxReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
 import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
+import { judgedWords, whyNoTags } from '../../store/findings/words.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
 import { daemonUrl, statusOfDaemon, withTakenPort } from '../daemon-client.ts'
@@ -20,7 +21,7 @@ import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
-import { type TagFindingsStatus, type ViewsStatus, describeUnread } from '../../domain/status.ts'
+import { type ViewsStatus, describeUnread } from '../../domain/status.ts'
 
 /** Options of `patchmirror status`. */
 interface StatusCommandOptions extends GlobalOptions {
@@ -74,7 +75,8 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of describeBoxes(status)) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
-  if (status.findings !== undefined) print(describeFindings(status.findings))
+  const judgedLine = describeFindings(config, status)
+  if (judgedLine !== null) print(judgedLine)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
   const who =
     from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
@@ -220,7 +222,25 @@ export function describeViews({ kind, state, madeAt, odd, unread, ...is }: Views
   return `views of ${kind}: ${parts.join(', ')}`
 }
 
-function describeFindings({ state, tags, judged, judging, failing }: TagFindingsStatus): string {
+/** Returns how far the SBOMs of the tags are judged, or why they are not; null where nothing is to be said. */
+export function describeFindings(config: Config, status: Status): string | null {
+  const { findings, sources, views = [] } = status
+  const snapshotOf = (source: string) => sources.find(({ name }) => name === source)?.snapshot
+  const off = whyNoTags(config)
+  const line = (text: string): string => `findings of tags: ${text}`
+  if (off !== null) return snapshotOf('catalog') ? line(`none: ${off}`) : null
+  if (findings === undefined) return null
+  const { state, tags, judged, judging, failing } = findings
   const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
-  return `findings of tags: ${state}, ${judged} of ${tags} tags have an SBOM that is judged${more}`
+  if (state !== 'none') {
+    const why = judged === 0 && tags > 0 ? ': "patchmirror findings --all" says why' : ''
+    return line(`${state}, ${judgedWords({ tags, judged }, true)}${why}${more}`)
+  }
+  if (snapshotOf('catalog') === undefined) return line('none: this mirror has no catalog')
+  const missing = [
+    ...(snapshotOf('catalog') === null ? ['the catalog is not mirrored yet'] : []),
+    ...(snapshotOf('osv') ? [] : ['no records are mirrored yet']),
+    ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none') ? ['the views of the records are not built yet'] : []), // prettier-ignore
+  ]
+  return line(`the tags are not judged yet${missing.length === 0 ? '' : `: ${missing.join(', ')}`}${more}`) // prettier-ignore
 }

@@ -55,6 +55,18 @@ export function detailWords([change, record, name, version, fixable]: FindingCha
 export const NOT_JUDGED =
   'the tags are not judged yet: the daemon (patchmirror serve) judges them once it has a catalog, records and their views'
 
+/** Returns how many tags are judged, in words. `isWhole`: all were judged once; before that the numbers are those so far. */
+export function judgedWords(
+  { tags, judged }: { readonly tags: number; readonly judged: number },
+  isWhole: boolean,
+): string {
+  if (!isWhole)
+    return `the tags are not all judged yet: the first judgement is in progress, ${counted(judged, 'tag')} so far`
+  return tags === 0
+    ? 'no tag is judged: the mirrored catalog has none'
+    : `${judged} of ${counted(tags, 'tag')} ${judged === 1 ? 'is' : 'are'} judged`
+}
+
 /** The settings that have tags judged. */
 export interface JudgingSettings {
   readonly match: { readonly tags: boolean }

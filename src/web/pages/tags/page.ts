@@ -1,6 +1,7 @@
 import { toIsoOrNull } from '../../../core/time.ts'
 import { counted } from '../../../core/text.ts'
 import type { TagFindings } from '../../../store/findings/reads.ts'
+import { judgedWords } from '../../../store/findings/words.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
 import { type Page, type PageCall, numberOf } from '../../page.ts'
@@ -47,6 +48,7 @@ export const TAG_CHANGES: Page = {
     const { state, counts, refusals, tags, changes } = found
     const shown = changes.slice(0, MOST)
     const judgedAt = toIsoOrNull(state?.judgedAt)
+    const isWhole = (state?.beganAt ?? null) !== null
     return {
       title: 'Findings of tags',
       alternates: ['application/atom+xml', 'application/feed+json'].map((type) => {
@@ -57,7 +59,7 @@ export const TAG_CHANGES: Page = {
         {
           kind: 'facts',
           rows: [
-            ['tags', plain(`${grouped(counts.judged)} of ${grouped(counts.tags)} are judged`)],
+            ['tags', plain(judgedWords(counts, isWhole))],
             ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
             ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
           ],
