@@ -64,7 +64,14 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   differences: ['core/text.ts', 'json/objects.ts', 'query'],
-  guard: ['core', 'differences', 'json/objects.ts', 'query', 'store/database/gzip.ts'],
+  guard: [
+    'core',
+    'differences',
+    'domain/doubts.ts',
+    'json/objects.ts',
+    'query',
+    'store/database/gzip.ts',
+  ],
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: [
     'core',

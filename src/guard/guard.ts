@@ -3,9 +3,16 @@ import { sha256Of } from '../core/digest.ts'
 import { counted, percent, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { recordSentences } from '../differences/words.ts'
+import {
+  DOUBTS,
+  type Doubt,
+  type DoubtedRecords,
+  MOST_DOUBTED,
+  doubtText,
+} from '../domain/doubts.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
 import { isHarmless } from './harmless.ts'
-import { DOUBTS, type Doubt, type RecordDoubt, doubtText, doubtsAbout } from './kinds.ts'
+import { type RecordDoubt, doubtsAbout } from './kinds.ts'
 import {
   type BeforeAndAfter,
   type ParsedVersion,
@@ -34,6 +41,8 @@ export interface RecordVerdict {
   /** Number of records by kind, and the first records of each with what changed, for the kinds above their limits. */
   readonly doubts: number
   readonly lines: readonly string[]
+  /** Ids of the records of these kinds. */
+  readonly doubted: DoubtedRecords
   /** Number of records that could not be compared. */
   readonly notCompared: number
 }
@@ -57,6 +66,7 @@ export interface RecordGuard {
 /** What was found of one kind. Of the refused kinds each record's id and digest is kept: about 90 bytes a record. */
 interface Found {
   count: number
+  readonly ids: string[]
   readonly lines: string[]
   readonly contents: string[]
 }
@@ -78,12 +88,13 @@ const KINDS = Object.keys(DOUBTS) as Doubt[]
 /** Creates a guard for one run. `stored`: number of records before it; `now`: Unix milliseconds. */
 export function createRecordGuard(limits: Limits, stored: number, now: number): RecordGuard {
   const found = new Map<Doubt, Found>(
-    KINDS.map((kind) => [kind, { count: 0, lines: [], contents: [] }]),
+    KINDS.map((kind) => [kind, { count: 0, ids: [], lines: [], contents: [] }]),
   )
   const note = (id: string, content: string, { kind, because }: RecordDoubt): void => {
     const into = found.get(kind)
     if (into === undefined || limits[kind] === 'off') return
     into.count++
+    if (into.ids.length < MOST_DOUBTED) into.ids.push(id)
     if (into.lines.length < LISTED) into.lines.push(`${id}: ${wordsOf(because)}`)
     if (limits[kind] === 'enforce') into.contents.push(`${id} ${content}`)
   }
@@ -145,6 +156,7 @@ function judge(limits: Limits, stored: number, found: ReadonlyMap<Doubt, Found>)
     identity: sha256Of(contents.sort().join('\n')),
     doubts: over.reduce((sum, [, { count }]) => sum + count, 0),
     lines: [...refused, ...warned].flatMap(([, { lines }]) => lines),
+    doubted: Object.fromEntries(over.map(([kind, { ids }]) => [kind, ids])),
     notCompared: found.get('notCompared')?.count ?? 0,
   }
 }

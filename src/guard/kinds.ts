@@ -6,30 +6,10 @@ import {
   type RecordFacts,
   factsOf,
 } from '../differences/facts.ts'
+import type { Doubt } from '../domain/doubts.ts'
 import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
 import { factsByName, lossesIn, packageText } from './losses.ts'
-
-/** Reasons not to believe a change, and what the records of each have in common. A setting of `guard` has each name. */
-export const DOUBTS = {
-  fixLowered: 'have a lower fixed version than before',
-  rangesLost: 'lost affected versions or packages without a fix that says so',
-  ecosystemChanged: 'moved to another ecosystem',
-  severityChanged: 'have another severity than before',
-  emptied: 'were emptied in place',
-  withdrawn: 'would be withdrawn',
-  futureModified: 'have a date of modification far in the future',
-  notCompared: 'could not be compared with what is stored',
-  incomparable: 'can no longer be compared, as was possible before',
-} as const
-
-export type Doubt = keyof typeof DOUBTS
-
-/** Returns what is said of so many records: of one it `has a lower fixed version than before`. */
-export function doubtText(kind: Doubt, records: number): string {
-  const text = DOUBTS[kind]
-  return records === 1 ? text.replace(/^have /, 'has ').replace(/^were /, 'was ') : text
-}
 
 /** A doubt about one record, with the differences that cause it, or the reason in words. */
 export interface RecordDoubt {

@@ -7,6 +7,7 @@ import { createLedgerReader } from './replication/ledger.ts'
 import { createCatalogQuery, createOrderings } from './catalog/list-query.ts'
 import { createCatalogAnswerReader } from './catalog/answers.ts'
 import { createCatalogListReader } from './catalog/lists.ts'
+import { createDoubtReader } from './changes/doubts.ts'
 import { createChangeReader } from './changes/log.ts'
 import { createDocumentReader } from './feeds/documents.ts'
 import { createKeyReader } from './keys.ts'
@@ -38,7 +39,7 @@ export function createReads(db: Db) {
     runs: createRunReader(db),
     snapshots: createSnapshotReader(db),
     quarantine: createQuarantineReader(db),
-    changes: createChangeReader(db),
+    changes: { ...createChangeReader(db), ...createDoubtReader(db) },
     keys: createKeyReader(db),
     secrets: createSecretReader(db),
     ledger: createLedgerReader(db),

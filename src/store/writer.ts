@@ -13,6 +13,7 @@ import { createCatalogListWriter } from './catalog/list-writes.ts'
 import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
 import { createSecretReader } from './secret.ts'
+import { createDoubtWriter } from './changes/doubts.ts'
 import { createLogAdoption } from './changes/log-adoption.ts'
 import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
@@ -111,7 +112,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     runs: createRunWriter(db),
     snapshots: createSnapshotWriter(db, tracker, changes),
     quarantine: createQuarantineWriter(db),
-    changes: { ...changes, ...createLogAdoption(db) },
+    changes: { ...changes, ...createLogAdoption(db), ...createDoubtWriter(db) },
     keys: createKeyWriter(db),
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),

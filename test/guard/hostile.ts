@@ -3,7 +3,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { sha256Of } from '../../src/core/digest.ts'
 import { type RecordVerdict, createRecordGuard } from '../../src/guard/guard.ts'
-import type { Doubt } from '../../src/guard/kinds.ts'
+import type { Doubt } from '../../src/domain/doubts.ts'
 
 /** A record as parsed, with the fields that mutations change. */
 export interface Doc {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
 import { generateRecord } from '../../src/sandbox/feed/generate.ts'
-import { DOUBTS, type Doubt } from '../../src/guard/kinds.ts'
+import { DOUBTS, type Doubt } from '../../src/domain/doubts.ts'
 import { judgeGenerated } from '../guard/changes.ts'
 import { HOSTILE, judged, mutated } from '../guard/hostile.ts'
 

@@ -15,6 +15,12 @@ export const object = (
   required: readonly string[] = Object.keys(properties),
 ) => ({ type: 'object', ...(description !== '' && { description }), required, properties })
 
+/** Why the guard doubted a change that was published. */
+export const RECORD_DOUBTS = {
+  type: 'array',
+  items: object('', { kind: TEXT, snapshot: TEXT, run: COUNT }),
+}
+
 /** What a run notes beside its message. */
 const FACTS = {
   type: 'object',

@@ -1,7 +1,7 @@
 import { ecosystemNames } from '../../query/orders/ecosystems.ts'
 import { ref } from './components.ts'
 import type { ComponentRef, JsonSchema } from './openapi.ts'
-import { RECORD_DIFFERENCE, SOURCE_STATUS, object } from './report-schemas.ts'
+import { RECORD_DOUBTS, RECORD_DIFFERENCE, SOURCE_STATUS, object } from './report-schemas.ts'
 
 const TEXT = { type: 'string' }
 const DATE_TIME = { type: 'string', format: 'date-time' }
@@ -148,6 +148,7 @@ export const SCHEMAS = {
               items: { $ref: '#/components/schemas/RecordDifference' },
             },
             words: { type: 'array', items: TEXT },
+            doubts: RECORD_DOUBTS,
           },
           ['source', 'change', 'snapshot'],
         ),

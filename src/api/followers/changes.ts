@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import type { PublishedDoubt } from '../../domain/doubts.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
@@ -110,6 +111,8 @@ export interface FoundChanges {
   readonly changes: readonly (ReturnType<typeof toChangedName> & {
     readonly source: SourceName
     readonly snapshot: string
+    /** Why this mirror's guard doubted the change that it published; missing: it did not. */
+    readonly doubts?: readonly PublishedDoubt[]
   } & Partial<RecordDetail>)[]
   /** Number of records on the page of which it is not known whether they concern the packages that are asked for. */
   readonly notJudged?: number
@@ -164,6 +167,7 @@ function pageOf(
   const names = reads.changes.countNames(span)
   const complete = names !== null && names <= MAX_FOLDED
   const found = complete ? reads.changes.listChanged(span, from, limit + 1) : []
+  const doubted = found.length > 0 ? reads.changes.listDoubts(span) : null
   const changes: FoundChanges['changes'][number][] = []
   let last: string | null = null
   let taken = 0
@@ -171,7 +175,8 @@ function pageOf(
     if (taken > 0 && detailer?.isFull() === true) break
     const { name, change, snapshot } = one
     const detail = detailer === null ? {} : detailer.describe(one)
-    if (detail !== null) changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail }) // prettier-ignore
+    const doubts = doubted?.get(name)
+    if (detail !== null) changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail, ...(doubts && { doubts }) }) // prettier-ignore
     last = name
     taken++
   }

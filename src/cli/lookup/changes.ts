@@ -12,6 +12,7 @@ import { type ListedPackages, packagesIn } from '../../api/followers/tag-package
 import { MirrorError } from '../../core/errors.ts'
 import { counted, nounOf } from '../../core/text.ts'
 import { readSince, toIso } from '../../core/time.ts'
+import { doubtSentence } from '../../domain/doubts.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
 import { type LookupOptions, refuseLookup } from './open.ts'
@@ -120,6 +121,7 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
   const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
   const lines = changes.flatMap((one) => [
     'id' in one ? one.id : one.path,
+    ...(one.doubts ?? []).map((doubt) => `  ${doubtSentence(doubt)}`),
     ...(one.words ?? []).map((text) => `  ${text}`),
   ])
   const source = packages?.from ?? null

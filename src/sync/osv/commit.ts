@@ -29,7 +29,7 @@ export async function commitChanges(
   fetched: FetchedRecords,
   approved: Quarantine | null,
 ): Promise<PublishedRecords | RecordVerdict> {
-  const { store, facts, config } = context
+  const { store, facts, config, kind, runId } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const before = readdirSync(dir)
@@ -46,7 +46,11 @@ export async function commitChanges(
         if (verdict !== null) recordDoubts(context, verdict)
         if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
+        const last = store.changes.lastLogged()
         const records = await publishOsv(context, kept, missing, { draft, wasDirty })
+        // What an operator approved is not doubted any more.
+        if (verdict !== null && kind !== 'approve')
+          store.changes.noteDoubts(last, { run: runId, doubted: verdict.doubted })
         return {
           commit: true,
           missing,

@@ -123,6 +123,7 @@ export function judgeLeft(
     identity: sha256Of([verdict?.identity.toString('base64') ?? '', ...ids].join('\n')),
     doubts: left.length + (verdict?.doubts ?? 0),
     lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...(verdict?.lines ?? [])],
+    doubted: verdict?.doubted ?? {},
     notCompared: verdict?.notCompared ?? 0,
   } // prettier-ignore
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { databasePath } from '../../../src/store/database/open.ts'
-import { DOUBTS } from '../../../src/guard/kinds.ts'
+import { DOUBTS } from '../../../src/domain/doubts.ts'
 import { type DaemonProcess, startDaemon } from '../world/daemon.ts'
 import type { SandboxProcess } from '../world/processes.ts'
 

@@ -28,6 +28,8 @@ describe('records whose fixes are lowered in mass', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
     expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { changed: 30 } })
     expect(differences(made)).toEqual([])
+    const { id = 0 } = made.store.changes.readLatestLogged('osv') ?? {}
+    expect(made.store.changes.readDoubts(id)).toBe(null) // what was approved is not doubted
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
     await expectSound(made.dir)
   }) // prettier-ignore
@@ -108,6 +110,13 @@ describe('a doubt', () => {
     expect(report.message).toContain('published, but doubtful: ')
     expect(report.facts['doubtfulIds']).toHaveLength(20)
     expect(differences(made)).toEqual([])
+    const { id = 0, snapshot = '' } = made.store.changes.readLatestLogged('osv') ?? {}
+    const { doubted } = made.store.changes.readDoubts(id) ?? {}
+    expect(doubted?.fixLowered).toHaveLength(Number(report.facts['doubts'])) // all, not the first alone
+    const doubts = made.store.changes.listDoubts({ source: 'osv', after: id - 1, until: id })
+    expect(doubts.get(doubted?.fixLowered?.[0] ?? '')).toEqual([
+      { kind: 'fixLowered', snapshot, run: report.id },
+    ])
     const { facts } = await made.run('osv')
     expect(facts['doubts']).toBeUndefined()
     const named = `osv: run ${report.id} (snapshot ${report.snapshot?.slice(0, 12) ?? ''}) published changes that should not be believed`

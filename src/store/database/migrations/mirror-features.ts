@@ -146,6 +146,13 @@ const REASON_COLUMN = `
   ALTER TABLE catalog_lacking ADD COLUMN reason TEXT;
   `
 
+/** The schema step for what the guard doubted of a snapshot. */
+const DOUBTS_COLUMN = `
+  -- JSON: what was published although the guard doubted it, {"run":4,"doubted":{"fixLowered":["ID"]}}; null: nothing that is
+  -- known. It is this mirror's own: no bundle has it, and a row that is taken over from another mirror has none.
+  ALTER TABLE change_log ADD COLUMN doubts TEXT;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -154,4 +161,5 @@ export const LATER_STEPS: readonly string[] = [
   SUPERSEDED_TABLES,
   REASON_COLUMN,
   DATES_TABLES,
+  DOUBTS_COLUMN,
 ]

@@ -1,12 +1,13 @@
 import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
+import { doubtSentence } from '../../../domain/doubts.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
 import type { PackageFilter } from '../../../api/followers/filter.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { asksForPrivate, askedSources, changeWords } from './log.ts'
+import { asksForPrivate, askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { askedPackages } from './packages.ts'
 
 /** Entries of a feed's page, and names in the text of an entry. */
@@ -95,13 +96,18 @@ function filteredEntry(
   const { reads } = call
   const detailer = createDetailer(reads, row.id, filter)
   const names = reads.changes.listNames(row.id, COMPARED + 1)
+  const doubted = doubtsIn(reads, row)
   const lines: string[] = []
-  let at = 0
+  let [at, differences, doubtful] = [0, 0, 0]
   for (; at < Math.min(names.length, COMPARED) && !detailer.isFull(); at++) {
     const name = names[at]
     if (name === undefined) break
     const detail = detailer.describe({ ...name, log: row.id, snapshot: row.snapshot })
-    if (detail !== null) lines.push(...detail.words.map((text) => `${name.name}: ${text}`))
+    if (detail === null) continue
+    const doubts = doubted.get(name.name) ?? []
+    differences += detail.words.length
+    doubtful += doubts.length > 0 ? 1 : 0
+    lines.push(...[...doubts.map(doubtSentence), ...detail.words].map((text) => `${name.name}: ${text}`)) // prettier-ignore
   }
   const unknown = detailer.notJudged()
   const more = [
@@ -109,7 +115,8 @@ function filteredEntry(
     ...(at < names.length ? ['more records changed than are compared here: see the page of this snapshot'] : []),
   ] // prettier-ignore
   if (lines.length + more.length === 0) return []
-  const title = `${subject}: ${lines.length === 0 ? more[0] : counted(lines.length, 'difference')}`
+  const found = lines.length === 0 ? more[0] : counted(differences, 'difference')
+  const title = `${subject}: ${found}${doubtful > 0 ? ', doubtful' : ''}`
   return [{ ...plain, id, title, text: [...lines.slice(0, NAMES), ...more].join('\n') }]
 }
 
@@ -117,15 +124,20 @@ function entryOf(call: PageCall, row: LoggedSnapshot): FeedEntry {
   const { id, source, snapshot, publishedAt } = row
   const { reads, ui, absolute } = call
   const names = reads.changes.listNames(id, NAMES + 1)
-  const lines = names.slice(0, NAMES).map(({ name, change }) => `${change} ${name}`)
+  const doubted = doubtsIn(reads, row)
+  const lines = names.slice(0, NAMES).map(({ name, change }) => {
+    const doubts = (doubted.get(name) ?? []).map((doubt) => `: ${doubtSentence(doubt)}`)
+    return `${change} ${name}${doubts.join('')}`
+  })
+  const doubts = doubtWords(reads, row)
   const more = names.length > NAMES ? ['…'] : []
   return {
     id: urn(call, `entry ${id} ${source} ${snapshot}`),
-    title: `${source}: ${changeWords(row)}`,
+    title: `${source}: ${changeWords(row)}${doubts.length > 0 ? ', doubtful' : ''}`,
     updated: toIso(publishedAt),
     href: absolute(ui('changes', { entry: id, source: isPrivateSource(source) ? source : '' })),
     category: source,
-    text: [changeWords(row), ...lines, ...more].join('\n'),
+    text: [changeWords(row), ...doubts, ...lines, ...more].join('\n'),
   }
 }
 

@@ -1,7 +1,9 @@
 import { isPrivateSource } from '../../../api/followers/changes.ts'
+import { type PublishedDoubt, doubtSummaries } from '../../../domain/doubts.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { grouped } from '../../cells.ts'
+import type { Reads } from '../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
 
 /** Reports whether a query names a tag, or a source whose changes take a key. */
@@ -16,6 +18,20 @@ export function askedSources({ query, signedIn }: PageCall): readonly SourceName
   const chosen = choiceOf(query, 'source', SOURCES)
   if (chosen !== '') return [chosen]
   return SOURCES.filter((source) => signedIn || !isPrivateSource(source))
+}
+
+/** Says what the guard doubted of a logged snapshot, one sentence a kind. */
+export function doubtWords({ changes }: Pick<Reads, 'changes'>, { id }: LoggedSnapshot): string[] {
+  const doubts = changes.readDoubts(id)
+  return doubts === null ? [] : doubtSummaries(doubts.run, doubts.doubted)
+}
+
+/** Returns the doubts of one logged snapshot by the ids of the records. */
+export function doubtsIn(
+  { changes }: Pick<Reads, 'changes'>,
+  { source, id }: LoggedSnapshot,
+): ReadonlyMap<string, readonly PublishedDoubt[]> {
+  return changes.listDoubts({ source, after: id - 1, until: id })
 }
 
 /** Returns what a logged snapshot changed, in words. */

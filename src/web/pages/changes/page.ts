@@ -4,9 +4,9 @@ import { MirrorError } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import type { ChangedName, LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, link, plain, time } from '../../cells.ts'
+import { type Cell, code, count, link, plain, state, time } from '../../cells.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { asksForPrivate, askedSources, changeWords } from './log.ts'
+import { asksForPrivate, askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
 import { sinceView } from './since.ts'
 
@@ -67,7 +67,7 @@ function logView(call: PageCall): PageView {
     rows: shown.map((row) => [
       time(row.publishedAt, now),
       plain(row.source),
-      link(changeWords(row), ui('changes', entryParameters(row))),
+      [link(changeWords(row), ui('changes', entryParameters(row))), ...doubtCells(call, row)],
       count(row.records),
       code(row.snapshot.slice(0, 12), ui('changes', { source: row.source, since: row.snapshot })),
     ]),
@@ -76,6 +76,11 @@ function logView(call: PageCall): PageView {
     next,
   }
   return { title: 'Changes', blocks: [formBlock(call), feeds, table] }
+}
+
+/** Says what the guard doubted of a snapshot; nothing where it doubted nothing. */
+function doubtCells({ reads }: PageCall, row: LoggedSnapshot): Cell[] {
+  return doubtWords(reads, row).map((text) => state(text, 'warn'))
 }
 
 /** A private source is part of the address, so that a client without a key is asked for one. */
@@ -98,7 +103,7 @@ function entryView(call: PageCall, id: number): PageView {
       ['source', plain(row.source)],
       ['published', time(row.publishedAt, now)],
       ["upstream's date", time(row.asOf, now)],
-      ['changes', plain(changeWords(row))],
+      ['changes', [plain(changeWords(row)), ...doubtCells(call, row)]],
       ['snapshot', code(row.snapshot)],
       ['the one before', row.previous === null ? plain(null) : code(row.previous)],
     ],
@@ -121,10 +126,14 @@ function entryView(call: PageCall, id: number): PageView {
 }
 
 /** Creates what says how a snapshot changed a record, of as many records as one page compares. */
-function describerOf({ reads }: PageCall, { id, snapshot }: LoggedSnapshot) {
+function describerOf({ reads }: PageCall, row: LoggedSnapshot) {
+  const { id, snapshot } = row
   const detailer = createDetailer(reads, id, null)
+  const doubted = doubtsIn(reads, row)
   return (one: Pick<ChangedName, 'name' | 'change'>): Cell[] => {
-    if (detailer.isFull()) return [plain('not compared: this page has much content')]
-    return wordCells(detailer.describe({ ...one, log: id, snapshot })?.words)
+    const words = detailer.isFull()
+      ? ['not compared: this page has much content']
+      : detailer.describe({ ...one, log: id, snapshot })?.words
+    return wordCells(words, doubted.get(one.name))
   }
 }

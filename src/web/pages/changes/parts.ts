@@ -1,5 +1,6 @@
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { toIso } from '../../../core/time.ts'
+import { type PublishedDoubt, doubtSentence } from '../../../domain/doubts.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, link, plain, state, time } from '../../cells.ts'
@@ -58,8 +59,15 @@ export function sinceBeginning(
 /** Sentences of a record that a row shows. */
 const MAX_WORDS = 10
 
-/** Returns the first sentences about a record. */
-export function wordCells(words: readonly string[] = []): Cell[] {
+/** Returns why the change of a record is doubted, and the first sentences about it. */
+export function wordCells(
+  words: readonly string[] = [],
+  doubts: readonly PublishedDoubt[] = [],
+): Cell[] {
+  return [...doubts.map((doubt) => state(doubtSentence(doubt), 'warn')), ...firstCells(words)]
+}
+
+function firstCells(words: readonly string[]): Cell[] {
   const more = words.length - MAX_WORDS
   const shown = words.slice(0, MAX_WORDS).map((text) => plain(text))
   return more > 0 ? [...shown, plain(`… and ${more} more`)] : shown

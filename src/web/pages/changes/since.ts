@@ -93,7 +93,7 @@ function tableOf(
     rows: found.changes.map((one) => [
       changeCell(one.change),
       nameCell(call, found.source, 'id' in one ? one.id : one.path),
-      ...(hasWords ? [wordCells(one.words)] : []),
+      ...(hasWords ? [wordCells(one.words, one.doubts)] : []),
       code(one.snapshot.slice(0, 12)),
     ]),
     empty:

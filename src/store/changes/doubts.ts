@@ -1,0 +1,72 @@
+import {
+  type DoubtedRecords,
+  type PublishedDoubt,
+  MOST_DOUBTED,
+  doubtedKinds,
+} from '../../domain/doubts.ts'
+import type { Db } from '../database/open.ts'
+import type { LogSpan } from './log.ts'
+
+/** What a run published although its guard doubted it. */
+export interface SnapshotDoubts {
+  readonly run: number
+  readonly doubted: DoubtedRecords
+}
+
+interface Row {
+  readonly snapshot: string
+  readonly doubts: string
+}
+
+/** Creates reads of the doubts in the change log; usable on any connection. */
+export function createDoubtReader(db: Db) {
+  const span = db.prepare<[string, number, number], Row>(
+    `SELECT snapshot, doubts FROM change_log
+     WHERE source = ? AND id > ? AND id <= ? AND doubts IS NOT NULL ORDER BY id`,
+  )
+  const one = db
+    .prepare<[number], string | null>('SELECT doubts FROM change_log WHERE id = ?')
+    .pluck()
+  const ofSnapshot = db
+    .prepare<[string, string], string>(
+      `SELECT doubts FROM change_log WHERE source = ? AND snapshot = ? AND doubts IS NOT NULL ORDER BY id DESC LIMIT 1`,
+    )
+    .pluck()
+  const parse = (text: string | null | undefined): SnapshotDoubts | null =>
+    text === null || text === undefined ? null : (JSON.parse(text) as SnapshotDoubts)
+  return {
+    /** The doubts that a row of the log was published with; null: none that is known. */
+    readDoubts: (id: number): SnapshotDoubts | null => parse(one.get(id)),
+    /** Those of the newest row with a snapshot that has any. */
+    readDoubtsOf: (source: LogSpan['source'], snapshot: string): SnapshotDoubts | null =>
+      parse(ofSnapshot.get(source, snapshot)),
+    /** The doubts of a range by the name of the record; a range lists at most as many names as it changed. */
+    listDoubts({ source, after, until }: LogSpan): ReadonlyMap<string, readonly PublishedDoubt[]> {
+      const found = new Map<string, PublishedDoubt[]>()
+      for (const { snapshot, doubts } of span.iterate(source, after, until)) {
+        const { run, doubted } = JSON.parse(doubts) as SnapshotDoubts
+        for (const [kind, ids] of doubtedKinds(doubted))
+          for (const id of ids) {
+            const known = found.get(id)
+            if (known === undefined) found.set(id, [{ kind, snapshot, run }])
+            else known.push({ kind, snapshot, run })
+          }
+      }
+      return found
+    },
+  }
+}
+
+/** Creates the write of doubts; call it inside the transaction that publishes what is doubted. */
+export function createDoubtWriter(db: Db) {
+  const note = db.prepare("UPDATE change_log SET doubts = ? WHERE source = 'osv' AND id > ?")
+  return {
+    ...createDoubtReader(db),
+    /** Adds doubts to the row of the records that was logged after the row `last`; does nothing if none was. */
+    noteDoubts(last: number, { run, doubted }: SnapshotDoubts): void {
+      const kinds = doubtedKinds(doubted).map(([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)])
+      if (kinds.length > 0)
+        note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds) }), last)
+    },
+  }
+}
