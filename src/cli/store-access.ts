@@ -47,7 +47,7 @@ export function doubtsHere(config: Config): string[] {
       const run = findDoubtful(reads, source, Date.now())
       if (run === null) return []
       const of = run.snapshot === null ? '' : ` (snapshot ${run.snapshot.slice(0, 12)})`
-      return [`${source}: run ${run.id}${of} published changes that should not be believed; shown for 24 hours: patchmirror runs ${run.id}`] // prettier-ignore
+      return [`${source}: run ${run.id}${of} published changes that should not be believed; shown for 24 hours: patchmirror runs ${run.id} | acknowledge ${run.id}`] // prettier-ignore
     }),
   )
   return here ?? []

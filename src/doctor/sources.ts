@@ -62,7 +62,7 @@ function ofDoubts(name: SourceName, reads: Reads, now: number): Finding[] {
 }
 
 function seeDoubts({ id }: Run): string {
-  return `See "patchmirror runs ${id}" for the records and what changed in them.`
+  return `See "patchmirror runs ${id}" for the records and what changed in them; "patchmirror acknowledge ${id}" ends this warning.`
 }
 
 /** Says how the runs ended that the state of a source comes from. */
@@ -85,8 +85,8 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
     )
   if (state === 'quarantined')
     return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
-  if (state === 'complete' && run.facts['doubts'] !== undefined)
-    return warning(said, seeDoubts(run))
+  const isDoubtful = run.facts['doubts'] !== undefined && run.facts['decision'] === undefined
+  if (state === 'complete' && isDoubtful) return warning(said, seeDoubts(run))
   if (state !== 'partial') return fine(`${name}: ${state}`)
   const reasons = reasonsOf(run.facts)
   if (reasons.length === 0 && isOnlySubscriptions(run))

@@ -360,6 +360,12 @@ describe('the doctor', () => {
     expect(found.split(`run ${id} of catalog`)).toHaveLength(2)
   })
 
+  test('warns of no doubtful change that is acknowledged', async () => {
+    const made = await mirror()
+    logRun(made.dir, { doubts: '57', decision: 'acknowledged' }, 'complete', Date.now())
+    expect(troubled(await examine(made))).toEqual([])
+  })
+
   test('says of no subscription that it is understood after a run that failed', async () => {
     const made = await mirror()
     logRun(made.dir, {}, 'failed')

@@ -140,8 +140,8 @@ export function artifactContract(resource: CatalogResource | null, path: string)
     get: {
       summary: `${name.toUpperCase()} of one of the ${resource?.name ?? 'packages'}`,
       description:
-        'JSON whose links lead to the stored documents and open them for 15 minutes (never cached), or the document ' +
-        'itself in its own media type, as the service answers this path.',
+        'JSON whose links open the stored documents for 15 minutes (never cached), or the document ' +
+        'itself in its own media type.',
       tags: tagsOf(resource),
       parameters: [...pathParameters(path), ...RANGES],
       responses: {

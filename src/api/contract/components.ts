@@ -35,7 +35,7 @@ export const HEADERS = {
   ),
   'X-Mirror-Stale': header('The setting whose limit the age of the answer exceeds.'),
   'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore
-  'Cache-Groups': header('Names by which caches drop the answer; with `edge.maxAgeSeconds`.'),
+  'Cache-Groups': header('Names by which caches drop the answer.'),
   'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),
   'Surrogate-Key': header('The same, where `edge.tagHeader` is `Surrogate-Key`.'),
   xkey: header('The same, where `edge.tagHeader` is `xkey`.'),

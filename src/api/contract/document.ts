@@ -34,9 +34,9 @@ export interface ContractTables {
 
 const INTRODUCTION = [
   'The mirror answers the paths of the service, read-only, and a few of its own.',
-  'HEAD is answered wherever GET is, with the same status and headers. Any other method is 405 with `Allow`, also where the service takes orders.',
+  'HEAD is answered as GET is. Any other method is 405 with `Allow`, also where the service takes orders.',
   'A path is the same with and without a slash at its end, except under /external/, /osv/ and /-/.',
-  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A malformed request is answered with 400, 408 or 431.',
+  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A malformed request gets 400, 408 or 431.',
   'While all connections are in use (`server.maxConnections`), every path except /-/health answers 503.',
 ].join('\n\n')
 

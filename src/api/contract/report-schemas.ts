@@ -30,7 +30,7 @@ const FACTS = {
     doubts: { ...COUNT, description: 'Records that should not be believed.' }, // prettier-ignore
     doubtfulIds: TEXTS,
     notCompared: COUNT,
-    decision: { enum: ['approved', 'rejected'] },
+    decision: { enum: ['approved', 'rejected', 'acknowledged'] },
     decidedBy: TEXT,
   },
   additionalProperties: { type: ['number', 'string', 'boolean', 'array', 'null'], items: TEXT },
@@ -75,6 +75,16 @@ export const SOURCE_STATUS = object(
     lastSuccessAt: MAYBE_DATE,
     lastChangeAt: MAYBE_DATE,
     openQuarantines: COUNT,
+    doubtful: {
+      ...object('', {
+        run: COUNT,
+        snapshot: MAYBE_TEXT,
+        at: TEXT,
+        message: MAYBE_TEXT,
+        kinds: { type: 'array', items: object('', { kind: TEXT, records: COUNT, ids: TEXTS }) },
+      }),
+      type: ['object', 'null'],
+    },
     partialLists: {
       type: 'array',
       items: object('', { path: TEXT, reason: TEXT }),

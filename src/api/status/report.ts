@@ -1,6 +1,5 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
-import { ownsResource } from '../../domain/resources.ts'
 import { type SourceName, type SyncSettings, SOURCES, whyUnsynced } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
@@ -18,6 +17,8 @@ import type {
   WebhooksReport,
 } from '../../domain/status.ts'
 import { type BundleStatus, bundleStatus } from './bundles.ts'
+import { type DoubtfulRun, doubtfulRunOf } from './doubts.ts'
+import { type PartialLists, partialListsOf } from './partial-lists.ts'
 
 /** State of a source: its latest run while that runs, else how its last run ended; `stopped` hides nothing that is wrong. */
 export type SourceState = RunState | 'never'
@@ -52,6 +53,8 @@ export interface SourceStatus extends PartialLists, SourceSyncing {
   lastChangeAt: string | null
   /** Refused documents that wait for `approve` or `reject`. */
   openQuarantines: number
+  /** What was published and should not be believed; null: nothing, or it is acknowledged. A daemon of an earlier version has none. */
+  doubtful?: DoubtfulRun | null
   lastRun: RunSummary | null
   nextRunAt: string | null
 }
@@ -184,6 +187,7 @@ function sourceStatus(
     lastSuccessAt: toIsoOrNull(reads.runs.readLastSuccess(name)),
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),
+    doubtful: doubtfulRunOf(reads, name, now()),
     ...partialListsOf(name, reads),
     unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
     lastRun: latest === null ? null : summaryOf(latest, reads),
@@ -225,21 +229,4 @@ function summaryOf(
     message: messageNow(reads, message),
     facts,
   }
-}
-
-/** Lists of a source that are served and not known to be complete. */
-interface PartialLists {
-  /** The first twenty by path. */
-  partialLists: readonly { readonly path: string; readonly reason: string }[]
-  partialListCount: number
-}
-
-/** Returns a source's lists that are not known to be complete. */
-function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
-  if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0 }
-  const own = reads.catalog
-    .listPartialLists()
-    .filter(({ resource }) => ownsResource(name, resource))
-  const partialLists = own.slice(0, 20).map(({ path, reason }) => ({ path, reason }))
-  return { partialLists, partialListCount: own.length }
 }

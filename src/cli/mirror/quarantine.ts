@@ -6,13 +6,14 @@ import { operatorName } from '../../domain/run-facts.ts'
 import { isOlderFolder } from '../../store/database/older-folder.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
+import type { Run } from '../../store/runs/runs.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, SERVICE_FILES, print, printJson, settings } from '../context.ts'
 import { withRunner } from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
 
-/** Options of `patchmirror approve` and `patchmirror reject`. */
+/** Options of `patchmirror approve`, `patchmirror reject` and `patchmirror acknowledge`. */
 interface DecisionOptions extends GlobalOptions {
   json?: boolean
 }
@@ -56,6 +57,40 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
   return 0
 }
 
+/** `patchmirror acknowledge RUN`: somebody has looked at the doubtful changes that the run published. */
+export async function acknowledgeCommand(run: string, options: DecisionOptions): Promise<number> {
+  const { config } = settings(options, false, [])
+  const { dir } = config.data
+  const isStored = withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || isOlderFolder(dir)
+  if (!isStored) throw nothingRan(dir, run)
+  const { id, facts, message } = await withWrites(dir, (store) => {
+    const found = doubtfulRun(store, run)
+    if (!isAcknowledged(found)) store.runs.recordDecision(found.id, 'acknowledged', operatorName())
+    return found
+  })
+  if (options.json === true) printJson({ run: id, decision: 'acknowledged', message })
+  else if (isAcknowledged({ facts })) print(`run ${id} is acknowledged already`)
+  else print(`run ${id} acknowledged: what it published stays, and lists of changes still mark it as doubtful`) // prettier-ignore
+  return 0
+}
+
+function isAcknowledged({ facts }: Pick<Run, 'facts'>): boolean {
+  return facts['decision'] === 'acknowledged'
+}
+
+/** Returns a run that published what should not be believed. Throws `usage`. */
+function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run {
+  const id = runNumber(text)
+  const run = runs.readRun(id)
+  if (run === null)
+    throw new MirrorError('usage', `there is no run ${id}: "patchmirror runs" lists them`)
+  if (run.state === 'quarantined')
+    throw new MirrorError('usage', `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}" or "patchmirror reject ${id}" decides`) // prettier-ignore
+  const hasPublished = run.state === 'complete' || run.state === 'partial'
+  if (hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve') return run
+  throw new MirrorError('usage', `run ${id} is ${run.state}: it published nothing that is doubtful`)
+}
+
 /** Stores a decision, and in the run who made it. */
 function decide(store: Writes, runId: number, decision: 'approved' | 'rejected'): void {
   if (store.quarantine.decideQuarantine(runId, decision, Date.now()))
@@ -70,7 +105,14 @@ type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>
  */
 function requireChange({ data: { dir } }: Config, run: string): void {
   if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || isOlderFolder(dir)) return
-  throw new MirrorError('usage', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
+  throw nothingRan(dir, run)
+}
+
+function nothingRan(dir: string, run: string): MirrorError {
+  return new MirrorError(
+    'usage',
+    `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`,
+  )
 }
 
 /** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage`. */

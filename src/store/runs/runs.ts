@@ -13,6 +13,9 @@ export type RunState = RunOutcome | 'running'
 /** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
 export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
 
+/** What an operator decided about a run: what it refused, or what it published and should not be believed. */
+type RunDecision = 'approved' | 'rejected' | 'acknowledged'
+
 /** A row of the run log. */
 export interface Run {
   id: number
@@ -154,7 +157,7 @@ export function createRunReader(db: Db) {
   )
   const doubtful = db.prepare<[string, number], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
-       AND json_extract(facts, '$.doubts') IS NOT NULL ORDER BY id DESC LIMIT 1`,
+       AND json_extract(facts, '$.doubts') IS NOT NULL AND json_extract(facts, '$.decision') IS NOT 'acknowledged' ORDER BY id DESC LIMIT 1`,
   )
   const found = db.prepare<[RunFilter & { open: RunState }], Row>(
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
@@ -180,7 +183,7 @@ export function createRunReader(db: Db) {
       const found = origins.get(source)
       return found?.imported === 1 && found.synced === 0
     },
-    /** The newest run since a time that published changes which should not be believed, without an approval of them. */
+    /** The newest run since a time that published what should not be believed, and was neither approved nor acknowledged. */
     readLatestDoubtful: (source: SourceName, since: number) => see(doubtful.get(source, since)),
     /** Returns the runs that a filter leaves, newest first; one that was killed is not running. */
     findRuns(filter: RunFilter): Run[] {
@@ -221,8 +224,8 @@ export function createRunWriter(db: Db) {
     endRun: (id: number, result: RunEnd): void => {
       end.run({ ...result, id, facts: JSON.stringify(result.facts) })
     },
-    /** Adds to the facts of a quarantined run what was decided about it, and who did. */
-    recordDecision: (id: number, decision: 'approved' | 'rejected', by: string): void => {
+    /** Adds to the facts of a quarantined or doubtful run what was decided about it, and who did. */
+    recordDecision: (id: number, decision: RunDecision, by: string): void => {
       decided.run({ id, decision, by })
     },
     /**

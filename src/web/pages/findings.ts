@@ -123,7 +123,8 @@ function sourceProblems(
   const doubtful = findDoubtful(call.reads, name, call.now)
   if (doubtful !== null) {
     const title = `${name}: changes were published that should not be believed`
-    found.push(problem('warn', title, doubtful.message, [`patchmirror runs ${doubtful.id}`]))
+    const commands = ['runs', 'acknowledge'].map((verb) => `patchmirror ${verb} ${doubtful.id}`)
+    found.push(problem('warn', title, doubtful.message, commands))
   }
   if (state === 'failed')
     found.push(

@@ -37,6 +37,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       snapshot: null,
       served: null,
       comparedAt: null,
+      doubtful: null,
       records: 0,
       asOf: null,
       ageSeconds: null,

@@ -1,0 +1,39 @@
+import { toIso } from '../../core/time.ts'
+import { type Doubt, doubtedKinds } from '../../domain/doubts.ts'
+import type { SourceName } from '../../domain/sources.ts'
+import type { Reads } from '../../store/reads.ts'
+import { findDoubtful } from '../../store/runs/rejected.ts'
+
+/** The newest run of the last 24 hours that published what its guard doubted, while nobody has acknowledged it. */
+export interface DoubtfulRun {
+  readonly run: number
+  readonly snapshot: string | null
+  /** When it ended, ISO 8601 UTC. */
+  readonly at: string
+  readonly message: string | null
+  /** Empty where they are not stored, such as those of an earlier version. */
+  readonly kinds: readonly {
+    readonly kind: Doubt
+    readonly records: number
+    /** The first twenty. */
+    readonly ids: readonly string[]
+  }[]
+}
+
+/** Records of each kind that the report names. */
+const NAMED = 20
+
+/** Returns the doubtful run of a source that is to be looked at; null: there is none. */
+export function doubtfulRunOf(reads: Reads, source: SourceName, now: number): DoubtfulRun | null {
+  const found = source === 'osv' ? findDoubtful(reads, source, now) : null // the guard judges records alone
+  if (found === null) return null
+  const { id, snapshot, startedAt, endedAt, message } = found
+  const stored = snapshot === null ? null : reads.changes.readDoubtsOf(source, snapshot)
+  const kinds = stored?.run === id ? doubtedKinds(stored.doubted) : []
+  return {
+    ...{ run: id, snapshot, at: toIso(endedAt ?? startedAt), message },
+    kinds: kinds.map(([kind, ids]) => {
+      return { kind, records: ids.length, ids: ids.slice(0, NAMED) }
+    }),
+  }
+}

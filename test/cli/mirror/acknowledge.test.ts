@@ -1,0 +1,76 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Status } from '../../../src/api/status/report.ts'
+import { operatorName } from '../../../src/domain/run-facts.ts'
+import { scratch } from '../../config/loading.ts'
+import { commandHost } from '../../support/hosted.ts'
+import type { Finished } from '../../support/command.ts'
+import { attack } from '../../sync/osv/attacks.ts'
+import { synced } from '../../sync/fixtures.ts'
+
+const run = commandHost()
+const WARNING = 'published changes that should not be believed'
+
+/** A mirror whose last run but one published lowered fixes, and its commands. */
+async function doubtful() {
+  const made = await synced({ env: { PATCHMIRROR_GUARD_FIX_LOWERED: 'warn' } })
+  attack(made)
+  const { id, snapshot, message, facts } = await made.run('osv')
+  await made.run('osv')
+  const command = (...args: string[]): Promise<Finished> =>
+    run(args, { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  const osv = async () => {
+    const { sources } = JSON.parse((await command('status', '--json')).out) as Status
+    return sources.find(({ name }) => name === 'osv')
+  }
+  const listed = facts['doubtfulIds'] as string[]
+  return { made, command, osv, id, snapshot, message, doubts: Number(facts['doubts']), listed }
+}
+
+test('a doubtful run is in the status, with the records that it names, until it is acknowledged', async () => {
+  const { made, command, osv, id, snapshot, message, doubts, listed } = await doubtful()
+  const { doubtful: shown } = (await osv()) ?? {}
+  expect(shown).toMatchObject({ run: id, snapshot, message })
+  const [kind, ...more] = shown?.kinds ?? []
+  expect(more).toEqual([])
+  expect(kind).toMatchObject({ kind: 'fixLowered', records: doubts })
+  expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
+  expect((await command('status')).out).toContain(`patchmirror runs ${id} | acknowledge ${id}`)
+  const done = await command('acknowledge', String(id))
+  expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string }) // prettier-ignore
+  expect((await osv())?.doubtful).toBe(null)
+  expect((await command('status')).out).not.toContain(WARNING)
+  const by = operatorName({})
+  expect(JSON.parse((await command('runs', String(id), '--json')).out)).toMatchObject({
+    facts: { decision: 'acknowledged', decidedBy: by, doubts },
+  })
+  expect((await command('acknowledge', String(id))).out).toContain('acknowledged already')
+  const json = await command('acknowledge', String(id), '--json')
+  expect(JSON.parse(json.out)).toEqual({ run: id, decision: 'acknowledged', message })
+  const { out } = await command('changes', '--since', '1')
+  expect(out).toContain(`(guard.fixLowered, run ${id})`) // what was published stays doubtful
+  await made.close()
+})
+
+test('an acknowledgement of anything else says why it is none, and creates no database', async () => {
+  const made = await synced()
+  attack(made)
+  const { id } = await made.run('osv')
+  const command = (...args: string[]): Promise<Finished> =>
+    run(['acknowledge', ...args], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  for (const [given, why] of [
+    ['1', 'run 1 is complete: it published nothing that is doubtful'],
+    [String(id), `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}"`],
+    ['999', 'there is no run 999: "patchmirror runs" lists them'],
+    ['x', 'x is not a run number'],
+  ] as const)
+    expect([given, await command(given)]).toMatchObject([
+      given,
+      { code: 2, err: expect.stringContaining(why) as string },
+    ])
+  const dir = scratch()
+  const { code, err } = await run(['acknowledge', '1'], { PATCHMIRROR_DATA_DIR: dir }, '/')
+  expect([code, err]).toEqual([2, expect.stringContaining('there is no run 1: nothing has run')])
+  expect(existsSync(join(dir, 'mirror.db'))).toBe(false)
+})
