@@ -53,6 +53,8 @@ export interface ServerOptions {
   readonly onArchiveLost?: () => void
   /** Called when another serving thread has moved to a new snapshot: the write-ahead log can be copied further. */
   readonly onThreadMoved?: () => void
+  /** How far runs are, for the status; not known when not given. */
+  readonly progressOf?: NonNullable<StatusOptions['progressOf']>
   /** Id of the running daemon, for the status; none when not given. */
   readonly instance?: string
   /** State of the data folder; not checked when not given. */

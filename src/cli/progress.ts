@@ -1,5 +1,5 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
-import type { BundleProgress } from '../domain/progress.ts'
+import { type BundleProgress, RUN_PHASES, amountOf } from '../domain/progress.ts'
 import { movesCursor } from '../core/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 
@@ -7,18 +7,6 @@ import type { Progress } from '../sync/context.ts'
 interface ProgressDisplay<P = Progress> {
   show: (progress: P) => void
   finish: () => void
-}
-
-const PHASES: Record<Progress['phase'], string> = {
-  index: 'index',
-  archive: 'downloading the archive',
-  ranges: 'comparing by ranges',
-  records: 'fetching records',
-  ingest: 'storing records',
-  publish: 'publishing',
-  feeds: 'fetching feeds',
-  lists: 'walking lists',
-  items: 'fetching items and artifacts',
 }
 
 const BUNDLE_PHASES: Record<BundleProgress['phase'], string> = {
@@ -35,7 +23,7 @@ const BUNDLE_PHASES: Record<BundleProgress['phase'], string> = {
 
 /** Bars on a terminal, plain lines elsewhere, nothing when `quiet`. Always on standard error. */
 export function createProgress(quiet: boolean): ProgressDisplay {
-  return createDisplay(quiet, ({ source, phase }) => `${source}: ${PHASES[phase]}`)
+  return createDisplay(quiet, ({ source, phase }) => `${source}: ${RUN_PHASES[phase]}`)
 }
 
 /** The same for an export or an import of a bundle. */
@@ -82,7 +70,7 @@ function createBars<P extends Countable>(label: (progress: P) => string): Progre
       const bar = bars.get(name) ?? multi.create(total, 0, { label: name, amount: '' })
       bars.set(name, bar)
       bar.setTotal(total)
-      bar.update(done, { label: name, amount: amount(progress) })
+      bar.update(done, { label: name, amount: amountOf(progress) })
     },
     finish: () => multi.stop(),
   }
@@ -102,17 +90,8 @@ function createLines<P extends Countable>(
       const quarter = total === 0 ? 4 : Math.floor((4 * done) / total)
       if (quarters.get(name) === quarter) return
       quarters.set(name, quarter)
-      process.stderr.write(`${name}: ${amount(progress)}\n`)
+      process.stderr.write(`${name}: ${amountOf(progress)}\n`)
     },
     finish: () => quarters.clear(),
   }
-}
-
-function amount({ unit, done, total }: Countable): string {
-  if (unit === 'bytes') return `${megabytes(done)} of ${megabytes(total ?? done)}`
-  return `${done} of ${total ?? '?'} ${unit}`
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`
 }

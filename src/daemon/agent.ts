@@ -20,6 +20,7 @@ import { startLocalKey } from '../store/local-key.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
 import type { RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
+import { noteProgress } from '../sync/progress.ts'
 import type { RunReport } from '../sync/runner.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
@@ -71,7 +72,7 @@ export interface Agent {
 export function createAgent(given: AgentOptions): Agent {
   const { log: to, offline = false } = given
   const live = createLiveConfig(given.config, { offline, warn: (text) => to.warn({}, text) })
-  const options = { ...given, config: live.config }
+  const options = { ...given, ...noteProgress(given), config: live.config }
   const on: Running = { stops: [] }
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
@@ -96,7 +97,7 @@ export function createAgent(given: AgentOptions): Agent {
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, ...shown },
+      ...{ metrics, ...shown, progressOf: options.progressOf },
       ...(fleet && { fleet: fleet.status }),
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)

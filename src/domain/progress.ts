@@ -1,3 +1,24 @@
+/** Progress of one phase of a run; `total` is null while unknown. */
+export interface RunProgress {
+  readonly phase: keyof typeof RUN_PHASES
+  readonly unit: 'bytes' | 'records' | 'documents' | 'items'
+  readonly done: number
+  readonly total: number | null
+}
+
+/** What a run does in each phase. */
+export const RUN_PHASES = {
+  index: 'index',
+  archive: 'downloading the archive',
+  ranges: 'comparing by ranges',
+  records: 'fetching records',
+  ingest: 'storing records',
+  publish: 'publishing',
+  feeds: 'fetching feeds',
+  lists: 'walking lists',
+  items: 'fetching items and artifacts',
+} as const
+
 /** Progress of an export or an import. `total` null: unknown. */
 export interface BundleProgress {
   phase:
@@ -9,3 +30,26 @@ export interface BundleProgress {
 
 /** Called as the work progresses, at most some hundred times a second. */
 export type OnProgress = (progress: BundleProgress) => void
+
+/** Says how far a run is: `storing records: 1200 of 5000 records`. */
+export function describeRunProgress(progress: RunProgress): string {
+  const { phase, unit, done, total } = progress
+  const words = RUN_PHASES[phase]
+  if (total !== null) return `${words}: ${amountOf(progress)}`
+  if (done === 0) return words
+  return `${words}: ${unit === 'bytes' ? megabytes(done) : `${done} ${unit}`}`
+}
+
+/** Returns how much of how much is done. */
+export function amountOf({
+  unit,
+  done,
+  total,
+}: Pick<RunProgress, 'done' | 'total'> & { readonly unit: string }): string {
+  if (unit === 'bytes') return `${megabytes(done)} of ${megabytes(total ?? done)}`
+  return `${done} of ${total ?? '?'} ${unit}`
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`
+}

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
+import type { RunProgress } from '../domain/progress.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import type { RunFacts, RunKind, RunOutcome, RunTrigger } from '../store/runs/runs.ts'
@@ -7,14 +8,9 @@ import type { Writes } from '../store/writer.ts'
 import type { Session } from '../upstream/http/session.ts'
 import type { Upstream } from '../upstream/surfaces.ts'
 
-/** Progress of one phase of a run; `total` is null while unknown. */
-export interface Progress {
-  source: SourceName
-  phase:
-    'index' | 'archive' | 'ranges' | 'records' | 'ingest' | 'publish' | 'feeds' | 'lists' | 'items'
-  unit: 'bytes' | 'records' | 'documents' | 'items'
-  done: number
-  total: number | null
+/** Progress of one phase of a source's run. */
+export interface Progress extends RunProgress {
+  readonly source: SourceName
 }
 
 /** The dependencies and parameters of one source's run, including the clock. */

@@ -28,6 +28,7 @@ interface SourceStatus {
   name: string
   state: string
   nextRunAt: string | null
+  progress: { phase: string; unit: string; done: number; total: number | null } | null
   lastRun: { id: number; message: string }
 }
 
@@ -86,6 +87,26 @@ describe('the agent', () => {
     expect(Date.parse(osv.nextRunAt ?? '')).toBeGreaterThan(Date.now())
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
+
+  test('says how far the first run is, in the status, for the command and on the overview', async () => {
+    const young = await openWorld({ records: 300, service: false })
+    onTestFinished(() => young.close())
+    young.sandbox.faults.set('/external/osv/all.zip', { kind: 'stall', at: 'body', bytes: 20_000 })
+    const running = await young.host()
+    await expect.poll(async () => (await osvOf(running)).progress?.done ?? 0).toBeGreaterThan(0)
+    const { state, progress } = await osvOf(running)
+    expect([state, progress]).toMatchObject(['running', { phase: 'archive', unit: 'bytes' }])
+    expect(progress?.done).toBeLessThanOrEqual(20_000)
+    expect(progress?.total).toBeGreaterThan(20_000)
+    const words = `downloading the archive: 0.0 MB of ${(Number(progress?.total) / 1e6).toFixed(1)} MB`
+    expect((await young.patchmirror('status')).out).toContain(`osv: the run in progress is ${words}`)
+    const html = await (await fetch(`${running.url}/`, { headers: { accept: 'text/html' } })).text()
+    expect(html).toContain(words)
+    const ended = running.next('osv')
+    young.sandbox.faults.clear()
+    expect((await ended).state).toBe('complete')
+    await expect.poll(async () => (await osvOf(running)).progress).toBe(null)
+  }) // prettier-ignore
 
   longTest('coalesces requests for a source that is running into one more run', async () => {
     const running = await synced()

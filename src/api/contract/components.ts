@@ -19,11 +19,11 @@ const always = (description: string, schema: JsonSchema = TEXT): AnswerHeader =>
 /** The header fields of answers, by the names under which answers refer to them. */
 export const HEADERS = {
   ETag: always(
-    'Strong entity tag of these bytes; another one for each content coding.',
+    'Strong entity tag; another one for each content coding.',
     { type: 'string', pattern: '^".*"$' }, // prettier-ignore
   ),
   'Last-Modified': always('When the content changed last; it never goes backwards.'),
-  'Cache-Control': always('Whether and how long a cache may use the answer without asking.'),
+  'Cache-Control': always('How long a cache may use the answer without asking.'),
   'X-Accel-Expires': header('Makes nginx ask the mirror each time (`@1`).'),
   'X-Accel-Buffering': header('`no`: nginx passes each event on at once.'),
   Vary: header('Request headers on which the answer depends.'),
@@ -31,7 +31,7 @@ export const HEADERS = {
   'X-Mirror-Snapshot': always('Id of the snapshot that the answer shows.'),
   'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
   'X-Mirror-Scope': header(
-    'The part of OSV that is mirrored, percent-encoded; only where `osv.include` or `osv.exclude` is set.',
+    'The part of OSV that is mirrored, percent-encoded; with `osv.include` or `osv.exclude`.',
   ),
   'X-Mirror-Stale': header('The setting whose limit the age of the answer exceeds.'),
   'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore
@@ -61,7 +61,7 @@ export const HEADERS = {
   'Referrer-Policy': header('`no-referrer`.'),
   'Cross-Origin-Opener-Policy': header('`same-origin`.'),
   'Cross-Origin-Resource-Policy': header('`same-origin`.'),
-  'WebHook-Allowed-Origin': header('The sender that may send, where it is in the settings.'),
+  'WebHook-Allowed-Origin': header('The sender, where the settings name it.'),
   'WebHook-Allowed-Rate': header('`*`: any rate.'),
 } as const satisfies Readonly<Record<string, AnswerHeader>>
 
@@ -149,7 +149,7 @@ export const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'query',
     name: 'signature',
-    description: 'A signed link as an answer gave it: it opens one document for 15 minutes.',
+    description: 'A signed link as an answer gave it.',
   },
   delivery: {
     type: 'apiKey',

@@ -92,6 +92,10 @@ export const SOURCE_STATUS = object(
     partialListCount: COUNT,
     unsynced: MAYBE_TEXT,
     lastRun: RUN,
+    progress: {
+      ...object('', { phase: TEXT, unit: TEXT, done: COUNT, total: MAYBE_NUMBER }),
+      type: ['object', 'null'],
+    },
     nextRunAt: MAYBE_DATE,
   },
   ['name', 'state', 'snapshot', 'asOf', 'openQuarantines', 'lastRun'],

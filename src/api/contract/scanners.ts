@@ -54,7 +54,7 @@ export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], Pa
       parameters: [ECOSYSTEM, ID, ...CONDITIONS],
       responses: {
         ...mirrored({
-          description: 'The record; X-Mirror-Derived names the prefixes that were removed from it.',
+          description: 'The record; see X-Mirror-Derived.',
           schema: schemaOf('OsvRecord'),
           more: ['x-goog-hash', 'X-Mirror-Derived', 'Content-Location', ...EDGE],
         }),

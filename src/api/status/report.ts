@@ -1,5 +1,6 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
+import type { RunProgress } from '../../domain/progress.ts'
 import { type SourceName, type SyncSettings, SOURCES, whyUnsynced } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
@@ -56,6 +57,8 @@ export interface SourceStatus extends PartialLists, SourceSyncing {
   /** What was published and should not be believed; null: nothing, or it is acknowledged. A daemon of an earlier version has none. */
   doubtful?: DoubtfulRun | null
   lastRun: RunSummary | null
+  /** How far its run is, where this daemon runs it; null: no run, one of another process, or nothing is known yet. */
+  progress?: RunProgress | null
   nextRunAt: string | null
 }
 
@@ -124,6 +127,8 @@ export interface StatusOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** Id of the snapshot of a source that is served now. */
   readonly servedId?: (source: SourceName) => string | null
+  /** How far the run of a source is; not known when not given. */
+  readonly progressOf?: (source: SourceName) => RunProgress | null
   /** Id of the running daemon. */
   readonly instance?: string
   /** Returns the state of the data folder; not checked when not given. */
@@ -167,7 +172,7 @@ function isShown(source: SourceName, { active, reads }: StatusOptions): boolean 
 
 function sourceStatus(
   name: SourceName,
-  { reads, now, nextRunAt, servedId, config }: StatusOptions,
+  { reads, now, nextRunAt, servedId, config, progressOf }: StatusOptions,
 ): SourceStatus {
   const latest = reads.runs.readLatestRun(name)
   const snapshot = reads.snapshots.readSnapshot(name)
@@ -191,6 +196,7 @@ function sourceStatus(
     ...partialListsOf(name, reads),
     unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
     lastRun: latest === null ? null : summaryOf(latest, reads),
+    progress: latest?.state === 'running' ? (progressOf?.(name) ?? null) : null,
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
 }

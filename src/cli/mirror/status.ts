@@ -21,6 +21,7 @@ import { describeFleet } from '../fleet/describe.ts'
 import { watch } from './watch.ts'
 import { duration, timeOf, table } from '../output.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
+import { describeRunProgress } from '../../domain/progress.ts'
 import { type ViewsStatus, describeUnread } from '../../domain/status.ts'
 
 /** Options of `patchmirror status`. */
@@ -67,6 +68,8 @@ async function showStatus(config: Config, shown: Shown): Promise<number> {
 /** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
 function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
   print(tableOf(status))
+  for (const { name, progress } of status.sources)
+    if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
   for (const line of [...describeCompared(status), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)

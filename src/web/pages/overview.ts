@@ -2,6 +2,7 @@ import type { SourceState, SourceStatus, Status } from '../../api/status/report.
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
+import { describeRunProgress } from '../../domain/progress.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
@@ -66,7 +67,7 @@ const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as 
 
 function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
-  const { scope } = source
+  const { scope, progress } = source
   const { now, ui, config } = call
   const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
@@ -85,6 +86,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
     tone: isFirst ? 'warn' : isOld ? 'bad' : tone,
     state: isFirst ? 'the first run is in progress' : isInScope ? IN_SCOPE : words,
     rows: [
+      ...(progress ? ([['progress', plain(describeRunProgress(progress))]] as const) : []),
       ['age', age],
       ['as of', time(asOf, now)],
       ['last run', ended],

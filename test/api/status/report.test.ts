@@ -50,6 +50,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       partialListCount: 0,
       unsynced: null,
       lastRun: null,
+      progress: null,
       nextRunAt: null,
     })),
   )

@@ -24,8 +24,7 @@ const COMMON = {
   isLog: true,
   isPrivate: asksForPrivate,
   parameters: {
-    source:
-      'Changes of this source; catalog and identity take a key. All that may be read when not given.',
+    source: 'A source; catalog and identity take a key. All that may be read when not given.',
     before: 'Entries before this one only: the older pages of the feed.',
     ecosystem: 'Records about packages of this ecosystem alone, with what changed in them.',
     purl: 'Records about this package alone, with what changed in them.',
