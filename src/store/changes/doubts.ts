@@ -64,7 +64,9 @@ export function createDoubtWriter(db: Db) {
     ...createDoubtReader(db),
     /** Adds doubts to the row of the records that was logged after the row `last`; does nothing if none was. */
     noteDoubts(last: number, { run, doubted }: SnapshotDoubts): void {
-      const kinds = doubtedKinds(doubted).map(([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)])
+      const kinds = doubtedKinds(doubted).map(
+        ([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const,
+      )
       if (kinds.length > 0)
         note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds) }), last)
     },

@@ -144,9 +144,13 @@ describe('a superseded record', () => {
     })
     const row = store.changes.readLogged(2)
     if (row === null) throw new Error('s2 is not in the log')
+    const doubts = { run: 1, doubted: { fixLowered: ['a'] } }
+    await store.exclusive(() => store.changes.noteDoubts(1, doubts))
+    expect(store.changes.readDoubtsOf('osv', row.snapshot)).toEqual(doubts)
     const adopted = { ...row, id: 7, names: [['a', 'changed'] as [string, 'changed']] }
     await store.exclusive(() => store.changes.adoptLog(1, [adopted]))
     expect(earlier(store, 'a', 7)).toBe('2026-05-01 {"id":"a"}')
     expect(store.osv.measureSuperseded()).toMatchObject({ versions: 1, bodies: 1 })
+    expect(store.changes.readDoubtsOf('osv', row.snapshot)).toBe(null) // it is not this mirror's guard that judged it
   })
 })
