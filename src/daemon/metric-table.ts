@@ -127,7 +127,7 @@ export const METRICS: readonly Metric[] = [
     perView(({ failing }) => failing)],
 
   ['patchmirror_tags_judged', 'Mirrored tags, by whether their SBOM could be read and judged.', 'gauge', ['judged'],
-    ({ findings: of }) => (of === undefined ? [] : [[of.judged, 'yes'], [of.tags - of.judged, 'no']])],
+    ({ findings: of }) => (of === undefined || of.state === 'none' ? [] : [[of.judged, 'yes'], [of.tags - of.judged, 'no']])],
   ['patchmirror_tags_current', '1: the tags are judged by what is served.', 'gauge', [],
     ({ findings: of }) => (of === undefined ? [] : [[flag(of.state === 'current')]])],
   ['patchmirror_tags_failing', '1: the tags could not be judged the last time.', 'gauge', [],

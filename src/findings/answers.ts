@@ -5,7 +5,7 @@ import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../core/time.ts'
 import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
-import { NOT_JUDGED, whyNoTags } from '../store/findings/words.ts'
+import { NOT_JUDGED, notJudgedYet, whyNoTags } from '../store/findings/words.ts'
 import { stateMessage, tagMessage } from './messages.ts'
 
 /** Tags or changes on a page, and the most. */
@@ -24,7 +24,10 @@ export function answerFindings<T extends object>(
   if (off !== null) throw new MirrorError('not_found', off)
   const found = readFindings(config.data.dir, (reads) => {
     const state = stateMessage(reads)
-    return state === null ? null : { ...state, ...answer(reads) }
+    if (state === null) return null
+    // Before all tags were judged once, lists and numbers would be those of a part of them.
+    if (reads.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(state.counts)) // prettier-ignore
+    return { ...state, ...answer(reads) }
   })
   if (found !== null) return found
   throw new MirrorError('not_ready', NOT_JUDGED)

@@ -29,8 +29,12 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   // As while the first judgement is under way.
   const findings = openFindings(dir, () => undefined)
   findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
-  expect((await ask('--all')).out).toMatch(/^the tags are not all judged yet: the first judgement is in progress, 4 tags so far\n/) // prettier-ignore
-  expect((await ask()).err).toContain('the tags are not judged yet')
+  const inPart =
+    'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
+  for (const args of [[], ['--all'], ['library/nothing:1']]) {
+    const { code, err } = await ask(...args)
+    expect([code, err], args.join(' ')).toEqual([3, expect.stringContaining(inPart)])
+  }
   findings.exec(`UPDATE state SET began_at = ${began}, judged_at = ${began}`)
   findings.close()
   const [one] = componentsOf(dir)
@@ -97,6 +101,33 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
   const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
   expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])
+})
+
+test('a record claims tags only of those that are judged, by the records that are served', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  const show = async (id: string, ...more: string[]) => (await run(['show', id, ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out // prettier-ignore
+  const tagsOf = async (id: string) => (JSON.parse(await show(id, '--json')) as { tags: object }).tags // prettier-ignore
+  await bench.crawl()
+  await bench.publish({ 'T-0': affecting('npm', 'nowhere', '1.0.0') })
+  expect(await tagsOf('T-0')).toMatchObject({ listed: null, count: null, notShown: expect.stringContaining('not judged yet') as string }) // prettier-ignore
+  await bench.judge()
+  expect(await show('T-0')).toContain('\nnone of the 4 judged tags has it\n\n')
+  expect(await tagsOf('T-0')).toMatchObject({ listed: [], counts: { tags: 4, judged: 4 }, current: true }) // prettier-ignore
+
+  const findings = openFindings(dir, () => undefined)
+  findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL') // as while the first judgement is under way
+  expect(await tagsOf('T-0')).toMatchObject({ listed: null, notShown: expect.stringContaining('in progress, 4 tags so far') as string }) // prettier-ignore
+  expect(await show('T-0')).toContain('\nmirrored tags with it: not known: the tags are not all judged yet') // prettier-ignore
+  findings.exec("UPDATE state SET began_at = 1, judged_at = 1; UPDATE tag SET refusal = 'no SBOM' WHERE id = 1") // prettier-ignore
+  closeFindings(findings)
+  expect(await show('T-0')).toContain('\nnone of the 3 judged tags has it; 1 tag is not judged\n\n')
+
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
+  expect(await show('T-1')).toMatch(/judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by: the daemon/) // prettier-ignore
+  expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
 })
 
 test('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {

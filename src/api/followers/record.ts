@@ -54,7 +54,7 @@ export function sendRecordDates(
       if (origin !== null) refuseStale(origin)
     }
   }
-  const found = denied === null ? readRecordTags(config, id, refuseOld) : WITHOUT_KEY
+  const found = denied === null ? readRecordTags(config, reads, id, refuseOld) : WITHOUT_KEY
   const more = { upstream: readUpstreamDates(reads, id), ...age, ...recordTagsMessage(found) }
   const answer = { ...describeDates(dates), ...more }
   const body = Buffer.from(JSON.stringify(answer))

@@ -1,5 +1,11 @@
 import { dateInWords, datesInWords, describeDates } from '../../api/lookup/dates.ts'
-import { readRecordTags, recordTagsMessage } from '../../api/lookup/record-tags.ts'
+import {
+  type KnownRecordTags,
+  JUDGED_BEFORE,
+  noTagHasIt,
+  readRecordTags,
+  recordTagsMessage,
+} from '../../api/lookup/record-tags.ts'
 import { describeAffected, describeSeverity } from '../../api/lookup/affected.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
@@ -7,7 +13,6 @@ import { toIso } from '../../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
-import type { RecordTags } from '../../store/findings/record-tags.ts'
 import { upstreamJson } from '../context.ts'
 import { cut, table, visible, wrapped } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
@@ -34,7 +39,7 @@ export function recordFinding(
   const changedAt = toIso(row.changed * 1000)
   const dates = stored.reads.dates.readDates(id)
   const sha256 = row.sha256.toString('hex')
-  const tags = readRecordTags(stored.config, id, () => void stored.use('catalog'))
+  const tags = readRecordTags(stored.config, stored.reads, id, () => void stored.use('catalog'))
   return {
     json: {
       ...{ kind: 'record', id, size: row.size, sha256, lastModified: changedAt },
@@ -60,10 +65,11 @@ export function recordFinding(
 }
 
 /** Returns the mirrored tags with a record among their findings, or why they are not known. */
-function tagLines(found: RecordTags | string, limit: number): string[] {
+function tagLines(found: KnownRecordTags | string, limit: number): string[] {
   if (typeof found === 'string') return [`mirrored tags with it: not known: ${found}`]
-  const { tags, tagCount } = found
-  if (tagCount === 0) return ['no mirrored tag has it']
+  const { tags, tagCount, isCurrent } = found
+  const behind = isCurrent ? [] : [JUDGED_BEFORE]
+  if (tagCount === 0) return [noTagHasIt(found), ...behind]
   const rows = tags.slice(0, limit).map((one) => {
     const fix = one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'
     return [one.name || one.id, `${one.package} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL)) // prettier-ignore
@@ -72,6 +78,7 @@ function tagLines(found: RecordTags | string, limit: number): string[] {
     `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,
     table(['tag', 'package', 'with a fix'], rows),
     ...moreOf(tags, limit),
+    ...behind,
   ]
 }
 

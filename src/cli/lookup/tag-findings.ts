@@ -10,9 +10,8 @@ const MOST_REASONS = 5
 
 /** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
 export function findingsOfTags({ config }: LookupCall, limit: number) {
-  const { reasons, tags, isWhole, ...json } = answerFindings(config, (reads) => ({
+  const { reasons, tags, ...json } = answerFindings(config, (reads) => ({
     reasons: reads.listRefusals(MOST_REASONS),
-    isWhole: reads.readState()?.beganAt !== null,
     tags: reads.listTagsToFix(limit),
   }))
   const { counts } = json
@@ -24,7 +23,7 @@ export function findingsOfTags({ config }: LookupCall, limit: number) {
   return {
     json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
     lines: [
-      judgedWords(counts, isWhole),
+      judgedWords(counts, true),
       ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
       ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
       ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []), // prettier-ignore

@@ -55,6 +55,11 @@ export function detailWords([change, record, name, version, fixable]: FindingCha
 export const NOT_JUDGED =
   'the tags are not judged yet: the daemon (patchmirror serve) judges them once it has a catalog, records and their views'
 
+/** Returns the same; `counts`: what is judged so far by the first judgement, null where it has not begun. */
+export function notJudgedYet(counts: Parameters<typeof judgedWords>[0] | null): string {
+  return counts === null ? NOT_JUDGED : judgedWords(counts, false)
+}
+
 /** Returns how many tags are judged, in words. `isWhole`: all were judged once; before that the numbers are those so far. */
 export function judgedWords(
   { tags, judged }: { readonly tags: number; readonly judged: number },
