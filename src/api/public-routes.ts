@@ -6,6 +6,7 @@ import { type MirrorOptions, createMirror } from './feeds/routes.ts'
 import { FEEDS_ROOT } from '../domain/feed-paths.ts'
 import { QUERY_API } from './http/paths.ts'
 import { createHeads } from './http/response.ts'
+import { findMissingRecord } from './lookup/missing-record.ts'
 import { createOsvQuery } from './scanners/query-routes.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners/generation.ts'
 
@@ -40,7 +41,9 @@ export function createPublicSide(
   const bucket = createBucket({ ...parts, heads, views, enabled: config.views.bucket })
   const originOf = createViewOrigins(parts.served)
   const unkept = { ...parts, heads: createHeads(cacheControl) } // edges keep no answer of the query API
-  const query = createOsvQuery({ ...unkept, views, originOf, now, enabled: config.views.query })
+  const missing = (id: string) => findMissingRecord(parts.served.reads, id)
+  const queryOptions = { ...unkept, views, originOf, missing, now, enabled: config.views.query }
+  const query = createOsvQuery(queryOptions)
   return {
     answer(request, response) {
       const { url = '' } = request

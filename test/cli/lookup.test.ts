@@ -399,26 +399,6 @@ describe('a list', () => {
   })
 })
 
-test('a record that upstream lists and this mirror could not fetch is shown with the reason', async () => {
-  const store = openWrites(dir)
-  store.osv.addMissing('LOST-1')
-  const id = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 })
-  const end = {
-    asOf: null,
-    snapshot: null,
-    code: null,
-    message: 'partial',
-    state: 'partial',
-  } as const
-  const facts = { lackingIds: ['LOST-1: upstream answered 418'] }
-  store.runs.endRun(id, { ...end, endedAt: 2, facts })
-  store.close()
-  expect(await ask('show', 'LOST-1')).toMatchObject({
-    code: 3,
-    err: expect.stringMatching(/^not mirrored yet: .*: upstream answered 418\n/) as string,
-  })
-})
-
 describe('since', () => {
   const AT = '2026-07-01T00:00:00.000Z'
 

@@ -12,6 +12,7 @@ import type { Coding } from '../http/request-headers.ts'
 import { osvRecordPath } from '../../domain/feed-paths.ts'
 import { recordId } from '../http/paths.ts'
 import type { Problem } from '../http/problems.ts'
+import { findMissingRecord } from '../lookup/missing-record.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
@@ -153,37 +154,11 @@ export function whyOutOfScope(
     : null
 }
 
-/** Runs that are looked through for the reason why a record could not be fetched. */
-const RUNS = 50
-
 /** Of a snapshot that is not whole: why the record is missing; null where upstream does not list it either. */
-function missingForReason({ reads, listing }: ServedSnapshot, id: string): Problem | null {
-  if (reads.snapshots.readSnapshot('osv')?.whole !== false) return null
-  const listed = listing.listsUpstream(id)
-  if (listed === false) return null
-  if (listed === null)
-    return notFound(
-      'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it',
-      { id },
-    )
-  const why = whyNotFetched(reads, id)
-  const message = `upstream lists this record, and the mirror could not store it: ${why}`
-  if (why.startsWith(ANSWERS_404)) return notFound(message, { id })
+function missingForReason({ reads }: ServedSnapshot, id: string): Problem | null {
+  const missing = findMissingRecord(reads, id)
+  if (missing === null) return null
+  const { kind, message } = missing
+  if (kind !== 'failed') return notFound(message, { id })
   return { status: 503, error: 'not_ready', message, fields: { id } }
-}
-
-const NO_REASON = '"patchmirror runs" names the run that tried'
-
-/** Reason in run facts for a listed record that upstream answers with 404. */
-const ANSWERS_404 = 'upstream lists it but answers 404'
-
-/** Returns the reason why a listed record could not be fetched, or where to look for it: runs record it of some ids only. */
-export function whyNotFetched({ runs }: Pick<Reads, 'runs'>, id: string): string {
-  for (const { source, facts } of runs.listRuns(RUNS)) {
-    const missing = source === 'osv' ? facts['lackingIds'] : undefined
-    if (!Array.isArray(missing)) continue
-    const found = (missing as string[]).find((line) => line.startsWith(`${id}: `))
-    return found?.slice(id.length + 2) ?? NO_REASON
-  }
-  return NO_REASON
 }

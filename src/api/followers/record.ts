@@ -5,6 +5,7 @@ import {
   readRecordTags,
   recordTagsMessage,
 } from '../lookup/record-tags.ts'
+import { findMissingRecord } from '../lookup/missing-record.ts'
 import { RECORDS } from '../http/paths.ts'
 import { sendProblem } from '../http/problems.ts'
 import { readTarget } from '../http/request-target.ts'
@@ -40,10 +41,12 @@ export function sendRecordDates(
   const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
   const dates = reads.dates.readDates(id)
   if (dates === null) {
-    const message = 'no snapshot of this mirror had a record of this id'
-    const problem = { status: 404, error: 'not_found', message, fields: { id: id.slice(0, 512) } }
-    sendProblem(request, response, problem)
-    return
+    const missing = findMissingRecord(reads, id)
+    const message = missing?.message ?? 'no snapshot of this mirror had a record of this id'
+    const fields = { id: id.slice(0, 512) }
+    const isFailed = missing?.kind === 'failed'
+    const [status, error] = isFailed ? ([503, 'not_ready'] as const) : ([404, 'not_found'] as const)
+    return sendProblem(request, response, { status, error, message, fields })
   }
   const { asOf = null, stale } = knownOrigin('osv') ?? {}
   // Never refused for its age: what is said of the past stays true.

@@ -12,6 +12,7 @@ import { sendOsvAnswer, sendStatus } from './query-answers.ts'
 import { type QueryOperation, evaluate } from './query-evaluate.ts'
 import { querySourceOf } from './query-source.ts'
 import { QUERY_API } from '../http/paths.ts'
+import type { MissingRecord } from '../lookup/missing-record.ts'
 import { readTarget } from '../http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
 import { type OriginViews, findOtherViewRecord, viewRecordContent } from './generation.ts'
@@ -25,7 +26,7 @@ export type QueryViews = RecordViews &
   Pick<Views, 'listCandidates' | 'readViewRecord'>
 
 /** What the query API answers from. */
-interface OsvQueryOptions {
+export interface OsvQueryOptions {
   /** The generation in use: a search restarts with the next one when its own was closed. */
   readonly views: {
     /** Throws `not_ready` before the first. */
@@ -34,6 +35,8 @@ interface OsvQueryOptions {
     read<T>(use: (views: QueryViews) => T): T
   }
   readonly originOf: (views: QueryViews) => SnapshotOrigin
+  /** Why a record is not here that upstream lists, or may list; null: it does not. */
+  readonly missing: (id: string) => MissingRecord | null
   /** False where the settings leave it out: every path is a 404 that names the setting. */
   readonly enabled: boolean
   readonly heads: Heads
@@ -48,7 +51,7 @@ type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
 
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
 export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
-  const { views, failures, heads, originOf, enabled } = options
+  const { views, failures, heads, originOf, enabled, missing } = options
   const queue = createFairQueue()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
@@ -58,7 +61,8 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuseMethod(request, response, 'GET, HEAD')
       return views.read((current) => {
-        const call = { request, response, origin: refuseStale(originOf(current)), heads }
+        const origin = refuseStale(originOf(current))
+        const call = { request, response, origin, heads, missing }
         answerOsvRecord(current, path.slice(RECORDS.length), call)
       })
     }
@@ -149,14 +153,16 @@ type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
 function answerOsvRecord(
   views: RecordViews,
   id: string,
-  { request, response, origin, heads }: RecordCall,
+  { request, response, origin, heads, missing }: RecordCall,
 ): void {
   if (id.length > MAX_ID)
     return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
   const read = (one: string): ViewRecord | null => views.readUpstreamRecord(one)
   const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
-  if (record === null)
-    return sendStatus(request, response, { status: 404, message: 'Bug not found.', origin })
+  if (record === null) {
+    const { kind, message = 'Bug not found.' } = missing(id) ?? {}
+    return sendStatus(request, response, { status: kind === 'failed' ? 503 : 404, message, origin })
+  }
   const requestHeaders = readRequestHeaders(request.rawHeaders)
   const content = { ...viewRecordContent(record, views), origin }
   respond({ request, response, requestHeaders }, content, heads)
@@ -168,4 +174,5 @@ interface RecordCall {
   readonly response: ServerResponse
   readonly origin: SnapshotOrigin
   readonly heads: Heads
+  readonly missing: OsvQueryOptions['missing']
 }

@@ -8,16 +8,13 @@ import { type Steps, STEP, inSteps } from './steps.ts'
 export interface IndexLookup {
   /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
   lists(id: string): Promise<boolean>
-  /** Whether upstream's own index lists an id that a partial snapshot does not have; null: that is not known. */
-  listsUpstream(id: string): boolean | null
   /** Discards what was read: another snapshot is served. */
   drop(): void
 }
 
 /**
  * While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
- * read only where that is not so, once, beside the serving thread and in short stretches. What a partial snapshot does
- * not have is stored with it.
+ * read only where that is not so, once, beside the serving thread and in short stretches.
  */
 export function createListing(reads: Reads): IndexLookup {
   let lost: Promise<ReadonlySet<string>> | null = null
@@ -29,8 +26,6 @@ export function createListing(reads: Reads): IndexLookup {
   }
   return {
     lists,
-    listsUpstream: (id) =>
-      reads.feeds.hasUpstreamBody(OSV_INDEX) ? reads.osv.isMissing(id) : null,
     drop() {
       lost = null
     },

@@ -1,4 +1,5 @@
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
+import { findMissingRecord } from '../../api/lookup/missing-record.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
@@ -76,11 +77,19 @@ function findRecords(stored: LookupCall, query: string, limit: number, notes: st
   }))
   if (index === null) notes.push(noIndex(stored))
   const own = findRecordIds(osv, query, limit + 1)
+  if (own.length === 0) notes.push(...missingOf(stored, query))
   const others = (index?.ids ?? []).filter((id) => !own.includes(id))
   return {
     records: [...own.map((id) => record(id, 'id')), ...others.map((id) => record(id, 'other id'))],
     packages: index?.packages ?? [],
   }
+}
+
+/** Says that a record of this id is missing here, or may be. */
+function missingOf({ reads }: LookupCall, query: string): string[] {
+  const found = [query, query.toUpperCase()].map((id) => findMissingRecord(reads, id))
+  const missing = found.find((one) => one !== null)
+  return missing ? [missing.message] : []
 }
 
 function recordsOfPurl(stored: LookupCall, purl: string, limit: number, notes: string[]): string[] {

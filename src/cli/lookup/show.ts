@@ -1,5 +1,6 @@
-import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
+import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { dateInWords, datesInWords } from '../../api/lookup/dates.ts'
+import { findMissingRecord } from '../../api/lookup/missing-record.ts'
 import { MOST_TAGS, findRecordIds, findTags } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { plainRepository } from '../../domain/image-reference.ts'
@@ -92,16 +93,17 @@ function refuseMissing(
 ): never {
   const { osv } = stored.reads
   if (withoutRecords !== null && withoutRecords !== undefined) throw withoutRecords
+  const isImage = /[/@]|^\w+:[0-9a-f]{8,}$/i.test(text)
   for (const id of new Set([text, text.toUpperCase()])) {
     const removed = osv.readTombstone(id)
     if (removed !== null)
       throw new MirrorError('not_found', `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`) // prettier-ignore
     if (osv.isOutside(id))
       throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
-    if (osv.isMissing(id))
-      throw new MirrorError('not_ready', `not mirrored yet: upstream lists the record ${id}, and this mirror could not fetch it, and every run tries again: ${whyNotFetched(stored.reads, id)}`) // prettier-ignore
+    const missing = findMissingRecord(stored.reads, id)
+    if (missing !== null && (missing.kind !== 'unknown' || !isImage))
+      throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)
   }
-  const isImage = /[/@]|^\w+:[0-9a-f]{8,}$/i.test(text)
   if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
   const what = withoutCatalog
     ? 'tags are not mirrored here, and no record'

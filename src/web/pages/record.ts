@@ -1,6 +1,7 @@
 import { readOrigin } from '../../api/http/origin.ts'
-import { whyNotFetched, whyOutOfScope } from '../../api/feeds/osv.ts'
+import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { datesInWords } from '../../api/lookup/dates.ts'
+import { findMissingRecord } from '../../api/lookup/missing-record.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
@@ -220,11 +221,9 @@ function missingView(call: PageCall, id: string) {
     return { title: id, status: 404, blocks: [removed, ...datesBlocks(call, id), historyBlock(call, id)] } // prettier-ignore
   }
   const dates = datesBlocks(call, id)
-  const isMissing = reads.osv.isMissing(id)
   const outside = whyOutOfScope(reads, id)
-  const message = isMissing
-    ? `upstream lists the record ${clip(id)}, and this mirror could not fetch it, and every run tries again: ${whyNotFetched(reads, id)}`
-    : (outside ?? `this mirror has no record ${clip(id)}`)
+  const missing = outside === null ? findMissingRecord(reads, id) : null
+  const message = outside ?? missing?.message ?? `this mirror has no record ${clip(id)}`
   if (id === '' || reads.snapshots.readSnapshot('osv') === null)
     throw new MirrorError(
       id === '' ? 'bad_request' : 'not_ready',

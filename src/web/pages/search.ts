@@ -1,3 +1,4 @@
+import { findMissingRecord } from '../../api/lookup/missing-record.ts'
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
@@ -79,7 +80,14 @@ function byText(call: PageCall, query: string): PageView {
     title: 'Nothing was found',
     text: 'Names of packages and other ids are compared as a whole; ids of records by their beginning.',
   }
-  return { title: `Search: ${query}`, blocks: found ? blocks : [nothing, ...blocks] }
+  return { title: `Search: ${query}`, blocks: found ? blocks : [missingBlock(call, query) ?? nothing, ...blocks] } // prettier-ignore
+}
+
+/** Says that a record of this id is missing here, or may be. */
+function missingBlock({ reads }: PageCall, query: string): Block | null {
+  const found = [query, query.toUpperCase()].map((id) => findMissingRecord(reads, id))
+  const text = found.find((one) => one !== null)?.message
+  return text === undefined ? null : { kind: 'notice', tone: 'warn', title: 'Nothing was found', text } // prettier-ignore
 }
 
 /** Records whose ids begin with the text, as it is and in upper case. */

@@ -279,6 +279,12 @@ describe('the OSV route GET vulns', () => {
       expect(response.status).toBe(404)
       expect(await response.json()).toEqual({ code: 5, message: 'Bug not found.' })
     }
+    const missing = (id: string) =>
+      id === 'CVE-1' ? ({ kind: 'failed', message: 'upstream answered 500' } as const) : null
+    const partial = await serve(viewsOf(RECORDS), { missing })
+    const refused = await fetch(`${partial.url}vulns/CVE-1`)
+    expect([refused.status, await refused.json()]).toEqual([503, { code: 14, message: 'upstream answered 500' }]) // prettier-ignore
+    expect((await fetch(`${partial.url}vulns/CVE-2`)).status).toBe(404)
     const long = await fetch(`${url}vulns/${'x'.repeat(101)}`)
     expect(await long.json()).toEqual({ code: 3, message: 'ID too long' })
   })

@@ -3,7 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { createFailures } from '../../../src/api/http/problems.ts'
 import { createHeads } from '../../../src/api/http/response.ts'
-import { type QueryViews, createOsvQuery } from '../../../src/api/scanners/query-routes.ts'
+import {
+  type OsvQueryOptions,
+  type QueryViews,
+  createOsvQuery,
+} from '../../../src/api/scanners/query-routes.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
 import { createViewOrigins } from '../../../src/api/scanners/generation.ts'
 import type { ViewRecord } from '../../../src/store/views/reads.ts'
@@ -65,7 +69,7 @@ export function viewsOf(
 /** A server of the query API alone, on a free port. `current` can be changed. */
 export async function serveOsv(
   state: { current: QueryViews | null; enabled?: boolean },
-  more: { now?: () => number; bodyTimeoutMs?: number } = {},
+  more: Partial<Pick<OsvQueryOptions, 'now' | 'bodyTimeoutMs' | 'missing'>> = {},
 ) {
   const { now = () => 0 } = more
   const current = (): QueryViews => {
@@ -73,6 +77,7 @@ export async function serveOsv(
     return state.current
   }
   const query = createOsvQuery({
+    missing: () => null,
     ...more,
     now,
     enabled: state.enabled !== false,
