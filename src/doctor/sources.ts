@@ -5,6 +5,7 @@ import { REASON_FACTS } from '../domain/run-facts.ts'
 import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
 import { type Reads, createReads } from '../store/reads.ts'
+import { refusedBy } from '../store/runs/quarantine.ts'
 import { findDoubtful, findRejected, heldBack } from '../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
@@ -83,8 +84,10 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
       `run ${rejected.runId} of ${name} was rejected; ${heldBack(rejected)}`,
       `"patchmirror approve ${rejected.runId}" undoes that.`,
     )
-  if (state === 'quarantined')
-    return warning(said, `See "patchmirror runs ${run.id}", then "patchmirror approve ${run.id}" or "patchmirror reject ${run.id}".`) // prettier-ignore
+  if (state === 'quarantined') {
+    const first = refusedBy(run)
+    return warning(said, `See "patchmirror runs ${first}", then "patchmirror approve ${first}" or "patchmirror reject ${first}".`) // prettier-ignore
+  }
   const isDoubtful = run.facts['doubts'] !== undefined && run.facts['decision'] === undefined
   if (state === 'complete' && isDoubtful) return warning(said, seeDoubts(run))
   if (state !== 'partial') return fine(`${name}: ${state}`)

@@ -226,6 +226,7 @@ const CASES: Case[] = [
     logRun(dir, {}, 'complete')
   }],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
+  ['a refused change that a later run met again', 'sources', 'warn', 'then "patchmirror approve 77" or', ({ dir }) => logRun(dir, { quarantine: 77 }, 'quarantined')],
   ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it "patchmirror approve', ({ dir }) => {
     const runId = logRun(dir, {}, 'quarantined')
     const store = openWrites(dir)
@@ -452,7 +453,7 @@ function setVersion(dir: string, version: number): void {
 
 function logRun(
   dir: string,
-  facts: Record<string, string | string[]>,
+  facts: Record<string, string | number | string[]>,
   state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
   endedAt = 2,
 ): number {

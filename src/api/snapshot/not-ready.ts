@@ -2,6 +2,7 @@ import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
+import { refusedBy } from '../../store/runs/quarantine.ts'
 import type { Run } from '../../store/runs/runs.ts'
 
 /** The reads that explain why something is missing. */
@@ -45,8 +46,9 @@ function howItEnded(run: Run): string {
 
 function whatToDo(run: Run): string {
   const { id, state, source } = run
+  const refused = refusedBy(run)
   if (state === 'quarantined')
-    return `"patchmirror approve ${id}" or "patchmirror reject ${id}" decides`
+    return `"patchmirror approve ${refused}" or "patchmirror reject ${refused}" decides`
   const again = run.kind === 'import' ? 'import FILE' : `sync ${source}`
   return `"patchmirror ${again}" tries again, "patchmirror runs ${id}" shows that run`
 }

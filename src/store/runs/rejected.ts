@@ -25,6 +25,7 @@ export function messageNow(
   if (message === null) return null
   return message.replace(/approve or reject run (\d+)(?: first)?/g, (request, run: string) => {
     const decision = quarantine.readRefusal(Number(run))?.decision ?? null
+    if (decision === 'superseded') return `a later run replaced what run ${run} refused`
     return decision === null ? request : `${decision} since (run ${run})`
   })
 }

@@ -296,4 +296,7 @@ test('a decision of another process is logged once, and takes the place of the r
   ])
   expect(fields).toContainEqual({ source: 'osv', run: 1, decision: 'rejected', by: 'alice' })
   expect(await lastMessage()).toBe('it would remove all 9 records; approved since (run 1)')
+  store.damage("UPDATE quarantine SET decision = 'superseded', decided_at = 1")
+  server.snapshotChanged()
+  expect(await lastMessage()).toBe('it would remove all 9 records; a later run replaced what run 1 refused') // prettier-ignore
 })
