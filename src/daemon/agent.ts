@@ -36,7 +36,7 @@ import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logRun } from './log-lines.ts'
+import { logFullDisk, logRun } from './log-lines.ts'
 import { jobStarter } from './schedule.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -104,7 +104,10 @@ export function createAgent(given: AgentOptions): Agent {
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
     const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
     await Promise.all([thread.started, inbox.started])
-    const address = announceAddress(config.data.dir, instance, await on.server.listen())
+    const at = await on.server.listen()
+    const announce = () => announceAddress(config.data.dir, instance, at)
+    const address = announce()
+    on.stops.push(logFullDisk(config.data.dir, log, announce))
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
     await relay.placed // else whether the first snapshots are relayed would be a matter of time

@@ -1,6 +1,7 @@
 import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
+import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import type { RunReport } from '../sync/runner.ts'
 
 /** Logs that the store fails or a rollback stops all syncs, and the end of it. */
@@ -37,4 +38,28 @@ export function logRun(log: Logger, report: RunReport): void {
   if (state === 'stopped' || (state === 'complete' && !warns)) log.info(fields, text)
   else if (state === 'failed') log.error(fields, text)
   else log.warn(fields, text)
+}
+
+/**
+ * Logs that the data folder of a daemon that has started cannot be written to, and later that it can: `onRoom` is called
+ * then. Returns what ends this.
+ */
+export function logFullDisk(
+  dataDir: string,
+  log: Pick<Logger, 'info' | 'warn'>,
+  onRoom: () => void,
+): () => void {
+  const { state, reason } = probeStorage(dataDir, true)
+  let ended = state === 'ok'
+  if (ended) return () => undefined
+  log.warn(
+    { storage: state },
+    `${reason}. What is stored is served; syncs, webhooks and what else is to be stored wait for that`,
+  )
+  awaitRoom(dataDir, () => {
+    if (ended) return
+    log.info({}, 'the data folder (data.dir) can be written to again')
+    onRoom()
+  })(null)
+  return () => void (ended = true)
 }

@@ -20,17 +20,22 @@ const LEAST_BYTES = 1_000_000
 const PROBE_BYTES = 65_536
 const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
+/** Reports whether an error of the file system means that there is no room. */
+export function isFull(error: unknown): boolean {
+  return FULL.has(systemCode(error))
+}
+
 /** Checks the data folder. With `write` a small file is written and removed, since no number shows a quota. */
 export function probeStorage(dataDir: string, write: boolean): StorageState {
   const freeBytes = freeIn(dataDir)
   try {
     if (write) tryWriting(join(dataDir, `.probe-${randomBytes(6).toString('hex')}`))
   } catch (error) {
-    const isFull = FULL.has(systemCode(error))
-    const reason = isFull
+    const noRoom = isFull(error)
+    const reason = noRoom
       ? 'the disk of the data folder (data.dir) is full: free some space'
       : `the data folder (data.dir) cannot be written to (${systemCode(error) ?? messageOf(error)})`
-    return { state: isFull ? 'full' : 'failing', reason, freeBytes }
+    return { state: noRoom ? 'full' : 'failing', reason, freeBytes }
   }
   if (freeBytes === null || freeBytes >= LEAST_BYTES)
     return { state: 'ok', reason: null, freeBytes }

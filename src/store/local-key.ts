@@ -56,15 +56,15 @@ interface KeyLog {
  */
 export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): () => void {
   let timer: NodeJS.Timeout | undefined
+  let logged = ''
   const make = (): void => {
     try {
       if (createLocalKey(dataDir, now()))
         log.info({}, `a key for the private paths was created: it is in ${localKeyPath(dataDir)}`)
     } catch (error) {
-      log.warn(
-        {},
-        `the key for the private paths cannot be created yet, it is retried:  ${messageOf(error)}`,
-      )
+      const why = messageOf(error)
+      const text = `the key for the private paths cannot be created yet, it is retried: ${why}`
+      if (text !== logged) log.warn({}, (logged = text))
       timer = setTimeout(make, RETRY_MS).unref()
     }
   }

@@ -63,12 +63,19 @@ const GRACE_MS = 10_000
 /** Starts the inbox thread with the settings. */
 export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'log'>) {
   const { keepDays, maxPending } = config.webhooks
+  let logged = ''
   return startInboxThread({
     dataDir: config.data.dir,
     keepMs: keepDays * DAY_MS,
     maxPending,
-    onFailed: (message) => log.error({}, `the inbox of webhooks is not available: ${message}`),
-    onRevived: () => log.info({}, 'the inbox of webhooks is available again'),
+    onFailed(message) {
+      if (message !== logged)
+        log.error({}, `the inbox of webhooks is not available: ${(logged = message)}`)
+    },
+    onRevived() {
+      logged = ''
+      log.info({}, 'the inbox of webhooks is available again')
+    },
   })
 }
 

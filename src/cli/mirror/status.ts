@@ -8,7 +8,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { openInboxReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
 import { type RelayTarget, createOutboxReads } from '../../store/webhooks/outbox.ts'
-import { servingDaemon } from '../../store/database/lock.ts'
+import { isLocked, servingDaemon } from '../../store/database/lock.ts'
 import { judgedWords, whyNoTags } from '../../store/findings/words.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { VERSION } from '../../core/version.ts'
@@ -110,8 +110,10 @@ export async function gatherStatus(config: Config): Promise<GatheredStatus> {
   const answered = await statusOfDaemon(config)
   const own = readOwnStatus(config)
   if (answered === null) return { status: own, from: 'folder' }
-  const serving = servingDaemon(config.data.dir)?.instance ?? null
-  if (serving === null || answered.instance !== serving) return { status: own, from: 'stranger' }
+  const { dir } = config.data
+  const serving = servingDaemon(dir)?.instance ?? null
+  const isOther = serving === null ? !isLocked(dir, 'serve') : serving !== answered.instance
+  if (isOther) return { status: own, from: 'stranger' }
   return { status: withOwnRuns(answered, own), from: 'daemon' }
 }
 

@@ -3,7 +3,8 @@ import type { ReportCopy } from './migration-copy.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { userVersion } from './migrate.ts'
-import { type Db, databasePath, inboxPath, makeFile, openAnyVersion, openInbox, openWriter } from './open.ts' // prettier-ignore
+import { type Db, databasePath, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
+import { openAnyVersion } from './sqlite.ts'
 import { MirrorError } from '../../core/errors.ts'
 
 /** A database of a data folder, as a backup names it. */

@@ -2,7 +2,8 @@ import { MirrorError } from '../../core/errors.ts'
 import { isPresent } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
-import { databasePath, guarded, inboxPath, openAnyVersion } from './open.ts'
+import { databasePath, guarded, inboxPath } from './open.ts'
+import { openAnyVersion } from './sqlite.ts'
 
 /** A database of a data folder, examined without any write. */
 interface InspectedDatabase {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { Database } from './sqlite.ts'
 import { guarded, makeFile } from './open.ts'
 import { refuseDataWrites } from './unfinished.ts'
 import { PRIVATE_FILE, isPresent, makeFolder } from '../../core/files.ts'
+import { isFull } from '../disk-state.ts'
 
 type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
@@ -28,8 +29,8 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     return new Database(path, { timeout: 0 })
   })
   try {
-    db.exec('BEGIN EXCLUSIVE')
-    writeFileSync(`${path}.pid`, String(process.pid), { mode: PRIVATE_FILE })
+    begin(db)
+    note(`${path}.pid`, String(process.pid))
   } catch (error) {
     db.close()
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
@@ -48,7 +49,7 @@ export function lockFile(path: string): Lock | null {
   makeFile(path)
   const db = new Database(path, { timeout: 0 })
   try {
-    db.exec('BEGIN EXCLUSIVE')
+    begin(db)
     return { release: () => void db.close() }
   } catch (error) {
     db.close()
@@ -93,9 +94,7 @@ export function announceAddress<At extends { port: number }>(
   instance: string,
   at: At,
 ): At {
-  guarded(dataDir, () =>
-    writeFileSync(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`, { mode: PRIVATE_FILE }),
-  )
+  guarded(dataDir, () => note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`))
   return at
 }
 
@@ -109,7 +108,7 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
     const [instance = '', port = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(
       /\s/,
     )
-    return { instance, port: Number(port) }
+    return instance === '' ? null : { instance, port: Number(port) } // empty: the disk was full
   } catch {
     return null // it is starting, or is an earlier version
   }
@@ -141,7 +140,7 @@ const WAIT =
 
 function holder(path: string): string {
   try {
-    return `process ${readFileSync(`${path}.pid`, 'utf8')}`
+    return `process ${readFileSync(`${path}.pid`, 'utf8') || 'unknown'}`
   } catch {
     return 'process unknown'
   }
@@ -149,4 +148,27 @@ function holder(path: string): string {
 
 function rethrow(error: unknown): never {
   throw error
+}
+
+/** Acquires the lock. Without a journal file nothing is written, so it needs no room on the disk. */
+function begin(db: InstanceType<typeof Database>): void {
+  db.pragma('journal_mode = MEMORY')
+  db.exec('BEGIN EXCLUSIVE')
+}
+
+/**
+ * Writes who has a lock over what the file had, which needs no more room than that. On a full disk the file may stay
+ * empty: the lock is the same without it.
+ */
+function note(path: string, text: string): void {
+  try {
+    const file = openSync(path, constants.O_WRONLY | constants.O_CREAT, PRIVATE_FILE)
+    try {
+      ftruncateSync(file, writeSync(file, text))
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    if (!isFull(error)) throw error
+  }
 }

@@ -7,6 +7,7 @@ import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
 import { Database, type Db, compileWhenUsed } from './sqlite.ts'
+import { leaveIndex } from './log-index.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
@@ -50,7 +51,7 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
       migrate(db, MIGRATIONS, (version) =>
         copyBeforeMigration(databasePath(dataDir), version, settleCopy, report),
       )
-      return compileWhenUsed(db)
+      return leaveIndex(compileWhenUsed(db))
     } catch (error) {
       db.close()
       throw error
@@ -84,7 +85,7 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
         migrate(db, INBOX_MIGRATIONS, (version) =>
           copyBeforeMigration(path, version, settleCopy, report),
         )
-        return compileWhenUsed(db)
+        return leaveIndex(compileWhenUsed(db))
       } catch (error) {
         db.close()
         throw error
@@ -180,13 +181,6 @@ function openRead(
   }
 }
 
-/** Opens a database read-only, whatever its schema, to examine it. */
-export function openAnyVersion(path: string): Db {
-  const db = new Database(path, { readonly: true, timeout: 5_000 })
-  db.pragma('mmap_size = 0')
-  return db
-}
-
 /** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
 export function makeFile(path: string): void {
   closeSync(openSync(path, 'a', PRIVATE_FILE))
@@ -233,6 +227,7 @@ const FOLDER = 'data.dir must be a folder that this user may write'
 const CLOSED = `is not accessible to this user: run the command as the user of the daemon; ${FOLDER}`
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_FULL: 'is full: free some space and try again',
+  SQLITE_IOERR_SHMSIZE: 'is full: free some space and try again', // the index of the write-ahead log has no room
   ENOSPC: 'is full: free some space and try again',
   EDQUOT: 'is over its quota',
   SQLITE_READONLY: `is not writable: ${FOLDER}`,

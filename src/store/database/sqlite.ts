@@ -55,4 +55,11 @@ function whenUsed(compile: () => Database.Statement): Statement<unknown[], unkno
   return statement
 }
 
+/** Opens a database read-only, whatever its schema, to examine it. */
+export function openAnyVersion(path: string): Db {
+  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  db.pragma('mmap_size = 0')
+  return db
+}
+
 export { Database }

@@ -1,0 +1,87 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type World, openWorld } from '../support/daemons.ts'
+
+const disk = mkdtempSync(join(tmpdir(), 'patchmirror-full-'))
+const MOUNT = ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', disk]
+const MAY_MOUNT = spawnSync('mount', MOUNT, { stdio: 'ignore' }).status === 0
+const filler = join(disk, 'filler')
+let world: World
+
+beforeAll(async () => {
+  world = await openWorld({ records: 60 })
+  const { code, err } = await world.patchmirror('sync')
+  expect(code, err).toBe(0)
+})
+
+afterAll(async () => {
+  await world.close()
+  if (MAY_MOUNT) spawnSync('umount', ['-l', disk])
+  rmSync(disk, { recursive: true, force: true })
+})
+
+/** A copy of the data folder on the small disk, which is full afterwards to the last byte. */
+function fill(name: string): Record<string, string> {
+  rmSync(filler, { force: true })
+  const data = join(disk, name)
+  cpSync(world.data, data, { recursive: true })
+  expect(() => writeFileSync(filler, Buffer.alloc(48 * 2 ** 20))).toThrow(/ENOSPC/)
+  return { PATCHMIRROR_DATA_DIR: data }
+}
+
+async function readsOf(url: string): Promise<unknown[]> {
+  const records = await fetch(`${url}/external/osv/all.zip`)
+  const ready = await fetch(`${url}/-/ready`)
+  const { storage } = (await ready.json()) as { storage: unknown }
+  return [records.status, (await records.arrayBuffer()).byteLength > 0, ready.status, storage]
+}
+
+const FULL = { ready: false, state: 'full', freeBytes: 0 }
+
+async function end(daemon: Awaited<ReturnType<World['serve']>>): Promise<void> {
+  daemon.child.kill()
+  expect((await daemon.finished).code).toBe(0)
+}
+
+describe.skipIf(!MAY_MOUNT)('on a full disk (needs the right to mount a tmpfs)', () => {
+  const FOLDERS: [string, () => Promise<unknown>][] = [
+    ['that was only synced', () => Promise.resolve()],
+    ['that was served', async () => end(await world.serve())],
+    ['whose last writer was a command', () => world.patchmirror('keys', 'create')],
+  ]
+  test.each(FOLDERS)(
+    'a daemon starts with a folder %s, serves it and says so',
+    async (name, prepare) => {
+      await prepare()
+      const env = fill(name)
+      const daemon = await world.serve(env)
+      expect(daemon.text).toMatch(/"storage":"full".*What is stored is served; syncs/)
+      expect(await readsOf(daemon.url)).toEqual([200, true, 503, expect.objectContaining(FULL)])
+      await end(daemon)
+      const again = await world.serve(env) // what the first one removed has no room any more
+      expect((await readsOf(again.url)).slice(0, 2)).toEqual([200, true])
+      await end(again)
+      rmSync(join(disk, name), { recursive: true })
+    },
+  )
+
+  test('the folder is locked while a daemon serves it, is free when that was killed, and is written to when there is room', async () => {
+    const env = fill('locked')
+    const first = await world.serve(env)
+    await expect(world.serve(env)).rejects.toThrow(/another Patchmirror already serves/)
+    first.child.kill('SIGKILL')
+    await first.finished
+    const second = await world.serve(env)
+    rmSync(filler)
+    world.sandbox.feed.change(3)
+    expect((await fetch(`${second.url}/-/ready`)).status).toBe(200)
+    world.env = { ...world.env, ...env }
+    const { code, err, out } = await world.patchmirror('sync', 'osv')
+    expect(code, err).toBe(0)
+    expect(out + err).toContain('3 changed')
+    await end(second)
+  })
+})
