@@ -9,6 +9,7 @@ import { PAGES } from '../../src/web/pages.ts'
 import { escapeText } from '../../src/web/render.ts'
 import { createWeb } from '../../src/web/web.ts'
 import { type Served, FEEDS, closeAll, jsonOf, serve } from '../api/served.ts'
+import { filledCatalogBench } from '../support/catalog/mirror.ts'
 import { TEST_KEY } from '../support/keys.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
@@ -76,6 +77,20 @@ test('the overview says that a first run is in progress, and offers no command t
   lock.release() // as when the process is killed
   expect(await runs('running')).toContain('No run fits this filter')
   expect(await runs('failed')).toContain('the process ended before the run did')
+})
+
+test('images out of scope are listed without a link, and the overview claims no more than the scope', async () => {
+  const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
+  const { ask, askOpen } = await filledCatalogBench(service)
+  const html = await (await ask('/-/ui/images')).text()
+  const links = [...html.matchAll(/href="(\/-\/ui\/tags\?image=[^"]*)"/g)].map(([, href = '']) => href) // prettier-ignore
+  expect(links.length).toBeGreaterThan(0)
+  for (const href of links) expect([href, (await ask(href)).status]).toEqual([href, 200])
+  expect(html).toContain('its tags are not stored')
+  const overview = await (await askOpen('/-/ui/')).text()
+  expect(overview).toContain('complete: everything upstream lists in scope is stored')
+  expect(overview).not.toContain('everything upstream lists is stored')
+  expect(overview).toContain('catalog.scope subscribed')
 })
 
 describe('each page for people', () => {

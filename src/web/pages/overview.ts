@@ -67,13 +67,14 @@ const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as 
 
 function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
-  const { scope, progress } = source
+  const { progress } = source
+  const scope = scopeWords(call, source)
   const { now, ui, config } = call
   const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
-  const isInScope = scope !== null && source.state === 'complete'
+  const isInScope = source.state === 'complete' && (source.scope !== null || name === 'catalog')
   const policy = `policy: at most ${span(limit)}`
   const isFirst = ageSeconds === null && source.state === 'running'
   const age: Cell =
@@ -93,7 +94,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
       ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
       ['records', count(records)],
-      ...(scope === null ? [] : ([['scope', plain(describeOsvScope(scope))]] as const)),
+      ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
       ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
       ...(call.signedIn
@@ -104,6 +105,14 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
 }
 
 const IN_SCOPE = 'complete: everything upstream lists in scope is stored'
+
+/** Describes the scope of a source; null where it has none, or where another mirror has decided it. */
+function scopeWords({ config }: PageCall, { name, scope }: SourceStatus): string | null {
+  if (scope !== null) return clip(describeOsvScope(scope))
+  if (name !== 'catalog' || config.upstream.apiRoot === null) return null
+  const lists = describeOsvScope(config.catalog)
+  return clip(`catalog.scope ${config.catalog.scope}${lists === '' ? '' : `; ${lists}`}`)
+}
 
 function runCells(
   { ui, now, signedIn }: PageCall,

@@ -4,6 +4,7 @@ import { type MirrorServer, createServer } from '../../../src/api/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import type { SandboxOptions } from '../../../src/sandbox/server.ts'
+import { createWeb } from '../../../src/web/web.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer as ownKey } from '../keys.ts'
 import { getUrl } from '../loopback.ts'
@@ -126,6 +127,7 @@ async function serverOf(
     log: null,
     nextRunAt: () => null,
     routes: createCatalogRoutes(config),
+    people: createWeb({ config, version: 'test' }),
     startReading: readHere,
   })
   await server.listen()

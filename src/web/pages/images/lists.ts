@@ -1,5 +1,6 @@
 import { MirrorError } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
+import { requestedPath } from '../../../api/catalog/not-found.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { Fields } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
@@ -13,6 +14,7 @@ const LIST = '/v1/images/'
 const TAGS_OF_IMAGE = '/v1/images/{repo}/tags'
 const ALL_TAGS = '/v1/tags/'
 const NONE = new URLSearchParams()
+const SCOPE = 'The tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude).' // prettier-ignore
 
 /** The page of all images of the catalog. */
 export const IMAGE_LIST: Page = {
@@ -28,7 +30,7 @@ export const IMAGE_LIST: Page = {
     const table: Block = {
       kind: 'table',
       title: 'Images of the catalog',
-      ...(total !== null && { note: `${counted(total, 'image')}.` }),
+      note: `${total === null ? '' : `${counted(total, 'image')}. `}${SCOPE}`,
       columns: ['Image', 'Changed', 'Id'],
       rows: items.map((item) => imageRow(call, item)),
       empty: 'The catalog has no image.',
@@ -43,13 +45,16 @@ export const IMAGE_LIST: Page = {
   },
 }
 
-function imageRow({ ui, now }: PageCall, item: Fields): Cell[] {
+/** Returns the cells of a listed image; of one whose tags are not stored, because it is out of scope, without a link. */
+function imageRow({ ui, now, reads }: PageCall, item: Fields): Cell[] {
   const id = listedId(item, 'images')
-  const name = repositoryOfImage(item)
-  const href = ui('tags', { image: id })
-  const short = id !== '' && id.length <= 500
-  const cell = short ? link(name ?? id, href) : plain(name)
-  return [cell, changedCell(item, now), code(id)]
+  const repo = repositoryOfImage(item)
+  const isLinked = repo !== null && id !== '' && id.length <= 500
+  const isStored = isLinked && reads.catalog.readList(requestedPath(TAGS_OF_IMAGE, { repo })) !== null // prettier-ignore
+  const name = isStored
+    ? link(repo, ui('tags', { image: id }))
+    : { ...plain(repo ?? id), note: 'its tags are not stored' }
+  return [name, changedCell(item, now), code(id)]
 }
 
 /** The page of the tags of one image, or of all images. */
