@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { exportCommand } from '../../src/cli/bundle/export.ts'
+import { refuseUnwritable } from '../../src/cli/bundle/files.ts'
 import { importCommand } from '../../src/cli/bundle/import.ts'
 import { inspectCommand } from '../../src/cli/bundle/inspect.ts'
 import { digestCommand, needCommand } from '../../src/cli/bundle/need.ts'
@@ -58,6 +59,7 @@ test('a dry run of an import names the base that a delta requires, and says when
   await there.take([first ?? ''])
   expect((await dry(first)).said).toMatch(/already imported: a dry run, nothing was stored/)
   expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
+  expect(await there.refuses(['/dev/null'])).toMatch(/\/dev\/null is not a regular file/)
 })
 
 longTest(
@@ -207,4 +209,8 @@ test('the required disk space follows from what is written, and is printed in re
     return 0
   })
   expect(shown.said).toContain('bundle: writing: 9.0 MB')
+})
+
+test('a device is no output of a command, and is not replaced', () => {
+  expect(() => refuseUnwritable('/dev/null')).toThrow(/not a regular file .* is not replaced/)
 })

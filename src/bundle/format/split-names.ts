@@ -41,9 +41,7 @@ export function findParts(given: readonly string[]): string[] {
   if (group === undefined || first === undefined) throw new MirrorError('usage', 'no file is given')
   if (other?.[0] !== undefined)
     throw new MirrorError('bundle', `${first} and ${other[0]} are not parts of one bundle`)
-  const dir = group.find((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
-  if (dir !== undefined)
-    throw new MirrorError('bundle', `${dir} is a folder: give the bundle in it, or its parts`)
+  group.forEach(refuseOther)
   const base = first.replace(/\.(?:\d{3}|sha256)$/, '')
   const names = group.map((path) => resolve(path))
   const twice = names.find((name, i) => names.indexOf(name) < i)
@@ -53,6 +51,16 @@ export function findParts(given: readonly string[]): string[] {
       ? [base]
       : mixed(group)
   return checkedRow(base)
+}
+
+/** Throws `bundle` for what is there and is not a regular file: a pipe would block. */
+function refuseOther(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined || found.isFile()) return
+  const why = found.isDirectory()
+    ? 'is a folder: give the bundle in it, or its parts'
+    : 'is not a regular file (a device, a pipe or a socket): give a file, which can be read in any order'
+  throw new MirrorError('bundle', `${path} ${why}`)
 }
 
 function mixed(group: readonly string[]): never {

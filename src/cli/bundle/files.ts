@@ -34,6 +34,10 @@ export function refuseUnwritable(path: string): void {
     const why = UNWRITABLE[systemCode(error) ?? ''] ?? `cannot be used (${messageOf(error)})`
     throw new MirrorError('usage', `${path} cannot be written: the folder ${folder} ${why}`)
   }
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
-    throw new MirrorError('usage', `${path} is a folder: give the name of a file in it`)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined || found.isFile()) return
+  const why = found.isDirectory()
+    ? 'is a folder: give the name of a file in it'
+    : 'is not a regular file (a device, a pipe or a socket), and is not replaced: give another name'
+  throw new MirrorError('usage', `${path} ${why}`)
 }
