@@ -232,6 +232,10 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   expect(items[0]?.content_text).toContain(`got a fix: T-1 in ${one.name}`)
   expect(new Set(items.map(({ id }) => id)).size).toBe(log(dir).length)
   expect(textOf('tag-changes.atom')).toContain(`<title>${row?.name}: ${words}</title>`)
+  const judgedAt = readFindings(dir, (from) => from.readState()?.judgedAt) ?? 0
+  const none = textOf('tag-changes.atom', 'before=1')
+  expect(none).not.toContain('<entry>')
+  expect(none).toContain(`<updated>${new Date(judgedAt).toISOString()}</updated>`)
   const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
   expect(tag).toContain(`${row?.fixes} critical, 0 high`)
   expect(tag).toContain(words)

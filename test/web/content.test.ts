@@ -384,6 +384,12 @@ describe('the pages of changes', () => {
       expect((await page(of('changes', wrong))).status).toBe(400)
   })
 
+  test('have a date in a feed without entries: when the last snapshot was published', async () => {
+    const none = await atom('?before=1')
+    expect(none).not.toContain('<entry>')
+    expect(none).toContain(`<updated>${new Date(FILLED_AT).toISOString()}</updated>`)
+  })
+
   test('require a key for private sources, also in both feeds', async () => {
     for (const path of ['changes', 'changes.atom', 'changes.json']) {
       const { status } = await page(`${path}?source=catalog`, NO_KEY)

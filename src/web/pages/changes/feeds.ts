@@ -4,6 +4,7 @@ import { doubtSentence } from '../../../domain/doubts.ts'
 import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
 import type { PackageFilter } from '../../../api/followers/filter.ts'
+import type { SourceName } from '../../../domain/sources.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
@@ -70,7 +71,7 @@ function feedView(call: PageCall, path: string): PageView {
   )
   const self = { source, ecosystem, purl, tag }
   const feed: WebFeed = {
-    ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? 0) },
+    ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)) },
     self: absolute(ui(path, { ...self, before })),
     home: absolute(ui('changes', { source })),
     next: found.length > most ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
@@ -79,6 +80,12 @@ function feedView(call: PageCall, path: string): PageView {
     ),
   }
   return { title, blocks: [], feed }
+}
+
+/** When the last snapshot of these sources was published, for a feed without entries; now where none is stored. */
+function publishedAt({ reads, now }: PageCall, sources: readonly SourceName[]): number {
+  const dates = sources.flatMap((one) => reads.snapshots.readSnapshot(one)?.publishedAt ?? [])
+  return dates.length === 0 ? now : Math.max(...dates)
 }
 
 /** The differences that one snapshot made for some packages; no entry where there are none. */

@@ -36,12 +36,13 @@ function feedView(call: PageCall, path: string): PageView {
   const found = requireTagFindings(call, (from) => ({
     instance: from.readState()?.instance ?? '',
     rows: from.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, ENTRIES + 1),
+    asOf: from.readState()?.judgedAt ?? from.readState()?.osvAsOf ?? call.now,
   }))
   const shown = found.rows.slice(0, ENTRIES)
   const urn = (name: string): string => feedUrn(reads.ledger.readIdentity(), name)
   const title = 'Findings of the tags of this mirror'
   const feed: WebFeed = {
-    ...{ id: urn('feed of tags'), title, updated: toIso(shown[0]?.at ?? 0) },
+    ...{ id: urn('feed of tags'), title, updated: toIso(shown[0]?.at ?? found.asOf) },
     self: absolute(ui(path, { before })),
     home: absolute(ui('tag-changes')),
     next: found.rows.length > ENTRIES ? absolute(ui(path, { before: shown.at(-1)?.seq })) : null,
