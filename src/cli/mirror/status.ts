@@ -2,7 +2,7 @@ import { counted } from '../../core/text.ts'
 import { closing, doubtsHere, withReads } from '../store-access.ts'
 import type { BundleStatus } from '../../api/status/bundles.ts'
 import { type Status, buildStatus } from '../../api/status/report.ts'
-import { servedSources } from '../../domain/sources.ts'
+import { maySync, servedSources } from '../../domain/sources.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { openInboxReader } from '../../store/database/open.ts'
@@ -70,7 +70,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   print(tableOf(status))
   for (const { name, progress } of status.sources)
     if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
-  for (const line of [...describeCompared(status), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
+  for (const line of [...describeCompared(status, config, from), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   for (const { name, unsynced } of status.sources) if (unsynced) print(`${name}: ${unsynced}`)
@@ -159,11 +159,20 @@ function readTargets(dataDir: string): RelayTarget[] {
   }
 }
 
-/** A sync goes by the stamps of the index: when more than these was compared is another date. */
-function describeCompared({ sources }: Status): string[] {
+/**
+ * A sync goes by the stamps of the index: when more than these was compared is another date. Nothing is said where this mirror
+ * has no upstream to compare with, as a daemon that schedules no runs (`serve --offline`).
+ */
+export function describeCompared(
+  { sources }: Status,
+  config: Config,
+  from: GatheredStatus['from'],
+): string[] {
   const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
   if (osv === undefined) return []
   const at = osv.comparedAt ?? null // an earlier version does not return it
+  const isScheduled = from !== 'daemon' || osv.nextRunAt !== null
+  if (at === null && !(maySync(config) && isScheduled)) return []
   return [
     at === null
       ? `osv: contents not compared with upstream's yet: the next reconcile does that (osv.reconcileSchedule, or "patchmirror sync osv --reconcile")`

@@ -10,6 +10,7 @@ import {
   statusCode,
   statusExitCode,
 } from '../../../src/cli/mirror/status-code.ts'
+import { describeCompared } from '../../../src/cli/mirror/status.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
@@ -117,6 +118,22 @@ test('the command status says of each source that is older than its setting what
   expect(describeOld(statusOf(['complete', 'never']), config)).toEqual([])
   const unset = { ...old, sources: [source('catalog', 'never')] }
   expect(describeOld(unset, config)).toEqual([])
+})
+
+test('the status names the reconcile only where this mirror has an upstream to compare with', () => {
+  const status = statusOf(['complete', 'complete'])
+  const never = (nextRunAt: string | null): Status => ({
+    ...status,
+    sources: status.sources.map((one) => ({ ...one, comparedAt: null, nextRunAt })),
+  })
+  const next = '2026-07-01T01:00:00.000Z'
+  const { config: target } = loadConfig({ env: {}, cwd: tmpdir() })
+  const hint = [expect.stringContaining('"patchmirror sync osv --reconcile"')]
+  expect(describeCompared(never(next), config, 'daemon')).toEqual(hint)
+  expect(describeCompared(never(null), config, 'folder')).toEqual(hint)
+  expect(describeCompared(never(null), config, 'daemon')).toEqual([]) // serve --offline
+  expect(describeCompared(never(null), target, 'folder')).toEqual([])
+  expect(describeCompared(status, target, 'folder')).toHaveLength(1)
 })
 
 test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
