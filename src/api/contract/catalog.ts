@@ -37,8 +37,16 @@ function facetParameter({ param, values, many = false }: Facet): InputParameter[
   if (param === null) return []
   const one = values === undefined ? { type: 'string' } : { type: 'string', enum: [...values, ''] }
   const common = { name: param, in: 'query' as const }
-  if (!many) return [{ ...common, description: 'Only items with this value.', schema: one }]
-  const description = 'Only items with one of these values, separated by commas.'
+  if (!many)
+    return [
+      {
+        ...common,
+        description: 'Only items with this value; an empty one filters nothing.',
+        schema: one,
+      },
+    ]
+  const description =
+    'Only items with one of these values, separated by commas; an empty one filters nothing.'
   return [
     {
       ...common,
