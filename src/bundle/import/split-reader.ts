@@ -71,7 +71,7 @@ async function openFile(path: string): Promise<FileHandle> {
     const file = await open(path, READ)
     if ((await file.stat()).isFile()) return file
     await file.close()
-    throw new MirrorError('bundle', `${path} is not a file`)
+    throw new MirrorError('bundle', `${path} is not a regular file`)
   } catch (error) {
     if (error instanceof MirrorError) throw error
     const code = systemCode(error) ?? ''
