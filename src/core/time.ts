@@ -58,18 +58,27 @@ export function instantOf(stamp: unknown): string {
     .map((digits: string | undefined) => Number(digits ?? 0))
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day)
-  if (date.getUTCMonth() !== month - 1 || hour > 24 || minute > 59 || second > 60) return ''
-  date.setUTCHours(hour, minute - offsetOf(match[8]), second)
+  const offset = offsetOf(match[8])
+  if (date.getUTCMonth() !== month - 1 || offset === null) return ''
+  if (!isTimeOfDay(hour, minute, second)) return ''
+  date.setUTCHours(hour, minute - offset, second)
   if (date.getUTCFullYear() < 1 || date.getUTCFullYear() > 9999) return ''
   const decimals = (match[7] ?? '').padEnd(9, '0').slice(0, 9)
   return `${date.toISOString().slice(0, 19)}.${decimals}`
 }
 
-/** Returns the offset of a zone from UTC, minutes. */
-function offsetOf(zone: string | undefined): number {
+/** Reports whether a time exists: with a leap second, and 24:00:00 as the end of a day (ISO 8601), but nothing after it. */
+function isTimeOfDay(hour: number, minute: number, second: number): boolean {
+  if (hour === 24) return minute === 0 && second === 0
+  return hour < 24 && minute < 60 && second <= 60
+}
+
+/** Returns the offset of a zone from UTC, minutes; null for one that cannot exist (RFC 3339, 5.6). */
+function offsetOf(zone: string | undefined): number | null {
   if (zone === undefined || zone.toUpperCase() === 'Z') return 0
-  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2))
-  return zone.startsWith('-') ? -minutes : minutes
+  const [hours, minutes] = [Number(zone.slice(1, 3)), Number(zone.slice(-2))]
+  if (hours > 23 || minutes > 59) return null
+  return (hours * 60 + minutes) * (zone.startsWith('-') ? -1 : 1)
 }
 
 /** Formats an instant per RFC 3339, without trailing zeros in its fraction. */

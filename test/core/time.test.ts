@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { instantOf } from '../../src/core/time.ts'
+import { instantOf, readSince } from '../../src/core/time.ts'
 
 const two = (most: number) =>
   fc.integer({ min: 0, max: most }).map((number) => `${number}`.padStart(2, '0'))
@@ -24,4 +24,21 @@ test('a timestamp in the common form is the same instant as in another form', ()
   for (const invalid of ['2025-02-29', '2026-04-31', '2026-06-31', '2026-00-10', '2026-13-10'])
     expect(instantOf(`${invalid}T00:00:00Z`)).toBe('')
   expect(instantOf('0000-01-01T00:00:00Z')).toBe('')
+})
+
+test.each(['+99:99', '+24:00', '-24:00', '+05:60', '-9999', '+2400', '+0060'])(
+  'a time in the zone %s, which cannot exist, is no time',
+  (zone) => {
+    expect(instantOf(`2026-11-25T20:00:00${zone}`)).toBe('')
+    expect(readSince(`2026-11-25T20:00:00${zone}`, 0)).toBeNull()
+  },
+)
+
+test('a zone within the limits of RFC 3339 is counted, and no time of a day is after 24:00:00', () => {
+  expect(instantOf('2026-11-25T20:00:00+23:59')).toBe('2026-11-24T20:01:00.000000000')
+  expect(instantOf('2026-11-25T20:00:00-2359')).toBe('2026-11-26T19:59:00.000000000')
+  expect(instantOf('2026-11-25T20:00:00-00:00')).toBe('2026-11-25T20:00:00.000000000')
+  expect(instantOf('2026-11-25T24:00:00Z')).toBe('2026-11-26T00:00:00.000000000')
+  for (const late of ['24:00:01', '24:01', '24:59:60'])
+    expect(instantOf(`2026-11-25T${late}Z`)).toBe('')
 })

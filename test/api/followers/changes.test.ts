@@ -213,6 +213,7 @@ describe('/-/changes', () => {
     for (const query of [
       ...['', 'since=', `${since}&${since}`, `${since}&source=ovs`, `${since}&limit=0`],
       ...[`${since}&limit=10001`, `${since}&limit=x`, `${since}&after=x`, `${since}&after=WzEsMl0`],
+      ...['since=2026-11-25T20:00:00%2B99:99', 'since=2026-11-25T20:00:00-24:00'],
     ]) {
       const reply = await served.get(`/-/changes?${query}`)
       expect([query, reply.status, jsonOf(reply)['error']]).toEqual([query, 400, 'bad_request'])
