@@ -13,7 +13,7 @@ interface Snapshot {
   /** Counts up from 1 on this mirror. */
   sequence: number
   runId: number
-  /** Unix milliseconds. */
+  /** When its id was published first, Unix milliseconds: a run that publishes equal content again does not move it. */
   publishedAt: number
   /** Upstream's date of its data, Unix milliseconds; later runs may confirm it again. */
   asOf: number
@@ -78,7 +78,7 @@ export function createSnapshotWriter(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope, content_digest)
      VALUES (@source, @id, 1, @runId, @publishedAt, @asOf, @records, @whole, @scope, @contentDigest)
      ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
-       published_at = @publishedAt, as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
+       published_at = iif(id = @id, published_at, @publishedAt), as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
   )
   const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
   const lines = createRecordLines(db)

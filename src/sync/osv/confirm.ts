@@ -122,7 +122,7 @@ export function faultOfStored(stored: StoredRecords): string | null {
  * Updates the dates of an unchanged snapshot when a stamp that was in the future at its publication has become the
  * newest past one: no Last-Modified may be older than it. Uses its own transaction; usually there is nothing to do.
  */
-async function keepDated({ store, now }: SyncContext): Promise<void> {
+async function keepDated({ store, now, runId }: SyncContext): Promise<void> {
   const notBefore = store.osv.readNewestModified(now())
   const index = store.feeds.listDocuments('osv').find(({ path }) => path === OSV_INDEX)
   const archive = store.osv.readArchive()
@@ -134,6 +134,6 @@ async function keepDated({ store, now }: SyncContext): Promise<void> {
     if (stored !== null && stored.changed < notBefore)
       store.feeds.replaceDocument({ ...stored, changed: notBefore })
     if (archive.changed < notBefore) store.osv.replaceArchive({ ...archive, changed: notBefore })
-    store.snapshots.replaceSnapshot({ ...snapshot, publishedAt: now() })
+    store.snapshots.replaceSnapshot({ ...snapshot, runId }) // readers go by it: the dates that they have are replaced
   })
 }

@@ -127,6 +127,20 @@ describe('a snapshot of a source', () => {
     expect(store.snapshots.readSnapshot('osv')).toMatchObject({ sequence: 3, id: 'aa' })
   })
 
+  test('keeps the date of its publication while its content is equal, as its id and its ETags do', () => {
+    const store = writes()
+    const at = (id: string, publishedAt: number, whole = true) => {
+      store.snapshots.replaceSnapshot(snapshot({ id, publishedAt, whole }))
+      return store.snapshots.readSnapshot('osv')
+    }
+    expect(at('aa', 1000)).toMatchObject({ publishedAt: 1000 })
+    expect(at('aa', 2000, false)).toMatchObject({ publishedAt: 1000, whole: false })
+    expect(store.changes.readLatestLogged('osv')).toMatchObject({ publishedAt: 1000 })
+    expect(at('bb', 3000)).toMatchObject({ publishedAt: 3000 })
+    expect(at('aa', 4000)).toMatchObject({ publishedAt: 4000 })
+    expect(store.changes.readLatestLogged('osv')).toMatchObject({ publishedAt: 4000 })
+  })
+
   test('is separate for each source', () => {
     const store = writes()
     store.snapshots.replaceSnapshot(snapshot({ id: 'aa' }))
