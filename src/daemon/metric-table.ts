@@ -77,7 +77,7 @@ export const METRICS: readonly Metric[] = [
     ({ sources }) => sources.flatMap(({ name, state }) => ofStates(SOURCE_STATES, state, name))],
   ['patchmirror_source_synced', '0: stored, and not synced any more, since its credential is not set.', 'gauge', ['source'],
     perSource(({ unsynced }) => flag(unsynced === null))],
-  ['patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream.', 'gauge', ['source'],
+  ['patchmirror_source_age_seconds', 'Age of what is served, by the date of upstream; absent while that date is later than the clock.', 'gauge', ['source'],
     perSource(({ ageSeconds }) => ageSeconds)],
   ['patchmirror_source_as_of_timestamp_seconds', 'Date of upstream of what is served.', 'gauge', ['source'],
     perSource(({ asOf }) => seconds(asOf))],

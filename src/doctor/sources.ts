@@ -123,6 +123,14 @@ function reasonsOf(facts: RunFacts): string[] {
 function ofAge(config: Config, name: SourceName, status: Status): Finding[] {
   const { sources } = judgeReadiness(status, config, [name])
   return sources
-    .filter(({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null)) // prettier-ignore
-    .map(({ reason }) => warning(`${name} is ${reason}`, `Keep a daemon running that syncs it, or bring newer bundles; otherwise raise ${name}.maxAgeHours.`)) // prettier-ignore
+    .filter(
+      ({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null),
+    ) // prettier-ignore
+    .map(({ reason }) => warning(`${name} is ${reason}`, renewal(name, status)))
+}
+
+function renewal(name: SourceName, { sources }: Status): string {
+  return sources.find((source) => source.name === name)?.ageSeconds === null
+    ? 'Set the clock of this machine (NTP). If it is right, the date came from a machine whose clock was not, and the age is known again once that date has passed.'
+    : `Keep a daemon running that syncs it, or bring newer bundles; otherwise raise ${name}.maxAgeHours.`
 }

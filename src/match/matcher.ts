@@ -3,6 +3,7 @@ import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { toIso } from '../core/time.ts'
+import { ageSecondsOf } from '../domain/age.ts'
 import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -171,7 +172,7 @@ function snapshotOf(
     id: info.snapshot,
     publishedAt: stored !== null && isCurrent ? toIso(stored.publishedAt) : null,
     asOf,
-    ageSeconds: Math.max(0, Math.round((now - Date.parse(asOf)) / 1000)),
+    ageSeconds: ageSecondsOf(Date.parse(asOf), now),
     stale: stale?.limit ?? null,
     quarantined: reads.quarantine.countOpen('osv'),
     scope: scope === null ? null : describeOsvScope(scope),

@@ -30,7 +30,8 @@ export interface MatchSnapshot {
   readonly publishedAt: string | null
   /** Upstream's date, ISO 8601 UTC. */
   readonly asOf: string
-  readonly ageSeconds: number
+  /** Null: its date is later than this machine's clock. */
+  readonly ageSeconds: number | null
   /** The setting that its age exceeds; null: none, or the settings serve it unmarked. */
   readonly stale: string | null
   /** Newer states of upstream that wait for a decision (`patchmirror approve`, `reject`). */

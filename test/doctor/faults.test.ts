@@ -245,6 +245,11 @@ const CASES: Case[] = [
     db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')
     db.close()
   }],
+  ['data that is dated later than the clock', 'sources', 'warn', 'Set the clock of this machine', ({ dir }) => {
+    const db = openWriter(dir)
+    db.prepare('UPDATE snapshot SET as_of = ?').run(Date.now() + 3_600_000)
+    db.close()
+  }],
   ['an endpoint that a reverse proxy does not pass on', 'endpoint', 'fail', '404', async (made) => {
     keepSecret(made, null)
     await daemon(made, 404)

@@ -22,7 +22,7 @@ export interface SnapshotOrigin {
 
 /** What an origin that is too old causes. */
 interface Staleness {
-  /** Value of X-Mirror-Stale: the setting that it exceeds. */
+  /** Value of X-Mirror-Stale: the setting that it exceeds, or that its age is not known. */
   readonly limit: string
   readonly refused: boolean
 }

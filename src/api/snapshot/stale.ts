@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { NO_AGE, ageSecondsOf } from '../../domain/age.ts'
 import { type SourceName, SOURCES } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
@@ -10,7 +11,7 @@ type StaleSettings = {
   readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours' | 'staleAction'>
 }
 
-/** Returns an origin marked as stale when it is older than its source's settings allow, else the origin itself. */
+/** Returns an origin marked as stale when it is older than its source's settings allow or its age is not known, else itself. */
 export type StaleRule = (source: SourceName, origin: SnapshotOrigin) => SnapshotOrigin
 
 /**
@@ -22,7 +23,7 @@ export function createStaleRule(settings: StaleSettings, now: () => number): Sta
   return (source, origin) => {
     const { staleAction } = settings[source]
     if (staleAction === 'serve') return origin
-    const limit = describeOverAge(settings, source, now() - Date.parse(origin.asOf))
+    const limit = describeOverAge(settings, source, ageSecondsOf(Date.parse(origin.asOf), now()))
     if (limit === null) return origin
     const known = marked.get(origin)
     if (known !== undefined) return known
@@ -40,10 +41,11 @@ export function isRefused(origin: SnapshotOrigin | null): boolean {
 /** Returns the origin; throws `stale` when `staleAction` refuses to serve it. */
 export function refuseStale(origin: SnapshotOrigin): SnapshotOrigin {
   if (!isRefused(origin)) return origin
+  const limit = origin.stale?.limit ?? ''
+  const until = limit === NO_AGE ? 'once both agree' : 'after the next complete sync or import'
   throw new MirrorError(
     'stale',
-    `what this mirror has is as of ${origin.asOf}, ${origin.stale?.limit ?? ''}, and staleAction is refuse: ` +
-      'it is served again after the next complete sync or import',
+    `what this mirror has is as of ${origin.asOf}, ${limit}, and staleAction is refuse: it is served again ${until}`,
   )
 }
 

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { NO_AGE } from '../../domain/age.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
@@ -19,17 +20,19 @@ type ReadinessSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'ma
 }
 
 /**
- * Says that an age in milliseconds exceeds the limit of a source, and names the setting; null: it does not. It is counted in
- * whole seconds, as the status shows it.
+ * Says that an age (`ageSecondsOf`) exceeds the limit of a source, and names the setting; null: it does not. An age that is
+ * not known is not within a limit.
  */
 export function describeOverAge(
   settings: ReadinessSettings,
   source: SourceName,
-  ageMs: number,
+  ageSeconds: number | null,
 ): string | null {
+  if (ageSeconds === null) return NO_AGE
   const { maxAgeHours } = settings[source]
-  const isOver = Math.floor(ageMs / 1000) > maxAgeHours * 3600
-  return isOver ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
+  return ageSeconds > maxAgeHours * 3600
+    ? `older than ${source}.maxAgeHours (${maxAgeHours})`
+    : null
 }
 
 /**
@@ -44,11 +47,11 @@ export function judgeReadiness(
 ): Readiness {
   const own = sources.filter(({ name }) => active.includes(name))
   const judged = own.map(({ name, state, asOf, ageSeconds }) => {
-    if (asOf === null || ageSeconds === null) {
+    if (asOf === null) {
       const why = state === 'running' ? ': the first run is in progress' : ''
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }
-    const over = describeOverAge(config, name, ageSeconds * 1000)
+    const over = describeOverAge(config, name, ageSeconds)
     const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
     return { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
   })

@@ -1,4 +1,5 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
+import { ageSecondsOf } from '../../domain/age.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { RunProgress } from '../../domain/progress.ts'
 import { type SourceName, type SyncSettings, SOURCES, whyUnsynced } from '../../domain/sources.ts'
@@ -47,6 +48,7 @@ export interface SourceStatus extends PartialLists, SourceSyncing {
   scope: OsvScopeStatus | null
   /** Upstream's date of what is served. */
   asOf: string | null
+  /** Null without data, and where its date is later than this machine's clock (`asOf`). */
   ageSeconds: number | null
   /** End of the last run that checked everything and was complete; null: none yet. */
   lastSuccessAt: string | null
@@ -188,7 +190,7 @@ function sourceStatus(
     scope: scopeStatus(snapshot?.scope ?? null),
     records: snapshot?.records ?? 0,
     asOf: toIsoOrNull(asOf),
-    ageSeconds: asOf === null ? null : Math.max(0, Math.floor((now() - asOf) / 1000)),
+    ageSeconds: asOf === null ? null : ageSecondsOf(asOf, now()),
     lastSuccessAt: toIsoOrNull(reads.runs.readLastSuccess(name)),
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),

@@ -1,3 +1,4 @@
+import { ageSecondsOf } from '../../domain/age.ts'
 import { FLEET_PAUSED } from '../../domain/status.ts'
 import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
 import { isUnreleased } from '../../fleet/generations/rollback-state.ts'
@@ -53,9 +54,14 @@ function tableOf(mirrors: readonly ReaderReport[], lease: Lease | null): string 
   const rows = mirrors.map(({ name, site, generation, lagSeconds, version, role, leads, at }) => [
     ...[name, site ?? '-', String(generation), lagSeconds === null ? '-' : `${lagSeconds} s`],
     ...[version, leads ? leaderOrFormer(name, lease) : role],
-    `${duration(Math.max(0, Math.round((Date.now() - Date.parse(at)) / 1000)))} ago`,
+    agoOf(at),
   ])
   return table(['mirror', 'site', 'generation', 'lag', 'version', 'role', 'last report'], rows)
+}
+
+function agoOf(at: string): string {
+  const seconds = ageSecondsOf(Date.parse(at), Date.now())
+  return seconds === null ? `${at}, later than this clock` : `${duration(seconds)} ago`
 }
 
 /** A mirror that was killed while it led still says so in its last report: the lease says who leads. */

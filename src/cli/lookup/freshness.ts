@@ -5,6 +5,7 @@ import { createStaleRule, isRefused, refuseStale } from '../../api/snapshot/stal
 import { describeOverAge } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { ageSecondsOf } from '../../domain/age.ts'
 import { SWITCHES, type SourceName, activeSources } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { duration, timeOf } from '../output.ts'
@@ -15,7 +16,8 @@ interface UsedSource {
   readonly snapshot: string
   /** Upstream's date of the data, ISO 8601 UTC. */
   readonly asOf: string
-  readonly ageSeconds: number
+  /** Null: its date is later than this machine's clock. */
+  readonly ageSeconds: number | null
   /** The setting that the age exceeds, where `staleAction` marks that; null otherwise. */
   readonly stale: string | null
 }
@@ -48,7 +50,7 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
         : notReady(reads, source, SOURCE_NAMES[source])
     const origin = markStale(source, stored)
     const { snapshot, asOf, stale } = origin
-    const ageSeconds = Math.max(0, Math.round((now - Date.parse(asOf)) / 1000))
+    const ageSeconds = ageSecondsOf(Date.parse(asOf), now)
     found.set(source, {
       used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null },
       marks: marksOf(config, source, ageSeconds, reads.quarantine.countOpen(source)),
@@ -92,10 +94,10 @@ function isOff(config: Config, source: SourceName): source is keyof typeof SWITC
 export function marksOf(
   config: Config,
   source: SourceName,
-  ageSeconds: number,
+  ageSeconds: number | null,
   quarantined: number,
 ): string[] {
-  const over = describeOverAge(config, source, ageSeconds * 1000)
+  const over = describeOverAge(config, source, ageSeconds)
   const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
   return [...(over === null ? [] : [over]), ...(quarantined === 0 ? [] : [waiting])]
 }
@@ -104,6 +106,11 @@ function freshnessLine(
   { name, snapshot, asOf, ageSeconds }: UsedSource,
   marks: readonly string[],
 ): string {
-  const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
-  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${age}`, ...marks].join('; ')
+  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ') // prettier-ignore
+}
+
+/** Returns upstream's date of data and how old it is: one that is not known is among the marks (`marksOf`). */
+export function ageWords(asOf: string, ageSeconds: number | null): string {
+  const at = `as of ${timeOf(Date.parse(asOf))}`
+  return ageSeconds === null ? at : `${at}, ${duration(ageSeconds)} old`
 }

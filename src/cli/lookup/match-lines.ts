@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../core/text.ts'
+import { ageSecondsOf } from '../../domain/age.ts'
 import type {
   MatchFinding,
   MatchPatches,
@@ -8,8 +9,8 @@ import type {
 } from '../../judging/finding.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
 import { LEVELS, disagrees } from '../../judging/severity.ts'
-import { cut, duration, table, timeOf, visible } from '../output.ts'
-import { marksOf } from './freshness.ts'
+import { cut, table, timeOf, visible } from '../output.ts'
+import { ageWords, marksOf } from './freshness.ts'
 
 /** Names of components that are listed for one reason; `--json` has all. */
 const MOST_NAMES = 5
@@ -124,8 +125,7 @@ function snapshotLine(
     ...marksOf(config, 'osv', ageSeconds, quarantined),
     ...(scope === null ? [] : [`the mirror has only a part of the records: ${scope}`]),
   ]
-  const age = `as of ${timeOf(Date.parse(asOf))}, ${duration(ageSeconds)} old`
-  return [`osv: snapshot ${id.slice(0, 12)}${published}, ${age}`, ...marks].join('; ')
+  return [`osv: snapshot ${id.slice(0, 12)}${published}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ') // prettier-ignore
 }
 
 function vexLine(
@@ -141,5 +141,5 @@ function vexLine(
   ].join('')
   const at = Date.parse(asOf ?? '')
   const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`
-  return [said, ...marksOf(config, 'catalog', (now - at) / 1000, 0)].join('; ')
+  return [said, ...marksOf(config, 'catalog', ageSecondsOf(at, now), 0)].join('; ')
 }

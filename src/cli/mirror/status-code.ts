@@ -2,6 +2,7 @@ import { describeOverAge, judgeReadiness } from '../../api/status/readiness.ts'
 import type { Status } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { NO_AGE } from '../../domain/age.ts'
 import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
 import { isOlderFolder } from '../../store/database/older-folder.ts'
 import { duration } from '../output.ts'
@@ -18,20 +19,26 @@ export function statusCode(status: Status, config: Config, maxAgeHours: number |
   const active = servedHere(status, config)
   const old = judgeReadiness(status, limited, active).sources.filter(({ ready }) => !ready)
   for (const { name } of old) {
-    const age = status.sources.find((source) => source.name === name)?.ageSeconds ?? null
-    const what = age === null ? 'has no data yet' : `is ${duration(age)} old`
+    const source = status.sources.find((one) => one.name === name)
+    const what = source === undefined ? 'has no data yet' : ageOf(source)
     const limit = `--max-age allows ${duration(maxAgeHours * 3600)}`
     process.stderr.write(`patchmirror: ${name} ${what}, and ${limit}\n`)
   }
   return old.length > 0 ? 3 : codeOfStates(status, limited, active)
 }
 
-/** Returns a line for each source that is older than its setting allows: why the exit code is 3, and what to do. */
+function ageOf({ asOf, ageSeconds }: Source): string {
+  if (asOf === null) return 'has no data yet'
+  return ageSeconds === null ? `is dated ${asOf}, ${NO_AGE}` : `is ${duration(ageSeconds)} old`
+}
+
+/** Returns a line for each source that is older than its setting allows, or whose age is not known: why the exit code is 3, and what to do. */
 export function describeOld(status: Status, config: Config): string[] {
   const active = activeSources(config)
-  return status.sources.flatMap(({ name, ageSeconds }) => {
-    const over = ageSeconds === null ? null : describeOverAge(config, name, ageSeconds * 1000)
+  return status.sources.flatMap(({ name, asOf, ageSeconds }) => {
+    const over = asOf === null ? null : describeOverAge(config, name, ageSeconds)
     if (over === null || !servedHere(status, config).includes(name)) return []
+    if (ageSeconds === null) return [`${name}: dated ${over}. Set the clock (NTP)`]
     return [`${name}: ${over}: ${renewal(config, name, active.includes(name))}`]
   })
 }

@@ -208,6 +208,12 @@ function describeBoxes({ boxes }: Status): string[] {
   return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
 }
 
+/** An age that is not known is explained below the table. */
+function ageCell({ asOf, ageSeconds }: Status['sources'][number]): string {
+  if (asOf === null) return '-'
+  return ageSeconds === null ? 'unknown' : duration(ageSeconds)
+}
+
 function tableOf({ sources }: Status): string {
   const rows = sources.map((source) => [
     source.name,
@@ -215,7 +221,7 @@ function tableOf({ sources }: Status): string {
     String(source.records),
     source.snapshot?.slice(0, 12) ?? '-',
     source.asOf === null ? '-' : timeOf(Date.parse(source.asOf)),
-    source.ageSeconds === null ? '-' : duration(source.ageSeconds),
+    ageCell(source),
     source.nextRunAt === null ? '-' : timeOf(Date.parse(source.nextRunAt)),
     source.lastRun?.message ?? '',
   ])

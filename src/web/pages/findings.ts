@@ -90,11 +90,13 @@ function renewal(call: PageCall, name: SourceName): string {
 /** A source that is too old, or not mirrored yet; `isBusy`: a run is in progress, of this source or another. */
 function ageProblem(
   call: PageCall,
-  { name, asOf, state, lastRun }: SourceStatus,
+  { name, asOf, ageSeconds, state, lastRun }: SourceStatus,
   reason: string,
   isBusy: boolean,
 ): Finding {
   const commands = isBusy ? ['patchmirror status'] : [renewal(call, name)]
+  if (asOf !== null && ageSeconds === null)
+    return problem('bad', `${name}: its age is not known`, reason, ['patchmirror doctor'])
   if (asOf !== null) return problem('bad', `${name}: older than its policy`, reason, commands)
   if (state !== 'running' || lastRun === null) {
     const text = isBusy ? `${reason}; the run of another source is in progress` : reason

@@ -1,6 +1,7 @@
 import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { NO_AGE } from '../../domain/age.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
 import { describeRunProgress } from '../../domain/progress.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
@@ -76,10 +77,10 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const isOld = ageSeconds === null || ageSeconds > limit
   const isInScope = source.state === 'complete' && (source.scope !== null || name === 'catalog')
   const policy = `policy: at most ${span(limit)}`
-  const isFirst = ageSeconds === null && source.state === 'running'
+  const isFirst = asOf === null && source.state === 'running'
   const age: Cell =
     ageSeconds === null
-      ? state('nothing is mirrored yet', isFirst ? 'warn' : 'bad')
+      ? state(asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE, isFirst ? 'warn' : 'bad')
       : { ...state(span(ageSeconds), isOld ? 'bad' : 'good'), note: policy }
   const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
   return {
@@ -103,6 +104,9 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
     ],
   }
 }
+
+/** Beside upstream's date, which is shown. */
+const NO_AGE_HERE = `dated ${NO_AGE}`
 
 const IN_SCOPE = 'complete: everything upstream lists in scope is stored'
 

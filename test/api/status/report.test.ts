@@ -238,6 +238,35 @@ test('readiness counts the age from upstream’s date, and a confirmation renews
   expect((await served.get('/-/ready')).status).toBe(200)
 })
 
+test('a date that is later than the clock is no age: the mirror is not ready, and says that the clock may be behind', async () => {
+  const clock = { now: FILLED_AT - 5 * 60_000 }
+  const served = await serve(
+    (store) => {
+      store.publishOsv({ one: '{}' })
+      store.publishFeeds(FEEDS)
+    },
+    { now: () => clock.now, env: { PATCHMIRROR_OSV_STALE_ACTION: 'warn' } },
+  )
+  const ageOf = async () => {
+    const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
+    return sources.find(({ name }) => name === 'osv')?.['ageSeconds']
+  }
+  expect([await ageOf(), (await served.get('/-/ready')).status]).toEqual([0, 200]) // clocks differ a little
+  clock.now = FILLED_AT - 400 * 24 * HOUR
+  const ready = await served.get('/-/ready')
+  expect([await ageOf(), ready.status]).toEqual([null, 503])
+  const why = "later than this machine's clock, so its age is not known"
+  expect(jsonOf(ready)).toMatchObject({
+    sources: ['feeds', 'osv'].map((name) => ({
+      ...{ name, ready: false },
+      reason: expect.stringContaining(why) as string,
+    })),
+  })
+  served.server.snapshotChanged()
+  const record = await served.get('/external/osv/one.json')
+  expect([record.status, record.headers['x-mirror-stale']]).toEqual([200, expect.stringContaining(why)]) // prettier-ignore
+})
+
 test('a status that cannot be read is an error in JSON', async () => {
   const served = await serve((store) => store.publishOsv({ one: '{}' }))
   served.store.damage('DROP TABLE run')

@@ -19,7 +19,11 @@ import type { SourceName } from '../../../src/domain/sources.ts'
 
 const HOUR = 3600
 
-function source(name: SourceName, state: SourceState, ageSeconds = HOUR): SourceStatus {
+function source(
+  name: SourceName,
+  state: SourceState,
+  ageSeconds: number | null = HOUR,
+): SourceStatus {
   const at = state === 'never' ? null : '2026-07-01T00:00:00.000Z'
   const id = state === 'never' ? null : 'ab'.repeat(32)
   const lists = { partialLists: [], partialListCount: 0 }
@@ -38,7 +42,7 @@ function source(name: SourceName, state: SourceState, ageSeconds = HOUR): Source
 }
 
 /** Of feeds and osv, in these states; the first as old as given. */
-function statusOf(states: readonly SourceState[], ageSeconds = HOUR): Status {
+function statusOf(states: readonly SourceState[], ageSeconds: number | null = HOUR): Status {
   const [feeds = 'complete', osv = 'complete'] = states
   const sources = [source('feeds', feeds, ageSeconds), source('osv', osv)]
   const storage = { state: 'ok', reason: null, freeBytes: 1e9 } as const
@@ -134,6 +138,18 @@ test('the status names the reconcile only where this mirror has an upstream to c
   expect(describeCompared(never(null), config, 'daemon')).toEqual([]) // serve --offline
   expect(describeCompared(never(null), target, 'folder')).toEqual([])
   expect(describeCompared(status, target, 'folder')).toHaveLength(1)
+})
+
+test('no limit permits an age that is not known, since the date is later than the clock', () => {
+  const status = statusOf(['complete', 'complete'], null)
+  const said: string[] = []
+  const { write } = process.stderr
+  onTestFinished(() => void (process.stderr.write = write))
+  process.stderr.write = (text) => said.push(String(text)) > 0
+  expect(statusExitCode(status, config)).toBe(3)
+  expect(statusCode(status, config, parseMaxAge('9999d'))).toBe(3)
+  expect(said).toEqual([expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock")]) // prettier-ignore
+  expect(describeOld(status, config)).toEqual([expect.stringMatching(/^feeds: dated later than .* Set the clock/)]) // prettier-ignore
 })
 
 test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(
