@@ -88,13 +88,16 @@ export function announceInstance(dataDir: string): string {
   return instance
 }
 
-/** Writes the port that the daemon listens on; returns `at`. */
+/** Writes the port that the daemon listens on, and its process again, for which there was no room on a full disk; returns `at`. */
 export function announceAddress<At extends { port: number }>(
   dataDir: string,
   instance: string,
   at: At,
 ): At {
-  guarded(dataDir, () => note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`))
+  guarded(dataDir, () => {
+    note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`)
+    note(join(dataDir, 'serve.lock.pid'), String(process.pid))
+  })
   return at
 }
 

@@ -2,7 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../../src/core/errors.ts'
-import { acquireLock } from '../../../src/store/database/lock.ts'
+import {
+  acquireLock,
+  announceAddress,
+  announceInstance,
+  lockHolder,
+  servingDaemon,
+  servingProcess,
+} from '../../../src/store/database/lock.ts'
 import { startChild } from '../processes.ts'
 import { scratch } from '../fixtures.ts'
 
@@ -63,6 +70,18 @@ describe('a lock', () => {
     writeFileSync(join(dir, 'sync.lock'), '')
     writeFileSync(join(dir, 'sync.lock.pid'), '999999')
     acquireLock(dir, 'sync').release()
+  })
+
+  test('whose owner could not be written on a full disk has it when the daemon announces itself again', () => {
+    const dir = scratch()
+    const lock = acquireLock(dir, 'serve')
+    const instance = announceInstance(dir)
+    for (const name of ['serve.lock.pid', 'serve.instance']) writeFileSync(join(dir, name), '')
+    expect([servingDaemon(dir), servingProcess(dir)]).toEqual([null, null])
+    expect(lockHolder(dir, 'serve')).toBe('process unknown')
+    announceAddress(dir, instance, { port: 8080 })
+    expect([servingDaemon(dir), servingProcess(dir)]).toEqual([{ instance, port: 8080 }, process.pid]) // prettier-ignore
+    lock.release()
   })
 
   test('in a place that does not support locks is a storage error', () => {
