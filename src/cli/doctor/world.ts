@@ -7,7 +7,7 @@ import type { AnsweringDaemon, DoctorWorld } from '../../doctor/world.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { type GlobalOptions, loadSettings } from '../context.ts'
 import { askDaemon, daemonUrl } from '../daemon-client.ts'
-import { gatherStatus } from '../mirror/status.ts'
+import { gatherStatus } from '../mirror/status/gather.ts'
 import { readKeptSecrets } from '../webhooks/secrets.ts'
 
 /** Limit of each check, milliseconds; the quick check of a large database is not bounded by it. */

@@ -27,7 +27,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
       ['--watch', 'show it again every two seconds until Ctrl-C'], JSON_FLAG,
     ],
     example: 'status --max-age 26h',
-    load: async () => (await import('../mirror/status.ts')).statusCommand },
+    load: async () => (await import('../mirror/status/status.ts')).statusCommand },
   { path: 'runs', arguments: '[run]', summary: 'the run log, or all about one run',
     options: [['--failed', 'only runs that failed, are partial or in quarantine'], ['--limit <n>', 'how many runs', '20'], JSON_FLAG],
     example: 'runs --failed --limit 5',

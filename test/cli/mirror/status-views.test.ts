@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Status } from '../../../src/api/status/report.ts'
-import { describeFindings, describeViews } from '../../../src/cli/mirror/status.ts'
+import { describeFindings, describeViews } from '../../../src/cli/mirror/status/lines.ts'
 import { load } from '../../config/loading.ts'
 
 const NONE = {

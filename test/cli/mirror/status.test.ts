@@ -9,8 +9,8 @@ import {
   parseMaxAge,
   statusCode,
   statusExitCode,
-} from '../../../src/cli/mirror/status-code.ts'
-import { describeCompared } from '../../../src/cli/mirror/status.ts'
+} from '../../../src/cli/mirror/status/code.ts'
+import { describeCompared } from '../../../src/cli/mirror/status/lines.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/core/errors.ts'

@@ -1,0 +1,74 @@
+import { closing, withReads } from '../../store-access.ts'
+import { type Status, buildStatus } from '../../../api/status/report.ts'
+import { servedSources } from '../../../domain/sources.ts'
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { openInboxReader } from '../../../store/database/open.ts'
+import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
+import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
+import { probeStorage } from '../../../store/disk-state.ts'
+import { VERSION } from '../../../core/version.ts'
+import { statusOfDaemon } from '../../daemon-client.ts'
+import { readWebhooks } from './webhooks.ts'
+
+/** A report, and where it is from. */
+export interface GatheredStatus {
+  /** Null when nothing is stored. */
+  readonly status: Status | null
+  /** `stranger`: the daemon of another data folder answered, so it was read from the data folder. */
+  readonly from: 'daemon' | 'folder' | 'stranger'
+}
+
+/** Returns the daemon's own report when one runs, else the same from the data folder. Throws `corrupt`, `schema`, `storage`. */
+export async function gatherStatus(config: Config): Promise<GatheredStatus> {
+  const answered = await statusOfDaemon(config)
+  const own = readOwnStatus(config)
+  if (answered === null) return { status: own, from: 'folder' }
+  const { dir } = config.data
+  const serving = servingDaemon(dir)?.instance ?? null
+  const isOther = serving === null ? !isLocked(dir, 'serve') : serving !== answered.instance
+  if (isOther) return { status: own, from: 'stranger' }
+  return { status: withOwnRuns(answered, own), from: 'daemon' }
+}
+
+/** Returns the daemon's report with the messages of runs from the data folder: the daemon leaves private ones out. */
+function withOwnRuns(asked: Status, own: Status | null): Status {
+  const sources = asked.sources.map((source) => {
+    const same = own?.sources.find(({ name }) => name === source.name)
+    if (same === undefined || same.lastRun?.id !== source.lastRun?.id) return source
+    const { lastRun, partialLists } = same
+    return { ...source, lastRun, partialLists }
+  })
+  return { ...asked, sources }
+}
+
+/** Reads the report from the data folder; null when there is none. */
+function readOwnStatus(config: Config): Status | null {
+  const { data } = config
+  return withReads(data.dir, (reads) => {
+    const webhooks = readWebhooks(config, reads)
+    const status = buildStatus({
+      reads,
+      active: servedSources(config, (source) => reads.snapshots.readSnapshot(source) !== null),
+      version: VERSION,
+      config,
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+      storage: () => probeStorage(data.dir, false),
+      relayTargets: () => readTargets(data.dir),
+    })
+    return webhooks === null ? status : { ...status, webhooks }
+  })
+}
+
+/** None when the file is damaged: that ends no report on everything else. */
+function readTargets(dataDir: string): RelayTarget[] {
+  try {
+    const db = openInboxReader(dataDir)
+    return db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  } catch (error) {
+    if (error instanceof MirrorError) return []
+    throw error
+  }
+}

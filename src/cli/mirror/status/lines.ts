@@ -1,0 +1,103 @@
+import { counted } from '../../../core/text.ts'
+import type { BundleStatus } from '../../../api/status/bundles.ts'
+import type { Status } from '../../../api/status/report.ts'
+import { maySync } from '../../../domain/sources.ts'
+import type { Config } from '../../../config/schema.ts'
+import { judgedWords, whyNoTags } from '../../../store/findings/words.ts'
+import { timeOf } from '../../output.ts'
+import { type ViewsStatus, describeUnread } from '../../../domain/status.ts'
+import type { GatheredStatus } from './gather.ts'
+
+/**
+ * A sync goes by the stamps of the index: when more than these was compared is another date. Nothing is said where this mirror
+ * has no upstream to compare with, as a daemon that schedules no runs (`serve --offline`).
+ */
+export function describeCompared(
+  { sources }: Status,
+  config: Config,
+  from: GatheredStatus['from'],
+): string[] {
+  const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
+  if (osv === undefined) return []
+  const at = osv.comparedAt ?? null // an earlier version does not return it
+  const isScheduled = from !== 'daemon' || osv.nextRunAt !== null
+  if (at === null && !(maySync(config) && isScheduled)) return []
+  return [
+    at === null
+      ? `osv: contents not compared with upstream's yet: the next reconcile does that (osv.reconcileSchedule, or "patchmirror sync osv --reconcile")`
+      : `osv: contents last compared with upstream's (reconcile) on ${timeOf(Date.parse(at))}`,
+  ]
+}
+
+/** Returns a line on the last import. */
+export function describeBundle({
+  sequence,
+  kind,
+  mirror,
+  key,
+  asOf,
+  ...rest
+}: BundleStatus): string {
+  const by = key === null ? 'UNSIGNED' : `signed by ${key}`
+  const when = timeOf(Date.parse(rest.importedAt))
+  const back = rest.rollback ? ', a rollback' : ''
+  return `last import: bundle ${sequence} (${kind}) of mirror ${mirror}, ${by}, as of ${asOf}, on ${when}${back}`
+}
+
+/** Returns lines on outbox and inbox. */
+export function describeBoxes({ boxes }: Status): string[] {
+  const lines: string[] = []
+  const { outbox, inbox } = boxes ?? { outbox: null, inbox: null }
+  const last = outbox?.last ?? null
+  if (last !== null) {
+    const { kind, sequence, at } = last
+    lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}`)
+  }
+  if (outbox !== null && outbox.problem !== null)
+    lines.push(`outbox: the last export failed: ${outbox.reason ?? outbox.problem}`)
+  if (inbox === null) return lines
+  const { waiting, imported, superseded, refused, lastRefused, problem } = inbox
+  lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
+  if (lastRefused !== null) {
+    const { file, at, why } = lastRefused
+    lines.push(`inbox: ${file} was refused on ${timeOf(Date.parse(at))}: ${why}`)
+  }
+  if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
+  return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
+}
+
+/** Returns a line on one kind of views, as `patchmirror status` prints it. */
+export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
+  const parts = [
+    state,
+    ...(madeAt === null ? [] : [`made on ${timeOf(Date.parse(madeAt))}`]),
+    ...(is.making ? ['being built'] : []),
+    ...(is.failing ? ['the last try failed: see the log'] : []),
+    ...(odd ? [`${counted(odd, 'record')} with an invalid package`] : []),
+    ...(unread ? [describeUnread(unread)] : []),
+  ]
+  return `views of ${kind}: ${parts.join(', ')}`
+}
+
+/** Returns how far the SBOMs of the tags are judged, or why they are not; null where nothing is to be said. */
+export function describeFindings(config: Config, status: Status): string | null {
+  const { findings, sources, views = [] } = status
+  const snapshotOf = (source: string) => sources.find(({ name }) => name === source)?.snapshot
+  const off = whyNoTags(config)
+  const line = (text: string): string => `findings of tags: ${text}`
+  if (off !== null) return snapshotOf('catalog') ? line(`none: ${off}`) : null
+  if (findings === undefined) return null
+  const { state, tags, judged, judging, failing } = findings
+  const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
+  if (state !== 'none') {
+    const why = judged === 0 && tags > 0 ? ': "patchmirror findings --all" says why' : ''
+    return line(`${state}, ${judgedWords({ tags, judged }, true)}${why}${more}`)
+  }
+  if (snapshotOf('catalog') === undefined) return line('none: this mirror has no catalog')
+  const missing = [
+    ...(snapshotOf('catalog') === null ? ['the catalog is not mirrored yet'] : []),
+    ...(snapshotOf('osv') ? [] : ['no records are mirrored yet']),
+    ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none') ? ['the views of the records are not built yet'] : []), // prettier-ignore
+  ]
+  return line(`the tags are not judged yet${missing.length === 0 ? '' : `: ${missing.join(', ')}`}${more}`) // prettier-ignore
+}

@@ -1,0 +1,116 @@
+import { doubtsHere } from '../../store-access.ts'
+import type { Status } from '../../../api/status/report.ts'
+import type { Config } from '../../../config/schema.ts'
+import { whyUnread } from '../../../store/database/older-folder.ts'
+import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
+import { type GlobalOptions, firstStep, print, settings } from '../../context.ts'
+import { codeWithoutData, describeOld, parseMaxAge, statusCode } from './code.ts'
+import { describeRefusals } from '../runs.ts'
+import { describeWebhooks } from './webhooks.ts'
+import { describeFleet } from '../../fleet/describe.ts'
+import { watch } from '../watch.ts'
+import { duration, table, timeOf } from '../../output.ts'
+import { describeOsvScope } from '../../../domain/osv-scope.ts'
+import { describeRunProgress } from '../../../domain/progress.ts'
+import { type GatheredStatus, gatherStatus } from './gather.ts'
+import {
+  describeBoxes,
+  describeBundle,
+  describeCompared,
+  describeFindings,
+  describeViews,
+} from './lines.ts'
+
+/** Options of `patchmirror status`. */
+interface StatusCommandOptions extends GlobalOptions {
+  json?: boolean
+  /** Such as `26h`: exit 3 when a source is older. */
+  maxAge?: string
+  watch?: boolean
+}
+
+/** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
+export async function statusCommand(options: StatusCommandOptions): Promise<number> {
+  const { config } = settings(options, false)
+  const maxAgeHours = options.maxAge === undefined ? null : parseMaxAge(options.maxAge)
+  const isJson = options.json === true
+  const show = async (): Promise<number> =>
+    showStatus(config, { isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
+  return options.watch === true
+    ? watch(show)
+    : show().catch((error: unknown) => codeWithoutData(error, config))
+}
+
+interface Shown {
+  readonly isJson: boolean
+  /** Of the JSON; 0 writes each report on one line. */
+  readonly indent: number
+  /** Limit of `--max-age`; null: none. */
+  readonly maxAgeHours: number | null
+}
+
+/** Prints the status once; returns the exit code. */
+async function showStatus(config: Config, shown: Shown): Promise<number> {
+  const { status, from } = await gatherStatus(config)
+  if (status === null)
+    throw whyUnread(
+      config.data.dir,
+      `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
+    )
+  if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
+  else printReport(config, status, from)
+  return statusCode(status, config, shown.maxAgeHours)
+}
+
+/** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
+function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
+  print(tableOf(status))
+  for (const { name, progress } of status.sources)
+    if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
+  for (const line of [...describeCompared(status, config, from), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
+  for (const { name, scope } of status.sources)
+    if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
+  for (const { name, unsynced } of status.sources) if (unsynced) print(`${name}: ${unsynced}`)
+  if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
+  for (const line of describeBoxes(status)) print(line)
+  if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
+  for (const line of (status.views ?? []).map(describeViews)) print(line)
+  const judgedLine = describeFindings(config, status)
+  if (judgedLine !== null) print(judgedLine)
+  if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
+  const who =
+    from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
+  const { server } = withTakenPort(config)
+  const isUnknown = server.port === 0 && server.socket === null
+  const where = isUnknown
+    ? '\nno daemon serves the data folder; read from it'
+    : `\n${who} on ${daemonUrl(server)}; read from the data folder`
+  print(from === 'daemon' ? '' : where)
+  for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
+    const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
+    print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
+  }
+  for (const line of describeRefusals(config, status)) print(line)
+  if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
+}
+
+function tableOf({ sources }: Status): string {
+  const rows = sources.map((source) => [
+    source.name,
+    source.state,
+    String(source.records),
+    source.snapshot?.slice(0, 12) ?? '-',
+    source.asOf === null ? '-' : timeOf(Date.parse(source.asOf)),
+    ageCell(source),
+    source.nextRunAt === null ? '-' : timeOf(Date.parse(source.nextRunAt)),
+    source.lastRun?.message ?? '',
+  ])
+  const head = ['source', 'state', 'records', 'snapshot', 'as of', 'age', 'next run', 'last run']
+  return table(head, rows)
+}
+
+/** An age that is not known is explained below the table. */
+function ageCell({ asOf, ageSeconds }: Status['sources'][number]): string {
+  if (asOf === null) return '-'
+  return ageSeconds === null ? 'unknown' : duration(ageSeconds)
+}
