@@ -8,12 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { SourceName } from '../domain/sources.ts'
-import {
-  type Lock,
-  acquireLock,
-  announceAddress,
-  announceInstance,
-} from '../store/database/lock.ts'
+import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts' // prettier-ignore
 import { databasePath, inboxPath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'

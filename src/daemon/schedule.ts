@@ -1,7 +1,6 @@
 import type { Logger } from '../core/log.ts'
 import type { Config } from '../config/schema.ts'
-import type { SourceName } from '../domain/sources.ts'
-import { activeSources } from '../domain/sources.ts'
+import { type SourceName, activeSources } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { type Job, type Schedule, startSchedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'

@@ -6,7 +6,7 @@ import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
 import { NOT_JUDGED, notJudgedYet, whyNoTags } from '../store/findings/words.ts'
-import { stateMessage, tagMessage } from './messages.ts'
+import { type MissingOf, stateMessage, tagMessage } from './messages.ts'
 
 /** Tags or changes on a page, and the most. */
 const PAGE = 100
@@ -18,12 +18,13 @@ const MAX_PAGE = 1_000
  */
 export function answerFindings<T extends object>(
   config: Pick<Config, 'data' | 'match' | 'views'>,
+  missing: MissingOf,
   answer: (reads: FindingsReads) => T,
 ) {
   const off = whyNoTags(config)
   if (off !== null) throw new MirrorError('not_found', off)
   const found = readFindings(config.data.dir, (reads) => {
-    const state = stateMessage(reads)
+    const state = stateMessage(reads, missing)
     if (state === null) return null
     // Before all tags were judged once, lists and numbers would be those of a part of them.
     if (reads.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(state.counts)) // prettier-ignore

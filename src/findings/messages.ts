@@ -1,14 +1,18 @@
 import { toIso, toIsoOrNull } from '../core/time.ts'
+import type { MissingParts } from '../api/snapshot/missing.ts'
 import type { FindingsReads, TagFindings } from '../store/findings/reads.ts'
 
-/** Returns by what the tags are judged, as answers show it; null before the first judgement. */
-export function stateMessage(reads: FindingsReads) {
+/** Returns what a snapshot lacks of what upstream lists (`missingOf`). */
+export type MissingOf = (source: 'osv' | 'catalog', snapshot: string) => MissingParts
+
+/** Returns by what the tags are judged, as answers show it, and what that lacks; null before the first judgement. */
+export function stateMessage(reads: FindingsReads, missing: MissingOf) {
   const state = reads.readState()
   if (state === null) return null
   const { osv, osvAsOf, catalog, judgedAt } = state
   return {
-    osv: { snapshot: osv, asOf: toIso(osvAsOf) },
-    catalog: catalog === null ? null : { snapshot: catalog },
+    osv: { snapshot: osv, asOf: toIso(osvAsOf), ...missing('osv', osv) },
+    catalog: catalog === null ? null : { snapshot: catalog, ...missing('catalog', catalog) },
     judgedAt: toIsoOrNull(judgedAt),
     counts: reads.countTags(),
   }

@@ -2,11 +2,13 @@ import type { RouteTools } from '../api/access/private-routes.ts'
 import type { PrivateRoute, RouteCall } from '../api/access/route-table.ts'
 import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../api/contract/findings.ts'
 import { respondUnstored } from '../api/http/response.ts'
+import { missingOf } from '../api/snapshot/missing.ts'
 import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { findTags, tagRemovedAt } from '../api/lookup/named.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
 import type { Reads } from '../store/reads.ts'
+import type { MissingOf } from './messages.ts'
 import { type FindingsQuestion, answerFindings, listChanges, listTags } from './answers.ts'
 
 const PATH = '/-/tags/findings'
@@ -20,10 +22,11 @@ const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
  */
 export function createFindingsRoutes(
   config: Config,
-  reads: Pick<Reads, 'catalog' | 'changes'>,
+  reads: Pick<Reads, 'catalog' | 'changes' | 'snapshots' | 'runs' | 'osv'>,
 ): (tools: RouteTools) => PrivateRoute[] {
   const idsOfDigest = (text: string): string[] =>
     DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
+  const missing: MissingOf = (source, snapshot) => missingOf(reads, source, snapshot)
   const removedAt = (id: string): number | null => tagRemovedAt(reads, id)
   const route = (
     path: string,
@@ -37,7 +40,7 @@ export function createFindingsRoutes(
         if (origin !== null) refuseStale(origin)
         send(
           call,
-          answerFindings(config, (from) =>
+          answerFindings(config, missing, (from) =>
             answer(from, { query: call.query, now: now(), idsOfDigest, removedAt }),
           ),
         )

@@ -51,6 +51,8 @@ export interface MatchPatches {
   readonly notApplied: string | null
   /** Entries of the list. */
   readonly entries: number
+  /** Why the list may be incomplete or outdated; null: it is neither, or not used. */
+  readonly partial: string | null
 }
 
 /** Why VEX rules a finding out: the newest statement about the vulnerability and the product. */

@@ -51,7 +51,8 @@ export function joinPatches(
     const patchCount = lists.reduce((sum, list) => sum + list.count(), 0)
     return { ...finding, patches, patchCount }
   })
-  return { findings: joined, patches: { notApplied: null, entries: list.entries } }
+  const partial = catalog.whyListPartial(LIST.path)
+  return { findings: joined, patches: { notApplied: null, entries: list.entries, partial } }
 }
 
 /**
@@ -171,7 +172,7 @@ const BASES = new Map(ecosystemNames().names.map((name) => [name.toLowerCase(), 
 
 /** Leaves findings without patches, for a reason. */
 export function patchesNotApplied(findings: readonly MatchFinding[], reason: string): Joined {
-  return { findings, patches: { notApplied: reason, entries: 0 } }
+  return { findings, patches: { notApplied: reason, entries: 0, partial: null } }
 }
 
 /** Whether a version with the fix is known, or the service says that it has patched the package. */

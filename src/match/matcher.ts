@@ -1,9 +1,10 @@
 import { originNotAfter, readOrigin } from '../api/http/origin.ts'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
+import { missingOf } from '../api/snapshot/missing.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { toIso } from '../core/time.ts'
-import { ageSecondsOf } from '../domain/age.ts'
+import { ageSecondsOf } from '../domain/sources.ts'
 import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -11,6 +12,7 @@ import { createByteLimit, judgeComponents } from '../judging/judge.ts'
 import { judgeSourceOf } from '../judging/package-source.ts'
 import { isFixable, joinPatches, patchesNotApplied } from '../judging/patches.ts'
 import type { MatchFinding } from '../judging/finding.ts'
+import { gapsOf } from './gaps.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from '../sboms/sbom.ts'
 import { LEVELS } from '../judging/severity.ts'
@@ -97,7 +99,8 @@ async function matchSbom(
     ...{ components: components.length, packages, notJudged: notJudged.length },
     ...{ ...countFindings(findings), suppressed: suppressed.length },
   }
-  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged } // prettier-ignore
+  const gaps = gapsOf(snapshot, vex, patches)
+  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps } // prettier-ignore
 }
 
 /** Takes out what the mirrored VEX rules out; `whyNot`: why it is not used, null: it is. */
@@ -137,7 +140,7 @@ const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key
 const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror' // prettier-ignore
 
 function vexNotApplied(reason: string): MatchVex {
-  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0 } // prettier-ignore
+  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0, missing: 0 } // prettier-ignore
 }
 
 /** Describes the mirrored VEX, or why there is none to apply. */
@@ -149,7 +152,8 @@ function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVe
   const { asOf, snapshot, stale } = origin
   if (stale?.refused === true)
     return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`) // prettier-ignore
-  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0 } // prettier-ignore
+  const missing = reads.catalog.countMissingVex()
+  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0, missing } // prettier-ignore
 }
 
 /** Describes the snapshot of the views. Throws `stale`. */
@@ -175,6 +179,7 @@ function snapshotOf(
     ageSeconds: ageSecondsOf(Date.parse(asOf), now),
     stale: stale?.limit ?? null,
     quarantined: reads.quarantine.countOpen('osv'),
+    ...missingOf(reads, 'osv', info.snapshot),
     scope: scope === null ? null : describeOsvScope(scope),
   }
 }

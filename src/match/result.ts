@@ -4,6 +4,7 @@ import type {
   NotJudged,
   SuppressedFinding,
 } from '../judging/finding.ts'
+import type { MissingParts } from '../api/snapshot/missing.ts'
 import type { Level } from '../judging/severity.ts'
 
 /** The mirrored VEX that findings were compared with. */
@@ -21,10 +22,12 @@ export interface MatchVex {
   readonly unread: number
   /** Those of them that are CSAF, which is not read. */
   readonly csaf: number
+  /** Documents that are missing or outdated, since the last run could not fetch them. */
+  readonly missing: number
 }
 
 /** The snapshot that an SBOM was judged by. */
-export interface MatchSnapshot {
+export interface MatchSnapshot extends MissingParts {
   readonly id: string
   /** ISO 8601 UTC; null: a newer snapshot is published already, and its index is being built. */
   readonly publishedAt: string | null
@@ -40,6 +43,13 @@ export interface MatchSnapshot {
   readonly scope: string | null
 }
 
+/** What this mirror does not know, so that findings may be missing or wrong. */
+export interface MatchGap {
+  /** `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is fixable. */
+  readonly code: 'age' | 'records' | 'vex' | 'patches'
+  readonly reason: string
+}
+
 /** What was found in an SBOM. */
 export interface MatchResult {
   readonly sbom: { readonly format: string; readonly name: string; readonly enveloped: boolean }
@@ -52,6 +62,7 @@ export interface MatchResult {
   readonly vex: MatchVex
   readonly patches: MatchPatches
   readonly notJudged: readonly NotJudged[]
+  readonly gaps: readonly MatchGap[]
 }
 
 interface MatchCounts {

@@ -1,7 +1,7 @@
 import { sha256Hex } from '../core/digest.ts'
 import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
-import type { MatchFinding, NotJudged, SuppressedFinding, VexReason } from '../judging/finding.ts'
+import type { MatchFinding, SuppressedFinding, VexReason } from '../judging/finding.ts'
 import type { MatchResult } from './result.ts'
 import { type Level, disagrees } from '../judging/severity.ts'
 
@@ -12,7 +12,7 @@ const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {
 
 /** Returns the findings in SARIF 2.1.0; `file`: the SBOM, as its place is shown. */
 export function sarifReport(result: MatchResult, file: string): object {
-  const { notJudged, snapshot, suppressed } = result
+  const { snapshot, suppressed } = result
   const findings: readonly Reported[] = [...result.findings, ...suppressed]
   const rules = [...Map.groupBy(findings, ({ id }) => id)]
   const indexes = new Map(rules.map(([id], at) => [id, at]))
@@ -31,7 +31,7 @@ export function sarifReport(result: MatchResult, file: string): object {
         invocations: [
           {
             executionSuccessful: true,
-            toolExecutionNotifications: notificationsOf(notJudged),
+            toolExecutionNotifications: notificationsOf(result),
           },
         ],
         properties: { snapshot },
@@ -92,9 +92,11 @@ function suppressionOf({ status, justification, note, product, document }: VexRe
   }
 }
 
-function notificationsOf(notJudged: readonly NotJudged[]): object[] {
-  return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
+function notificationsOf({ notJudged, gaps }: MatchResult): object[] {
+  const reasons = [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
     const text = `${counted(ones.length, 'component was', 'components were')} not judged, or not completely: ${reason}`
-    return { level: 'warning', message: { text } }
+    return text
   })
+  const texts = [...gaps.map(({ reason }) => reason), ...reasons]
+  return texts.map((text) => ({ level: 'warning', message: { text } }))
 }

@@ -31,7 +31,7 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
       timestamp: toIso(now),
       tools: { components: [{ type: 'application', name: 'patchmirror', version: VERSION }] },
       ...(sbom.name !== '' && { component: { type: 'application', name: sbom.name } }),
-      properties: [...properties, ...notJudgedProperties(result)],
+      properties: [...properties, ...gapProperties(result), ...notJudgedProperties(result)],
     },
     components: [...components].map((one) => componentOf(one, refs.get(one) ?? '')),
     vulnerabilities: [
@@ -46,7 +46,11 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
   }
 }
 
-/** CycloneDX has no place for what was not judged: it is counted by its reason. */
+/** CycloneDX has no place for what the mirror does not know, nor for what was not judged, which is counted by its reason. */
+function gapProperties({ gaps }: MatchResult) {
+  return gaps.map(({ code, reason }) => ({ name: `patchmirror:gap:${code}`, value: reason }))
+}
+
 function notJudgedProperties({ notJudged }: MatchResult) {
   return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => ({
     ...{ name: 'patchmirror:notJudged', value: `${ones.length}: ${reason}` },

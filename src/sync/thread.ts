@@ -1,7 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
-import type { SourceName } from '../domain/sources.ts'
-import { activeSources } from '../domain/sources.ts'
+import { type SourceName, activeSources } from '../domain/sources.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { DAY_MS } from '../../src/core/time.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import type { MatchResult } from '../../src/match/result.ts'
@@ -9,7 +10,7 @@ import { readStatements } from '../../src/judging/vex/statements.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { scratch } from '../config/loading.ts'
-import { openFilledStore } from '../support/filled-store.ts'
+import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
 import { longTest } from '../support/tables.ts'
@@ -341,6 +342,73 @@ describe('match', () => {
     expect(await ask('match', sbom, '--fail-on', 'high')).toMatchObject({
       err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string, // prettier-ignore
     })
+  })
+
+  test('says that listed records are missing, and is not certain of an SBOM without findings then', async () => {
+    const of = file('missing.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21')] }) // prettier-ignore
+    const fail = () => ask('match', of, '--fail-on', 'any')
+    expect([(await fail()).code, (await json('match', of))['gaps']]).toEqual([0, []])
+    const store = openFilledStore(dir)
+    onTestFinished(() => {
+      store.damage("DELETE FROM osv_missing; UPDATE snapshot SET whole = 1 WHERE source = 'osv'")
+      store.damage('DELETE FROM run WHERE id = (SELECT max(id) FROM run)')
+      store.close()
+    })
+    store.damage("UPDATE snapshot SET whole = 0 WHERE source = 'osv'")
+    expect((await fail()).out).toMatch(/^osv: .*; partial: some listed records are missing or outdated, it is not known how many/m) // prettier-ignore
+    store.damage("INSERT INTO osv_missing (id) VALUES ('LOST-1'), ('OLD-1')")
+    const { snapshot } = (await json('match', of)) as unknown as MatchResult
+    const facts = { lacking: 2, unusableEntries: 1 }
+    store.addRun('osv', 1, { state: 'partial', snapshot: snapshot.id, endedAt: 2, facts })
+    const why = 'partial: 3 listed records are missing or outdated'
+    expect(await fail()).toMatchObject({
+      ...{ code: 3, out: expect.stringMatching(new RegExp(`^osv: snapshot .*; ${why}$`, 'm')) as string }, // prettier-ignore
+      err: expect.stringContaining(`nothing found is of the kind of --fail-on any, but that is not certain: ${why}`) as string, // prettier-ignore
+    })
+    expect(await ask('match', of)).toMatchObject({ code: 0, out: expect.stringContaining(why) as string }) // prettier-ignore
+    expect((await ask('match', sbom, '--fail-on', 'any')).code).toBe(1)
+    const gaps = [{ code: 'records', reason: why }]
+    expect(await json('match', of)).toMatchObject({ gaps, snapshot: { partial: true, missing: 3 } })
+    for (const format of ['cyclonedx', 'sarif'])
+      expect((await ask('match', of, '--format', format)).out).toContain(why)
+    for (const args of [['changes', '--since', '1'], ['show', 'GHSA-1'], ['status']])
+      expect((await ask(...args)).out).toMatch(new RegExp(`^osv: .*${why}$`, 'm'))
+  })
+
+  test('is not certain of what VEX rules out while documents are missing, nor of fixes while patches are', async () => {
+    const { product } = ruledOut
+    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] }) // prettier-ignore
+    const store = openFilledStore(dir)
+    onTestFinished(() => {
+      store.damage("DELETE FROM catalog_lacking WHERE path IN ('/v1/tags/x/vex', '/v1/patches')")
+      store.close()
+    })
+    store.damage(
+      `INSERT INTO catalog_lacking (path, resource, reason) VALUES ('/v1/tags/x/vex', 'tags', '500'), ('/v1/patches', 'lists', 'no answer')`,
+    )
+    const said = await ask('match', of, '--fail-on', 'any')
+    expect(said).toMatchObject({ code: 3, err: expect.stringContaining('1 document of VEX is missing or outdated') as string }) // prettier-ignore
+    expect(said.out).toMatch(/^vex: .*; partial: 1 document of VEX is missing or outdated$/m)
+    expect(said.out).toMatch(/^patches: 9 in the list; partial: .*: no answer$/m)
+    // Nothing is ruled out of what has findings, or has none: only a fix may be known that is not listed here.
+    expect((await ask('match', of, '--no-vex', '--fail-on', 'any')).code).toBe(1)
+    expect((await ask('match', of, '--no-vex', '--fail-on', 'fixable')).code).toBe(3)
+  })
+
+  test('is not certain of anything while the records are dated later than the clock', async () => {
+    const of = file('late.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21')] }) // prettier-ignore
+    const store = openFilledStore(dir)
+    onTestFinished(() => store.close())
+    const date = (at: number) => {
+      store.damage(`UPDATE snapshot SET as_of = ${at} WHERE source = 'osv'`)
+    }
+    onTestFinished(() => date(FILLED_AT))
+    date(Date.now() + 400 * DAY_MS)
+    const { code, out, err } = await ask('match', of, '--fail-on', 'any')
+    const why = "later than this machine's clock"
+    expect([code, err]).toEqual([3, expect.stringContaining(why)])
+    expect(out).toMatch(new RegExp(`^osv: snapshot .*, as of [^,]*; ${why}`, 'm'))
+    expect(await json('match', of)).toMatchObject({ snapshot: { ageSeconds: null }, gaps: [{ code: 'age' }] }) // prettier-ignore
   })
 
   test('prints one headline, whatever the name of the SBOM', async () => {

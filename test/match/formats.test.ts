@@ -38,7 +38,7 @@ const RESULT: MatchResult = {
   sbom: { format: 'SPDX 2.3', name: 'app', enveloped: false },
   snapshot: {
     ...{ id: 'abc', publishedAt: null, asOf: '2026-07-01T00:00:00.000Z', ageSeconds: 1 },
-    ...{ stale: null, quarantined: 0, scope: null },
+    ...{ stale: null, quarantined: 0, scope: null, partial: false, missing: 0 },
   },
   counts: {
     ...{
@@ -55,9 +55,10 @@ const RESULT: MatchResult = {
   suppressed: [A, B].map((component) => ({ ...finding('G-3', component, []), vex: VEX })),
   vex: {
     ...{ notApplied: null, snapshot: 'def', asOf: '2026-07-01T00:00:00.000Z', stale: null },
-    ...{ documents: 1, unread: 0, csaf: 0 },
+    ...{ documents: 1, unread: 0, csaf: 0, missing: 0 },
   },
-  patches: { notApplied: null, entries: 3 },
+  patches: { notApplied: null, entries: 3, partial: null },
+  gaps: [],
   findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],
   notJudged: [
     {
@@ -168,6 +169,27 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   })
   const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints))) // prettier-ignore
   expect(new Set(prints).size).toBe(5)
+})
+
+test('both formats say what the mirror does not know', () => {
+  const reason = 'partial: 6 listed records are missing or outdated'
+  const snapshot = { ...RESULT.snapshot, partial: true, missing: 6 }
+  const result: MatchResult = { ...RESULT, snapshot, gaps: [{ code: 'records', reason }] }
+  expect(vulnerabilityReport(result, 0)).toMatchObject({
+    metadata: {
+      properties: expect.arrayContaining([
+        { name: 'patchmirror:snapshot:partial', value: 'true' },
+        { name: 'patchmirror:snapshot:missing', value: '6' },
+        { name: 'patchmirror:gap:records', value: reason },
+      ]) as object,
+    },
+  })
+  const [first] = [{ level: 'warning', message: { text: reason } }]
+  expect(sarifReport(result, 'a.json')).toMatchObject({
+    runs: [
+      { invocations: [{ toolExecutionNotifications: [first, {}] }], properties: { snapshot } },
+    ],
+  })
 })
 
 test('many components with one package URL, and one that is called like the second of them, keep references of their own', () => {

@@ -18,7 +18,7 @@ export function privateRoutes(config: Config): PrivateRoute[] {
   const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools // all that is used before a call
   const maker = { wanted: () => undefined, damaged: () => undefined }
   const vex = createVexRoutes({ config, expectsCatalog: true, maker })
-  const findings = createFindingsRoutes(config, {} as Pick<Reads, 'catalog' | 'changes'>)
+  const findings = createFindingsRoutes(config, {} as Reads)
   return [...createCatalogRoutes(config)(tools), ...vex(tools), ...findings(tools)]
 }
 

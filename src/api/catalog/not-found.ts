@@ -7,8 +7,7 @@ import {
   atVersion,
   identityVersion,
 } from '../../domain/resources.ts'
-import type { SourceName } from '../../domain/sources.ts'
-import { activeSources } from '../../domain/sources.ts'
+import { type SourceName, activeSources } from '../../domain/sources.ts'
 import type { Frame } from '../../json/envelope.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'

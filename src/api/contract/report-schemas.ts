@@ -90,6 +90,8 @@ export const SOURCE_STATUS = object(
       items: object('', { path: TEXT, reason: TEXT }),
     },
     partialListCount: COUNT,
+    partial: { type: 'boolean' },
+    missing: MAYBE_NUMBER,
     unsynced: MAYBE_TEXT,
     lastRun: RUN,
     progress: {

@@ -116,7 +116,7 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
 /** What was found in an SBOM. */
 const MATCH = {
   type: 'object',
-  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged'], // prettier-ignore
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged', 'gaps'], // prettier-ignore
   properties: {
     ...{ sbom: { type: 'object' }, counts: { type: 'object' } },
     snapshot: { type: 'object', required: ['id', 'asOf'] },

@@ -161,8 +161,10 @@ export const SCHEMAS = {
         description: 'Records of which it is not known whether the filter matches.',
       },
       packages: { type: 'object' },
+      partial: { type: 'boolean' },
+      missing: { type: ['integer', 'null'] },
     },
-    ['source', 'from', 'to', 'complete', 'changes', 'next'],
+    ['source', 'from', 'to', 'complete', 'changes', 'next', 'partial', 'missing'],
   ),
   RecordDifference: RECORD_DIFFERENCE,
   RecordDates: object(

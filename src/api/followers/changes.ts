@@ -11,12 +11,13 @@ import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
 import type { PackageFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, type SincePlace, isSnapshotName, placesSince } from './since.ts'
 import { packagesOfTag } from './tag-packages.ts'
+import { missingOf } from '../snapshot/missing.ts'
 import type { Problem } from '../http/problems.ts'
 import { onlyValue, readLimit } from '../http/request-target.ts'
 
 /** What the page of changes is answered from. */
 interface ChangesParts {
-  readonly reads: Pick<Reads, 'changes' | 'osv' | 'catalog'>
+  readonly reads: Pick<Reads, 'changes' | 'osv' | 'catalog' | 'snapshots' | 'runs'>
   /** Unix milliseconds. */
   readonly now: number
   /** The last entry of the log that is served, so every reported change is readable; null: the latest. */
@@ -73,7 +74,8 @@ export function answerChanges(
   const from = readBeginning(reads, place, after)
   const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
-  return { ...found, ...timesOf(place), ...(listed && { packages: listed.from }) }
+  const missing = missingOf(reads, place.source, found.to)
+  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
 }
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */

@@ -1,7 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { NO_AGE, ageSecondsOf } from '../../domain/age.ts'
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { NO_AGE, type SourceName, SOURCES, ageSecondsOf } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
 import { describeOverAge } from '../status/readiness.ts'

@@ -1,6 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { NO_AGE } from '../../domain/age.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { NO_AGE, type SourceName } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
 import type { Status } from './report.ts'

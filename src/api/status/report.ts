@@ -1,8 +1,13 @@
 import { toIsoOrNull, toIso } from '../../core/time.ts'
-import { ageSecondsOf } from '../../domain/age.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { RunProgress } from '../../domain/progress.ts'
-import { type SourceName, type SyncSettings, SOURCES, whyUnsynced } from '../../domain/sources.ts'
+import {
+  type SourceName,
+  type SyncSettings,
+  SOURCES,
+  ageSecondsOf,
+  whyUnsynced,
+} from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
@@ -18,6 +23,7 @@ import type {
   ViewsStatus,
   WebhooksReport,
 } from '../../domain/status.ts'
+import { type MissingParts, missingOf } from '../snapshot/missing.ts'
 import { type BundleStatus, bundleStatus } from './bundles.ts'
 import { type DoubtfulRun, doubtfulRunOf } from './doubts.ts'
 import { type PartialLists, partialListsOf } from './partial-lists.ts'
@@ -32,7 +38,7 @@ export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' 
 }
 
 /** One source in the report; times in ISO 8601 UTC. */
-export interface SourceStatus extends PartialLists, SourceSyncing {
+export interface SourceStatus extends PartialLists, SourceSyncing, MissingParts {
   name: SourceName
   state: SourceState
   /** Snapshot id, hex; null before the first. */
@@ -196,6 +202,7 @@ function sourceStatus(
     openQuarantines: reads.quarantine.countOpen(name),
     doubtful: doubtfulRunOf(reads, name, now()),
     ...partialListsOf(name, reads),
+    ...missingOf(reads, name),
     unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
     lastRun: latest === null ? null : summaryOf(latest, reads),
     progress: latest?.state === 'running' ? (progressOf?.(name) ?? null) : null,

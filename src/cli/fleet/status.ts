@@ -1,4 +1,4 @@
-import { ageSecondsOf } from '../../domain/age.ts'
+import { ageSecondsOf } from '../../domain/sources.ts'
 import { FLEET_PAUSED } from '../../domain/status.ts'
 import { findNewest, readGeneration } from '../../fleet/generations/chain.ts'
 import { isUnreleased } from '../../fleet/generations/rollback-state.ts'

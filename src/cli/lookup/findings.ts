@@ -1,6 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../core/time.ts'
+import { describeMissing } from '../../api/snapshot/missing.ts'
 import { tagRemovedAt } from '../../api/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from '../../findings/answers.ts'
 import { type stateMessage, tagMessage } from '../../findings/messages.ts'
@@ -15,7 +16,7 @@ import {
 } from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
-import { findingsOfTags } from './tag-findings.ts'
+import { findingsOfTags, missingBy } from './tag-findings.ts'
 import { idOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror findings`. */
@@ -66,8 +67,8 @@ interface Asked {
 }
 
 /** What changed since a time, the oldest first, as `/-/tags/changes` answers it. */
-function changesSince({ config, used }: LookupCall, asked: Asked): LookupResult {
-  const json = answerFindings(config, (reads) => listSince(reads, asked, null))
+function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked): LookupResult {
+  const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
   const { changes, next, counts, since } = json
   const lines = changes.flatMap((one) => linesOf(one, `${one.at}  ${one.tag.name}: `))
   return {
@@ -111,7 +112,7 @@ function listSince(
 
 /** The findings of a tag as numbers, and what changed in them, the oldest first. */
 function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupResult {
-  const json = answerFindings(stored.config, (reads) => {
+  const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
     return { tags: tag === null ? [] : [tagMessage(tag)], ...listSince(reads, asked, id) }
@@ -161,10 +162,12 @@ function judgedLine(
   const by = [osv.snapshot, catalog?.snapshot ?? '']
   const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
   const [records, tags] = by.map((one) => one.slice(0, 12))
+  const lacks = [describeMissing('osv', osv), catalog && describeMissing('catalog', catalog)]
+  const partial = lacks.flatMap((words, i) => words ? [`; ${i === 0 ? 'osv' : 'catalog'} is ${words}`] : []) // prettier-ignore
   const behind = isBehind
     ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it'
     : ''
-  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${behind}`
+  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial.join('')}${behind}`
 }
 
 interface Counts {

@@ -1,17 +1,17 @@
 import { type SnapshotOrigin, readOrigin } from '../../api/http/origin.ts'
 import { notReady } from '../../api/snapshot/not-ready.ts'
+import { type MissingParts, describeMissing, missingOf } from '../../api/snapshot/missing.ts'
 import { SOURCE_NAMES } from '../../api/snapshot/served.ts'
 import { createStaleRule, isRefused, refuseStale } from '../../api/snapshot/stale.ts'
 import { describeOverAge } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { ageSecondsOf } from '../../domain/age.ts'
-import { SWITCHES, type SourceName, activeSources } from '../../domain/sources.ts'
+import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { duration, timeOf } from '../output.ts'
 
 /** A source that was read, and how old its data is. */
-interface UsedSource {
+interface UsedSource extends MissingParts {
   readonly name: SourceName
   readonly snapshot: string
   /** Upstream's date of the data, ISO 8601 UTC. */
@@ -33,7 +33,7 @@ export interface Freshness {
   readonly used: () => readonly UsedSource[]
   /** A line for people on each of them. */
   readonly lines: () => string[]
-  /** The lines on sources that are too old, or have a newer state in quarantine. */
+  /** The lines on sources that are too old, lack something, or have a newer state in quarantine. */
   readonly warnings: () => string[]
 }
 
@@ -51,9 +51,11 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     const origin = markStale(source, stored)
     const { snapshot, asOf, stale } = origin
     const ageSeconds = ageSecondsOf(Date.parse(asOf), now)
+    const missing = missingOf(reads, source)
+    const quarantined = reads.quarantine.countOpen(source)
     found.set(source, {
-      used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null },
-      marks: marksOf(config, source, ageSeconds, reads.quarantine.countOpen(source)),
+      used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null, ...missing },
+      marks: marksOf(config, source, { ageSeconds, quarantined, ...missing }),
     })
     return origin
   }
@@ -89,17 +91,24 @@ function isOff(config: Config, source: SourceName): source is keyof typeof SWITC
 
 /**
  * Returns what people must know of a source beside its date: that it is older than its policy, whatever `staleAction` does
- * then, and that a newer state of it waits for a decision (`quarantined`: how many).
+ * then, that something of it is missing, and that a newer state of it waits for a decision.
  */
 export function marksOf(
   config: Config,
   source: SourceName,
-  ageSeconds: number | null,
-  quarantined: number,
+  { ageSeconds, quarantined, ...missing }: Known,
 ): string[] {
   const over = describeOverAge(config, source, ageSeconds)
   const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
-  return [...(over === null ? [] : [over]), ...(quarantined === 0 ? [] : [waiting])]
+  const marks = [over, describeMissing(source, missing), quarantined === 0 ? null : waiting]
+  return marks.filter((mark) => mark !== null)
+}
+
+/** What is known of a source beside its date. */
+interface Known extends MissingParts {
+  readonly ageSeconds: number | null
+  /** Newer states that wait for a decision. */
+  readonly quarantined: number
 }
 
 function freshnessLine(

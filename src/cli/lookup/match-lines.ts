@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../core/text.ts'
-import { ageSecondsOf } from '../../domain/age.ts'
+import { ageSecondsOf } from '../../domain/sources.ts'
 import type {
   MatchFinding,
   MatchPatches,
@@ -8,6 +8,7 @@ import type {
   SuppressedFinding,
 } from '../../judging/finding.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
+import { describeMissingVex, describePartialPatches } from '../../match/gaps.ts'
 import { LEVELS, disagrees } from '../../judging/severity.ts'
 import { cut, table, timeOf, visible } from '../output.ts'
 import { ageWords, marksOf } from './freshness.ts'
@@ -65,10 +66,10 @@ function patchCell({ patches, patchCount }: MatchFinding): string {
   return texts.length === 0 ? '-' : cut([...new Set(texts)].join(', '), 80) + more
 }
 
-function patchesLine({ notApplied, entries }: MatchPatches): string {
-  return notApplied === null
-    ? `patches: ${entries} in the list`
-    : `patches: not joined: ${notApplied}`
+function patchesLine({ notApplied, entries, partial }: MatchPatches): string {
+  if (notApplied !== null) return `patches: not joined: ${notApplied}`
+  const said = `patches: ${entries} in the list`
+  return partial === null ? said : `${said}; ${describePartialPatches(partial)}`
 }
 
 const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 'also known as']
@@ -117,19 +118,23 @@ function section(title: string, rows: readonly string[][], head: readonly string
 }
 
 function snapshotLine(
-  { id, asOf, publishedAt, ageSeconds, quarantined, scope }: MatchSnapshot,
+  { id, asOf, publishedAt, scope, ...known }: MatchSnapshot,
   config: Config,
 ): string {
+  const { ageSeconds } = known
   const published = publishedAt === null ? '' : `, published ${timeOf(Date.parse(publishedAt))}`
   const marks = [
-    ...marksOf(config, 'osv', ageSeconds, quarantined),
+    ...marksOf(config, 'osv', known),
     ...(scope === null ? [] : [`the mirror has only a part of the records: ${scope}`]),
   ]
   return [`osv: snapshot ${id.slice(0, 12)}${published}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ') // prettier-ignore
 }
 
+/** Of the catalog the VEX alone counts here, which has a mark of its own. */
+const WHOLE = { partial: false, missing: 0 } as const
+
 function vexLine(
-  { notApplied, snapshot, asOf, documents, unread, csaf }: MatchVex,
+  { notApplied, snapshot, asOf, documents, unread, csaf, missing }: MatchVex,
   config: Config,
   now: number,
 ): string {
@@ -141,5 +146,11 @@ function vexLine(
   ].join('')
   const at = Date.parse(asOf ?? '')
   const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`
-  return [said, ...marksOf(config, 'catalog', ageSecondsOf(at, now), 0)].join('; ')
+  const ageSeconds = ageSecondsOf(at, now)
+  const vexMarks = missing === 0 ? [] : [describeMissingVex(missing)]
+  return [
+    said,
+    ...vexMarks,
+    ...marksOf(config, 'catalog', { ageSeconds, quarantined: 0, ...WHOLE }),
+  ].join('; ')
 }

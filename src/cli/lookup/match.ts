@@ -30,7 +30,8 @@ const FOUND = 1
 
 /**
  * `patchmirror match SBOM`: the vulnerabilities of an SBOM's components, from the data folder alone. Exit code 1 where
- * `--fail-on` applies; 3 where the mirror cannot know, with `--fail-on` also where no component was judged; 2 for what is no SBOM.
+ * `--fail-on` applies; 3 where the mirror cannot know, with `--fail-on` also where no component was judged or what is mirrored is
+ * partial or of an unknown age; 2 for what is no SBOM.
  */
 export async function matchCommand(file: string, options: MatchOptions): Promise<number> {
   const failsOn = failureOf(options.failOn)
@@ -51,7 +52,9 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     write(result, file, config)
     warnUnknown(options.failOn, result)
     if (result.findings.some(failsOn)) return FOUND
-    return !warnUnjudged(result) || options.failOn === undefined ? 0 : UNKNOWN
+    const isUnjudged = warnUnjudged(result)
+    if (options.failOn === undefined) return 0
+    return warnGaps(result, options.failOn, failsOn) || isUnjudged ? UNKNOWN : 0
   } catch (error) {
     return refuseLookup(error, options.json === true || options.format === 'json', null)
   }
@@ -88,6 +91,19 @@ function warnUnjudged({ counts, notJudged }: MatchResult): boolean {
   const what = counts.packages === 0 ? 'has no components' : 'has no component that could be judged'
   warn(`the SBOM ${what}: nothing is known about its vulnerabilities`)
   return true
+}
+
+/** Says what the mirror does not know that decides about `--fail-on`, and returns whether there is any. */
+function warnGaps(
+  { gaps, suppressed, findings }: MatchResult,
+  failOn: string,
+  failsOn: (finding: MatchFinding) => boolean,
+): boolean {
+  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0 } // prettier-ignore
+  const deciding = gaps.filter(({ code }) => decides[code])
+  for (const { reason } of deciding)
+    warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)
+  return deciding.length > 0
 }
 
 type Writer = (result: MatchResult, file: string, config: Config) => void

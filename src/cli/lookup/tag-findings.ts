@@ -1,6 +1,7 @@
 import { counted } from '../../core/text.ts'
+import { missingOf } from '../../api/snapshot/missing.ts'
 import { answerFindings } from '../../findings/answers.ts'
-import { tagMessage } from '../../findings/messages.ts'
+import { type MissingOf, tagMessage } from '../../findings/messages.ts'
 import { judgedWords } from '../../store/findings/words.ts'
 import { table } from '../output.ts'
 import type { LookupCall } from './snapshot.ts'
@@ -8,9 +9,14 @@ import type { LookupCall } from './snapshot.ts'
 /** Reasons why tags are not judged that are shown. */
 const MOST_REASONS = 5
 
+/** Returns what snapshots lack that this mirror has, or had before. */
+export function missingBy(reads: LookupCall['reads']): MissingOf {
+  return (source, snapshot) => missingOf(reads, source, snapshot)
+}
+
 /** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
-export function findingsOfTags({ config }: LookupCall, limit: number) {
-  const { reasons, tags, ...json } = answerFindings(config, (reads) => ({
+export function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
+  const { reasons, tags, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
     reasons: reads.listRefusals(MOST_REASONS),
     tags: reads.listTagsToFix(limit),
   }))

@@ -104,6 +104,9 @@ export function createCatalogAnswerReader(db: Db) {
   const missingOne = db.prepare<[string], MissingPath>(
     'SELECT path, resource, reason FROM catalog_lacking WHERE path = ?',
   )
+  const missingVex = db
+    .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
+    .pluck()
   const oldestVex = db
     .prepare<[], number | null>(
       `SELECT min(coalesce(confirmed_at, changed * 1000)) FROM catalog_answer WHERE ${IS_VEX}`,
@@ -131,6 +134,8 @@ export function createCatalogAnswerReader(db: Db) {
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
     /** Returns the path when the last run was to fetch it and could not; null otherwise. */
     readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
+    /** Number of VEX documents that the last run was to fetch and could not. */
+    countMissingVex: (): number => missingVex.get() ?? 0,
     listMissingPaths: (): MissingPath[] => missing.all(),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */

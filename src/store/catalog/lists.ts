@@ -76,12 +76,22 @@ export function createCatalogListReader(db: Db) {
        ORDER BY e.ordinal LIMIT 1`,
     )
     .pluck()
+  const whyPartial = db
+    .prepare<{ path: string }, string>(
+      `SELECT json_extract(frame, '$.partial') FROM catalog_list
+         WHERE path = @path AND json_extract(frame, '$.partial') IS NOT NULL
+       UNION ALL
+       SELECT coalesce(reason, 'the last run could not fetch it') FROM catalog_lacking WHERE path = @path LIMIT 1`,
+    )
+    .pluck()
   const partial = db.prepare<[], PartialList>(
     `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
      WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
   )
   return {
     /** Lists that may be incomplete. */
+    /** Returns why a list may be incomplete, or older than the rest of the catalog; null: it is neither. */
+    whyListPartial: (path: string): string | null => whyPartial.get({ path }) ?? null,
     listPartialLists: (): PartialList[] => partial.all(),
     readList: (path: string): CatalogList | null => list.get(path) ?? null,
     listLists: (): CatalogList[] => lists.all(),

@@ -2,6 +2,7 @@ import type { Db } from '../database/open.ts'
 import { newestPast, olderDay, toIso } from '../../core/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
+import { createMissingReader, createOutsideReader } from './missing.ts'
 
 /** The stored content of a record. */
 interface StoredRecord {
@@ -75,34 +76,6 @@ export interface ArchiveInfo {
 }
 
 const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
-
-/** Creates reads of what a partial snapshot lacks. */
-function createMissingReader(db: Db) {
-  const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
-  const outdated = db
-    .prepare<{ id: string }, number>(
-      'SELECT 1 FROM osv_missing WHERE id = @id UNION ALL SELECT 1 FROM osv_doubted WHERE id = @id',
-    )
-    .pluck()
-  return {
-    /** Whether a record that upstream's index lists is missing in a partial snapshot. */
-    isMissing: (id: string): boolean => missing.get(id) === 1,
-    /** Returns whether upstream has another version of a stored record, which could not be fetched. */
-    isOutdated: (id: string): boolean => outdated.get({ id }) === 1,
-  }
-}
-
-/** Creates reads of the listed records that are out of scope by their content. */
-function createOutsideReader(db: Db) {
-  const outside = db.prepare<[string], number>('SELECT 1 FROM osv_outside WHERE id = ?').pluck()
-  const all = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_outside').raw()
-  return {
-    /** Returns whether upstream lists a record of this id whose content is out of scope. */
-    isOutside: (id: string): boolean => outside.get(id) === 1,
-    /** `[id, modified]` of each of them, as judged. */
-    eachOutside: () => all.iterate(),
-  }
-}
 
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {

@@ -155,6 +155,10 @@ export function createRunReader(db: Db) {
     `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' AND NOT ${IN_PART}
        ORDER BY id DESC LIMIT 1`,
   )
+  const withSnapshot = db.prepare<[string, string], Row>(
+    `SELECT * FROM run WHERE source = ? AND snapshot = ? AND state IN ('complete', 'partial') AND NOT ${IN_PART}
+       ORDER BY id DESC LIMIT 1`,
+  )
   const doubtful = db.prepare<[string, number], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
        AND json_extract(facts, '$.doubts') IS NOT NULL AND json_extract(facts, '$.decision') IS NOT 'acknowledged' ORDER BY id DESC LIMIT 1`,
@@ -177,6 +181,9 @@ export function createRunReader(db: Db) {
       const results = [see(wholeResult.get(source)), isOrphan ? last : see(result.get(source))]
       return results.filter((run) => run !== null)
     },
+    /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
+    readLatestWith: (source: SourceName, snapshot: string) =>
+      see(withSnapshot.get(source, snapshot)),
     ...createRunDates(db),
     /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
     isOnlyImported(source: SourceName): boolean {

@@ -1,7 +1,7 @@
 import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
 import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { NO_AGE } from '../../domain/age.ts'
+import { NO_AGE } from '../../domain/sources.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
 import { describeRunProgress } from '../../domain/progress.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
@@ -96,6 +96,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
       ['records', count(records)],
       ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
+      ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
       ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
       ...(call.signedIn
@@ -103,6 +104,10 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
         : []),
     ],
   }
+}
+
+function lacksWords({ missing }: SourceStatus): string {
+  return missing === null ? 'not known how many' : String(missing)
 }
 
 /** Beside upstream's date, which is shown. */

@@ -36,7 +36,7 @@ test('a record that upstream lists is not denied where it could not be stored', 
   for (const path of [`/external/osv/${failed}.json`, `/-/records/${failed}`]) {
     const reply = await served.get(path)
     expect([path, reply.status]).toEqual([path, 503])
-    expect(jsonOf(reply)).toMatchObject({ error: 'not_ready', message: expect.stringContaining(`${STORED}`) as string }) // prettier-ignore
+    expect(jsonOf(reply)).toMatchObject({ error: 'not_ready', message: expect.stringContaining(STORED) as string }) // prettier-ignore
   }
   const gone = await served.get(`/-/records/${absent}`)
   expect([gone.status, jsonOf(gone)['message']]).toEqual([404, expect.stringContaining(`${STORED}upstream lists it but answers 404`)]) // prettier-ignore

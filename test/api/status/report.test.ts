@@ -48,6 +48,8 @@ test('the status of an empty mirror has sources that never ran', async () => {
       scope: null,
       contentDigest: null,
       partialListCount: 0,
+      partial: false,
+      missing: null,
       unsynced: null,
       lastRun: null,
       progress: null,
@@ -255,7 +257,7 @@ test('a date that is later than the clock is no age: the mirror is not ready, an
   clock.now = FILLED_AT - 400 * 24 * HOUR
   const ready = await served.get('/-/ready')
   expect([await ageOf(), ready.status]).toEqual([null, 503])
-  const why = "later than this machine's clock, so its age is not known"
+  const why = "later than this machine's clock, so the age is not known"
   expect(jsonOf(ready)).toMatchObject({
     sources: ['feeds', 'osv'].map((name) => ({
       ...{ name, ready: false },

@@ -37,6 +37,8 @@ function source(
     scope: null,
     contentDigest: null,
     unsynced: null,
+    partial: false,
+    missing: 0,
   }
   return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
 }

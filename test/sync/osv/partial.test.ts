@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { missingOf } from '../../../src/api/snapshot/missing.ts'
 import { differences } from '../../support/mirror.ts'
 import {
   ARCHIVE,
@@ -38,6 +39,7 @@ describe('listed ids without a record', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 3 } })
     expect(made.sandbox.requests.entries[0]).toMatchObject({ path: INDEX, status: 304 })
     expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(missingOf(made.store, 'osv')).toEqual({ partial: true, missing: 3 })
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
@@ -61,6 +63,7 @@ describe('listed ids without a record', () => {
     const old = made.store.osv.readEntry(changed)?.modified
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 404 })
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
+    expect(missingOf(made.store, 'osv')).toEqual({ partial: true, missing: 2 }) // a missing and an outdated one
     const served = JSON.parse(made.index()?.toString() ?? '') as { id: string; modified: string }[]
     expect(served.map(({ id }) => id)).not.toContain(late)
     expect(served.find(({ id }) => id === changed)?.modified).toBe(old)
@@ -70,6 +73,22 @@ describe('listed ids without a record', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(made.sandbox.requests.entries[0]).toMatchObject({ path: INDEX, status: 304 })
     expect(differences(made)).toEqual([])
+    expect(missingOf(made.store, 'osv')).toEqual({ partial: false, missing: 0 })
+  })
+
+  test('count for a snapshot that was replaced since, whose views may still be in use', async () => {
+    const made = await synced({ sandbox: SMALL })
+    const whole = made.store.snapshots.readSnapshot('osv')?.id ?? ''
+    const [changed = ''] = made.sandbox.feed.change(2)
+    made.sandbox.faults.set(`/external/osv/${changed}.json`, { kind: 'status', status: 500 })
+    expect(await made.run('osv')).toMatchObject({ state: 'partial' })
+    const partial = made.store.snapshots.readSnapshot('osv')?.id ?? ''
+    for (const id of [whole, partial])
+      expect(missingOf(made.store, 'osv', id)).toEqual({ partial: true, missing: 1 })
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(missingOf(made.store, 'osv', partial)).toEqual({ partial: true, missing: null })
+    expect(missingOf(made.store, 'osv', whole)).toEqual({ partial: false, missing: 0 })
   })
 
   longTest('beyond the bound of single fetches wait for the next runs', async () => {

@@ -2,8 +2,7 @@ import { describeOverAge, judgeReadiness } from '../../../api/status/readiness.t
 import type { Status } from '../../../api/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../core/errors.ts'
-import { NO_AGE } from '../../../domain/age.ts'
-import { type SourceName, activeSources, servedSources } from '../../../domain/sources.ts'
+import { NO_AGE, type SourceName, activeSources, servedSources } from '../../../domain/sources.ts'
 import { isOlderFolder } from '../../../store/database/older-folder.ts'
 import { duration } from '../../output.ts'
 

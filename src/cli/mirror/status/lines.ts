@@ -1,4 +1,5 @@
 import { counted } from '../../../core/text.ts'
+import { describeMissing } from '../../../api/snapshot/missing.ts'
 import type { BundleStatus } from '../../../api/status/bundles.ts'
 import type { Status } from '../../../api/status/report.ts'
 import { maySync } from '../../../domain/sources.ts'
@@ -66,6 +67,14 @@ export function describeBoxes({ boxes }: Status): string[] {
   return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
 }
 
+/** What is served lacks something, whatever became of the last run. */
+export function describeSourcesMissing({ sources }: Status): string[] {
+  return sources.flatMap((source) => {
+    const words = describeMissing(source.name, source)
+    return words === null ? [] : [`${source.name}: ${words}`]
+  })
+}
+
 /** Returns a line on one kind of views, as `patchmirror status` prints it. */
 export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
   const parts = [
@@ -91,7 +100,9 @@ export function describeFindings(config: Config, status: Status): string | null 
   const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
   if (state !== 'none') {
     const why = judged === 0 && tags > 0 ? ': "patchmirror findings --all" says why' : ''
-    return line(`${state}, ${judgedWords({ tags, judged }, true)}${why}${more}`)
+    return line(
+      `${state}${partialWords(sources)}, ${judgedWords({ tags, judged }, true)}${why}${more}`,
+    )
   }
   if (snapshotOf('catalog') === undefined) return line('none: this mirror has no catalog')
   const missing = [
@@ -100,4 +111,10 @@ export function describeFindings(config: Config, status: Status): string | null 
     ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none') ? ['the views of the records are not built yet'] : []), // prettier-ignore
   ]
   return line(`the tags are not judged yet${missing.length === 0 ? '' : `: ${missing.join(', ')}`}${more}`) // prettier-ignore
+}
+
+/** Says by which partial sources the tags are judged; '' where they are whole. */
+function partialWords(sources: Status['sources']): string {
+  const partial = sources.filter((one) => one.partial && (one.name === 'osv' || one.name === 'catalog')) // prettier-ignore
+  return partial.length === 0 ? '' : `, by what is partial (${partial.map(({ name }) => name).join(', ')})` // prettier-ignore
 }

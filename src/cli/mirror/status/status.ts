@@ -18,6 +18,7 @@ import {
   describeBundle,
   describeCompared,
   describeFindings,
+  describeSourcesMissing,
   describeViews,
 } from './lines.ts'
 
@@ -70,6 +71,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of [...describeCompared(status, config, from), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
+  for (const line of describeSourcesMissing(status)) print(line)
   for (const { name, unsynced } of status.sources) if (unsynced) print(`${name}: ${unsynced}`)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of describeBoxes(status)) print(line)

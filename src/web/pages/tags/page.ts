@@ -1,6 +1,7 @@
+import { describeMissing, missingOf } from '../../../api/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../core/time.ts'
 import { counted } from '../../../core/text.ts'
-import type { TagFindings } from '../../../store/findings/reads.ts'
+import type { FindingsState, TagFindings } from '../../../store/findings/reads.ts'
 import { judgedWords } from '../../../store/findings/words.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
@@ -61,6 +62,7 @@ export const TAG_CHANGES: Page = {
           rows: [
             ['tags', plain(judgedWords(counts, isWhole))],
             ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
+            ...missingRows(call, state),
             ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
           ],
         },
@@ -73,4 +75,14 @@ export const TAG_CHANGES: Page = {
       ],
     }
   },
+}
+
+/** By what the tags are judged although it lacks something. */
+function missingRows({ reads }: PageCall, state: FindingsState | null): [string, Cell][] {
+  if (state === null) return []
+  const snapshots = [['osv', state.osv], ['catalog', state.catalog]] as const // prettier-ignore
+  return snapshots.flatMap(([source, id]) => {
+    const words = id === null ? null : describeMissing(source, missingOf(reads, source, id))
+    return words === null ? [] : [['judged by', plain(`${source} is ${words}`)]]
+  })
 }
