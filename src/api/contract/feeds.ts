@@ -93,7 +93,7 @@ const RECORD: PathContract = {
 const ARCHIVE: PathContract = {
   get: {
     summary: 'All OSV records in one zip archive',
-    description: 'The same bytes for the same snapshot. It never has a Content-Encoding.',
+    description: 'The same bytes for the same snapshot, without a Content-Encoding.',
     tags: TAGS,
     parameters: RANGES,
     responses: {

@@ -42,7 +42,7 @@ const ROOT = {
 export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathContract>> = {
   '/': {
     get: {
-      summary: 'Name, version and paths of this mirror; the overview for clients that prefer HTML',
+      summary: 'Name, version and paths; the overview for clients that prefer HTML',
       tags: TAGS,
       responses: {
         200: {

@@ -25,7 +25,7 @@ export function pageContract({ path, label, access, parameters, type }: PeoplePa
   return {
     get: {
       summary: `The page ${label ?? path.split('/').at(-1) ?? ''}`,
-      description: 'For people: its parameters are those of its forms and links.',
+      description: 'For people; parameters as in its forms and links.',
       tags: TAGS,
       parameters: Object.entries(parameters).map(([name, description]) => ({
         ...{ name, in: 'query', required: false, description },

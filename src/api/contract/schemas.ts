@@ -158,7 +158,7 @@ export const SCHEMAS = {
       knownSince: MAYBE_TEXT,
       notJudged: {
         type: 'integer',
-        description: 'Records of which it is not known whether the filter matches.',
+        description: 'Records that may or may not match the filter.',
       },
       packages: { type: 'object' },
       partial: { type: 'boolean' },

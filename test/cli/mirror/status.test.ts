@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
 import {
@@ -145,9 +145,8 @@ test('the status names the reconcile only where this mirror has an upstream to c
 test('no limit permits an age that is not known, since the date is later than the clock', () => {
   const status = statusOf(['complete', 'complete'], null)
   const said: string[] = []
-  const { write } = process.stderr
-  onTestFinished(() => void (process.stderr.write = write))
-  process.stderr.write = (text) => said.push(String(text)) > 0
+  const spy = vi.spyOn(process.stderr, 'write').mockImplementation((text) => said.push(String(text)) > 0) // prettier-ignore
+  onTestFinished(() => spy.mockRestore())
   expect(statusExitCode(status, config)).toBe(3)
   expect(statusCode(status, config, parseMaxAge('9999d'))).toBe(3)
   expect(said).toEqual([expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock")]) // prettier-ignore
