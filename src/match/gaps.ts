@@ -1,17 +1,25 @@
 import { describeMissing } from '../api/snapshot/missing.ts'
 import { counted, nounOf } from '../core/text.ts'
-import { NO_AGE } from '../domain/sources.ts'
+import { NO_AGE, ageSecondsOf } from '../domain/sources.ts'
 import type { MatchPatches } from '../judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
-/** Returns what the mirror does not know about an SBOM, by the state of what it was judged with. */
-export function gapsOf(snapshot: MatchSnapshot, vex: MatchVex, patches: MatchPatches): MatchGap[] {
+interface JudgedBy {
+  readonly snapshot: MatchSnapshot
+  readonly vex: MatchVex
+  readonly patches: MatchPatches
+}
+
+/** Returns what the mirror does not know about an SBOM, by the state of what it was judged with. `now`: Unix milliseconds. */
+export function gapsOf({ snapshot, vex, patches }: JudgedBy, now: number): MatchGap[] {
+  const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
     [
       'age',
       snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null,
     ],
     ['records', describeMissing('osv', snapshot)],
+    ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
     ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],
     ['patches', patches.partial === null ? null : describePartialPatches(patches.partial)],
   ]

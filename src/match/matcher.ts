@@ -99,7 +99,7 @@ async function matchSbom(
     ...{ components: components.length, packages, notJudged: notJudged.length },
     ...{ ...countFindings(findings), suppressed: suppressed.length },
   }
-  const gaps = gapsOf(snapshot, vex, patches)
+  const gaps = gapsOf({ snapshot, vex, patches }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps } // prettier-ignore
 }
 

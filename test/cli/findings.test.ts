@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { affecting, componentsOf, openFindingsBench } from '../findings/fixtures.ts'
 import { HOUR_MS, toIso } from '../../src/core/time.ts'
 import { closeFindings, openFindings } from '../../src/store/findings/database.ts'
+import { openWriter } from '../../src/store/database/open.ts'
 import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
 
@@ -45,6 +46,16 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
       `^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `,
     ),
   )
+  const partial = async (whole: number) => {
+    const db = openWriter(dir)
+    db.prepare("UPDATE snapshot SET whole = ? WHERE source = 'osv'").run(whole)
+    db.close()
+    return ask()
+  }
+  const words = 'partial: some listed records are missing or outdated'
+  expect((await partial(0)).out).toMatch(new RegExp(`^judged .*; osv is ${words}`, 'm'))
+  expect(await json('--all')).toMatchObject({ osv: { partial: true, missing: null } })
+  expect((await partial(1)).out).not.toContain('partial')
   const unknown = await ask('--since', '900d')
   expect(unknown.err).toContain('since 900d is not known here: they are known since')
   expect(unknown.err).toContain('(when the tags were judged for the first time)')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { MatchFinding, MatchedComponent, VexReason } from '../../src/judging/finding.ts'
 import type { MatchResult } from '../../src/match/result.ts'
+import { gapsOf } from '../../src/match/gaps.ts'
 import { sarifReport } from '../../src/match/sarif.ts'
 import { vulnerabilityReport } from '../../src/match/vdr.ts'
 
@@ -169,6 +170,15 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   })
   const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints))) // prettier-ignore
   expect(new Set(prints).size).toBe(5)
+})
+
+test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
+  const now = Date.parse('2026-07-02T00:00:00Z')
+  expect(gapsOf(RESULT, now)).toEqual([])
+  const vex = { ...RESULT.vex, asOf: '2026-07-03T00:00:00.000Z' }
+  expect(gapsOf({ ...RESULT, vex }, now)).toEqual([
+    { code: 'vex', reason: expect.stringContaining('the VEX is dated 2026-07-03') as string },
+  ])
 })
 
 test('both formats say what the mirror does not know', () => {

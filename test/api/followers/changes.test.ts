@@ -103,6 +103,20 @@ describe('/-/changes', () => {
     expect(none).toMatchObject({ from: ids[2], to: ids[2], complete: true, changes: [] })
   })
 
+  test('says that the snapshot is partial, and how many listed records are missing or outdated', async () => {
+    const { served, ids } = await three()
+    const ask = async () => jsonOf(await served.get(`/-/changes?since=${ids[0]}`))
+    expect(await ask()).toMatchObject({ partial: false, missing: 0 })
+    served.store.damage("UPDATE snapshot SET whole = 0 WHERE source = 'osv'")
+    served.server.snapshotChanged()
+    expect(await ask()).toMatchObject({ partial: true, missing: null, to: ids[2] })
+    served.store.damage("INSERT INTO osv_missing (id) VALUES ('x'), ('y')")
+    const end = { state: 'partial', snapshot: ids[2] ?? '', endedAt: FILLED_AT + 9000 } as const
+    served.store.addRun('osv', FILLED_AT + 9000, end)
+    served.server.snapshotChanged()
+    expect(await ask()).toMatchObject({ partial: true, missing: 2 })
+  })
+
   test('has pages of the same two snapshots, also when others are published between them', async () => {
     const { served, ids } = await three()
     const found: unknown[] = []
