@@ -63,7 +63,7 @@ const INDEX: PathContract = {
     parameters: CONDITIONS,
     responses: {
       ...mirrored({
-        description: 'Id and modification date of every record of the snapshot.',
+        description: 'Id and date of each record.',
         more: EDGE,
       }),
       ...FAULTS,
@@ -93,7 +93,7 @@ const RECORD: PathContract = {
 const ARCHIVE: PathContract = {
   get: {
     summary: 'All OSV records in one zip archive',
-    description: 'The same bytes for the same snapshot, without a Content-Encoding.',
+    description: 'The same bytes for one snapshot, never compressed.',
     tags: TAGS,
     parameters: RANGES,
     responses: {

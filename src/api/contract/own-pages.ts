@@ -42,7 +42,7 @@ const ROOT = {
 export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathContract>> = {
   '/': {
     get: {
-      summary: 'Name, version and paths; the overview for clients that prefer HTML',
+      summary: 'Name, version and paths; the overview as HTML',
       tags: TAGS,
       responses: {
         200: {
@@ -153,7 +153,7 @@ function documentContract(
       parameters: [ref('parameters', 'IfNoneMatch')],
       responses: {
         200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
-        304: { description: 'The client has the current document.', headers },
+        304: { description: 'The client has the current content.', headers },
         ...problems('message', 400, ...more, 500),
       },
     },

@@ -60,7 +60,7 @@ const BY_PURL_OF_A_VERSION = asked(
 /** Schemas of bodies. What the service sent is served as it came, so its shape is the service's to define. */
 export const SCHEMAS = {
   ServiceJson: {
-    description: 'JSON as the service gave it, byte for byte where it has no links to documents.',
+    description: 'JSON as the service gave it, apart from links to documents.',
   },
   ServiceList: {
     description:

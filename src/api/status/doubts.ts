@@ -4,7 +4,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { findDoubtful } from '../../store/runs/rejected.ts'
 
-/** The newest run of the last 24 hours that published what its guard doubted, while nobody has acknowledged it. */
+/** The newest run of the last 24 hours that published what its guard doubted, until an operator acknowledges it. */
 export interface DoubtfulRun {
   readonly run: number
   readonly snapshot: string | null

@@ -182,8 +182,7 @@ export function createRunReader(db: Db) {
       return results.filter((run) => run !== null)
     },
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
-    readLatestWith: (source: SourceName, snapshot: string) =>
-      see(withSnapshot.get(source, snapshot)),
+    readLatestWith: (source: SourceName, snapshot: string) => see(withSnapshot.get(source, snapshot)), // prettier-ignore
     ...createRunDates(db),
     /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
     isOnlyImported(source: SourceName): boolean {
