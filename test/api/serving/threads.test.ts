@@ -8,6 +8,7 @@ import { afterEach, expect, onTestFinished, test } from 'vitest'
 import type { ThreadAnswers } from '../../../src/api/serving/shared.ts'
 import { createMetrics } from '../../../src/daemon/metrics.ts'
 import { TEST_KEY } from '../../support/keys.ts'
+import { longTest } from '../../support/tables.ts'
 import { startDaemon, seconds } from '../../webhooks/daemons.ts'
 import { deliveryOf, send } from '../../webhooks/receive/receivers.ts'
 import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../served.ts'
@@ -221,7 +222,7 @@ test('a change that followers hear of is readable in all threads, and no client 
   }
 })
 
-test('a slow client gets all of a large response, one that leaves takes nothing down', async () => {
+longTest('a slow client gets all of a large response, one that leaves takes nothing down', async () => {
   const { port, server } = await start({}, {}, { big: BIG })
   for (let again = 0; again < 8; again++) (await stopped(port)).destroy()
   for (let again = 0; again < 4; again++) {
@@ -251,7 +252,7 @@ test('closing lets running requests end, closes all other connections, and leave
   await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
 })
 
-test('a serving thread that dies is logged and replaced, and the port keeps working', async () => {
+longTest('a serving thread that dies is logged and replaced, and the port keeps working', async () => {
   const workers: Worker[] = []
   const note = (worker: Worker): unknown => workers.push(worker)
   process.on('worker', note)
@@ -298,7 +299,7 @@ test('a daemon with several threads takes deliveries on the same port', async ()
   }
 })
 
-test('more connections than wait for the main thread at once are all answered', async () => {
+longTest('more connections than wait for the main thread at once are all answered', async () => {
   const { port } = await start()
   const answers = await Promise.all(
     Array.from({ length: 900 }, async () => (await dial(port)).ask(get('/-/health'))),

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type World, openWorld } from '../support/daemons.ts'
+import { type World, openWorld } from '../../support/daemons.ts'
 
 const disk = mkdtempSync(join(tmpdir(), 'patchmirror-full-'))
 const MOUNT = ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', disk]
