@@ -222,17 +222,20 @@ test('a change that followers hear of is readable in all threads, and no client 
   }
 })
 
-longTest('a slow client gets all of a large response, one that leaves takes nothing down', async () => {
-  const { port, server } = await start({}, {}, { big: BIG })
-  for (let again = 0; again < 8; again++) (await stopped(port)).destroy()
-  for (let again = 0; again < 4; again++) {
-    const socket = await stopped(port, 'Connection: close\r\n')
-    await new Promise((resolve) => setImmediate(resolve))
-    await once(socket.resume(), 'close')
-    expect(socket.bytesRead).toBeGreaterThan(BIG.length)
-  }
-  await server.close()
-})
+longTest(
+  'a slow client gets all of a large response, one that leaves takes nothing down',
+  async () => {
+    const { port, server } = await start({}, {}, { big: BIG })
+    for (let again = 0; again < 8; again++) (await stopped(port)).destroy()
+    for (let again = 0; again < 4; again++) {
+      const socket = await stopped(port, 'Connection: close\r\n')
+      await new Promise((resolve) => setImmediate(resolve))
+      await once(socket.resume(), 'close')
+      expect(socket.bytesRead).toBeGreaterThan(BIG.length)
+    }
+    await server.close()
+  },
+)
 
 test('closing lets running requests end, closes all other connections, and leaves nothing behind', async () => {
   const { port, server, dir } = await start({}, { closeGraceMs: 3_600_000 }, { big: BIG })
@@ -252,25 +255,28 @@ test('closing lets running requests end, closes all other connections, and leave
   await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
 })
 
-longTest('a serving thread that dies is logged and replaced, and the port keeps working', async () => {
-  const workers: Worker[] = []
-  const note = (worker: Worker): unknown => workers.push(worker)
-  process.on('worker', note)
-  onTestFinished(() => void process.off('worker', note))
-  const { port, errors, told } = await start()
-  const before = await dialMany(port)
-  for (const { ask } of before) await ask(get(ONE))
-  await workers[0]?.terminate()
-  await expect.poll(() => errors.length).toBe(1)
-  await expect.poll(() => before.some(({ socket }) => socket.closed)).toBe(true)
-  for (const { socket, ask } of before)
-    if (!socket.closed) expect((await ask(get('/-/health'))).head).toContain(' 200 ')
-  for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
-  await expect
-    .poll(() => told.some((line) => /serving thread .*was replaced/.test(line)))
-    .toBe(true)
-  for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
-})
+longTest(
+  'a serving thread that dies is logged and replaced, and the port keeps working',
+  async () => {
+    const workers: Worker[] = []
+    const note = (worker: Worker): unknown => workers.push(worker)
+    process.on('worker', note)
+    onTestFinished(() => void process.off('worker', note))
+    const { port, errors, told } = await start()
+    const before = await dialMany(port)
+    for (const { ask } of before) await ask(get(ONE))
+    await workers[0]?.terminate()
+    await expect.poll(() => errors.length).toBe(1)
+    await expect.poll(() => before.some(({ socket }) => socket.closed)).toBe(true)
+    for (const { socket, ask } of before)
+      if (!socket.closed) expect((await ask(get('/-/health'))).head).toContain(' 200 ')
+    for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
+    await expect
+      .poll(() => told.some((line) => /serving thread .*was replaced/.test(line)))
+      .toBe(true)
+    for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
+  },
+)
 
 test('only this process can hand a connection over', async () => {
   const { dir } = await start()
