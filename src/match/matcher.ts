@@ -1,10 +1,11 @@
 import { originNotAfter, readOrigin } from '../api/http/origin.ts'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { missingOf } from '../api/snapshot/missing.ts'
+import { notReady } from '../api/snapshot/not-ready.ts'
 import { createStaleRule, refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
 import { toIso } from '../core/time.ts'
-import { ageSecondsOf } from '../domain/sources.ts'
+import { activeSources, ageSecondsOf } from '../domain/sources.ts'
 import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -136,6 +137,7 @@ function patchesFor(
 }
 
 const NOT_WANTED = '--no-vex was given'
+const NO_CATALOG = 'this mirror has no catalog, and so no VEX'
 const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key of this mirror'
 const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror' // prettier-ignore
 
@@ -146,7 +148,12 @@ function vexNotApplied(reason: string): MatchVex {
 /** Describes the mirrored VEX, or why there is none to apply. */
 function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVex {
   const stored = readOrigin(reads, 'catalog')
-  if (stored === null) return vexNotApplied('this mirror has no catalog, and so no VEX')
+  if (stored === null) {
+    const isExpected = activeSources(config).includes('catalog')
+    return vexNotApplied(
+      isExpected ? notReady(reads, 'catalog', 'the catalog').message : NO_CATALOG,
+    )
+  }
   const oldest = reads.catalog.readVexConfirmedAt() ?? undefined
   const origin = createStaleRule(config, () => now)('catalog', originNotAfter(stored, oldest))
   const { asOf, snapshot, stale } = origin

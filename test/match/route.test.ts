@@ -1,11 +1,15 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { createMatcher } from '../../src/match/matcher.ts'
 import { createMatchRoute } from '../../src/match/route.ts'
+import { readInputSbom } from '../../src/sboms/read.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
 import { type Served, servedToAll } from '../api/served.ts'
 import { heldRecord } from '../api/scanners/served-osv.ts'
+import { FILLED_AT } from '../support/filled-store.ts'
 import { longTest } from '../support/tables.ts'
 
 const RECORDS = [
@@ -81,6 +85,26 @@ test('VEX and patches are for clients with a key of the mirror, and a wrong key 
     why(/has no catalog/, /has no list of patches/),
   )
   expect(await ask({ authorization: 'Bearer wrong' })).toBe(401)
+})
+
+test('VEX of a catalog that this mirror is to have is not there yet, with the reason', async () => {
+  const env = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.invalid',
+    PATCHMIRROR_UPSTREAM_API_KEY: 'key',
+    PATCHMIRROR_DATA_DIR: served.dir,
+  }
+  const { config } = loadConfig({ env, cwd: served.dir })
+  const reads = openShortReads(served.dir)
+  if (reads === null) throw new Error('no database')
+  const matcher = createMatcher(config, reads)
+  onTestFinished(() => {
+    matcher.close()
+    reads.close()
+  })
+  const sbom = readInputSbom(Buffer.from(JSON.stringify(bom(...PURLS))))
+  const request = { now: FILLED_AT, served: null, check: () => undefined, catalog: true }
+  const { vex } = await matcher.match(sbom, request)
+  expect(vex.notApplied).toMatch(/^the catalog is not mirrored yet: no sync .* has run yet/)
 })
 
 test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {
