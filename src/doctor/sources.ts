@@ -125,7 +125,7 @@ function ofAge(config: Config, name: SourceName, status: Status): Finding[] {
   return sources
     .filter(
       ({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null),
-    ) // prettier-ignore
+    )
     .map(({ reason }) => warning(`${name} is ${reason}`, renewal(name, status)))
 }
 

@@ -13,7 +13,7 @@ const SIGNED: readonly InputParameter[] = [
 export const DELIVERY_CONTRACT: PathContract = {
   post: {
     summary: 'A signed delivery of the service',
-    description: 'Verified as it came, answered when it is on disk.', // prettier-ignore
+    description: 'Verified as it came, answered when it is on disk.',
     tags: DELIVERY_TAGS,
     parameters: SIGNED,
     requestBody: {

@@ -60,7 +60,7 @@ export const PAGE_FILE_CONTRACT: readonly [string, PathContract] = [
       summary: 'The stylesheet and the icon of the pages',
       tags: TAGS,
       parameters: [
-        { name: 'file', in: 'path', required: true, description: 'As a page has it.', schema: { ...TEXT, minLength: 1 } }, // prettier-ignore
+        { name: 'file', in: 'path', required: true, description: 'As a page names it.', schema: { ...TEXT, minLength: 1 } }, // prettier-ignore
       ],
       responses: {
         200: {

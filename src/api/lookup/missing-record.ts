@@ -21,6 +21,11 @@ export function findMissingRecord(reads: RecordReads, id: string): MissingRecord
   return { kind: why.startsWith(ANSWERS_404) ? 'absent' : 'failed', message }
 }
 
+/** Does the same for the record that a text may name, also in lower case. */
+export function findMissingNamed(reads: RecordReads, text: string): MissingRecord | null {
+  return findMissingRecord(reads, text) ?? findMissingRecord(reads, text.toUpperCase())
+}
+
 const UNKNOWN =
   'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it'
 

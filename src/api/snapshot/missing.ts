@@ -51,8 +51,8 @@ function countMissing(reads: MissingReads, source: SourceName, snapshot: string)
   const run = reads.runs.readLatestWith(source, snapshot)
   if (source === 'feeds') return listLength(run?.facts['failed'])
   if (source !== 'osv') {
-    const paths = reads.catalog.listMissingPaths().filter(({ resource }) => ownsResource(source, resource)) // prettier-ignore
-    return paths.length === 0 ? null : paths.length
+    const own = reads.catalog.countMissingPaths().filter(({ resource }) => ownsResource(source, resource)) // prettier-ignore
+    return own.reduce((sum, { paths }) => sum + paths, 0) || null
   }
   if (run?.state !== 'partial') return null
   // Entries of the index that name no usable record are in none of the stored tables.

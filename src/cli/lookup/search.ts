@@ -1,5 +1,5 @@
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
-import { findMissingRecord } from '../../api/lookup/missing-record.ts'
+import { findMissingNamed } from '../../api/lookup/missing-record.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
@@ -42,7 +42,10 @@ function findingOf(stored: LookupCall, query: string, limit: number): LookupResu
     ...(withoutCatalog !== null && stored.isExpected('catalog') ? [withoutCatalog.message] : []),
   ]
   const { records, packages, items } = found
-  if (records.length + packages.length + items.length === 0) refuseEmpty(query, unknown)
+  if (records.length + packages.length + items.length === 0) {
+    const missing = isPurl || withoutRecords !== null ? null : findMissingNamed(stored.reads, query)
+    refuseEmpty(query, missing === null ? unknown : [missing.message, ...unknown])
+  }
   const more = [records, packages, items].some(({ length }) => length > limit)
   const cut = <Value>(list: readonly Value[]): Value[] => list.slice(0, limit)
   const shown = { records: cut(records), packages: cut(packages), items: cut(items) }
@@ -77,19 +80,11 @@ function findRecords(stored: LookupCall, query: string, limit: number, notes: st
   }))
   if (index === null) notes.push(noIndex(stored))
   const own = findRecordIds(osv, query, limit + 1)
-  if (own.length === 0) notes.push(...missingOf(stored, query))
   const others = (index?.ids ?? []).filter((id) => !own.includes(id))
   return {
     records: [...own.map((id) => record(id, 'id')), ...others.map((id) => record(id, 'other id'))],
     packages: index?.packages ?? [],
   }
-}
-
-/** Says that a record of this id is missing here, or may be. */
-function missingOf({ reads }: LookupCall, query: string): string[] {
-  const found = [query, query.toUpperCase()].map((id) => findMissingRecord(reads, id))
-  const missing = found.find((one) => one !== null)
-  return missing ? [missing.message] : []
 }
 
 function recordsOfPurl(stored: LookupCall, purl: string, limit: number, notes: string[]): string[] {

@@ -104,6 +104,9 @@ export function createCatalogAnswerReader(db: Db) {
   const missingOne = db.prepare<[string], MissingPath>(
     'SELECT path, resource, reason FROM catalog_lacking WHERE path = ?',
   )
+  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
+    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
+  )
   const missingVex = db
     .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
     .pluck()
@@ -137,6 +140,8 @@ export function createCatalogAnswerReader(db: Db) {
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
     listMissingPaths: (): MissingPath[] => missing.all(),
+    /** Numbers of the same paths by their resource. */
+    countMissingPaths: () => missingCounts.all(),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,

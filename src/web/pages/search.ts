@@ -1,4 +1,4 @@
-import { findMissingRecord } from '../../api/lookup/missing-record.ts'
+import { findMissingNamed } from '../../api/lookup/missing-record.ts'
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
@@ -85,9 +85,8 @@ function byText(call: PageCall, query: string): PageView {
 
 /** Says that a record of this id is missing here, or may be. */
 function missingBlock({ reads }: PageCall, query: string): Block | null {
-  const found = [query, query.toUpperCase()].map((id) => findMissingRecord(reads, id))
-  const text = found.find((one) => one !== null)?.message
-  return text === undefined ? null : { kind: 'notice', tone: 'warn', title: 'Nothing was found', text } // prettier-ignore
+  const missing = findMissingNamed(reads, query)
+  return missing && { kind: 'notice', tone: 'warn', title: 'Nothing was found', text: missing.message } // prettier-ignore
 }
 
 /** Records whose ids begin with the text, as it is and in upper case. */

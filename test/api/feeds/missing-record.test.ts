@@ -69,6 +69,8 @@ test('where the missing records are not stored, as after an import, no record is
     const { code, err } = await ask(verb, 'ROOT-NONE')
     expect([verb, code, err]).toEqual([verb, 3, expect.stringContaining('upstream may have it')])
   }
+  const beginning = await ask('search', 'ROOT-')
+  expect([beginning.code, beginning.out.includes('upstream may have it')]).toEqual([0, false])
   const reply = await served.get('/-/records/ROOT-NONE')
   expect([reply.status, jsonOf(reply)['message']]).toEqual([404, expect.stringContaining('upstream may have it')]) // prettier-ignore
 })

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 
 /** The settings of the image. */
-const JEMALLOC = {
+export const JEMALLOC = {
   LD_PRELOAD: 'libjemalloc.so.2',
   MALLOC_CONF: 'narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12',
 }
 /** The settings of the systemd unit, which needs no library. */
-const GLIBC = {
+export const GLIBC = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_TRIM_THRESHOLD_: '131072',
   MALLOC_MMAP_THRESHOLD_: '2097152',
