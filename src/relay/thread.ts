@@ -1,7 +1,6 @@
-import { existsSync } from 'node:fs'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
-import { secretFilePath } from '../config/kinds/webhooks.ts'
+import { mayReceive } from '../config/kinds/webhooks.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { RelayStateChange } from './state-changes.ts'
@@ -65,7 +64,5 @@ export async function startRelayThread({
 
 /** Whether there is anything to pass on at start, or anything may be received that somebody follows. */
 export function wantsRelay(config: Config): boolean {
-  const { relay, webhooks } = config
-  const given = relayUrls(relay).length + webhooks.secrets.length
-  return given > 0 || existsSync(secretFilePath(config))
+  return relayUrls(config.relay).length > 0 || mayReceive(config)
 }

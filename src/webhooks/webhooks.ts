@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DAY_MS, HOUR_MS } from '../core/time.ts'
 import type { Config } from '../config/schema.ts'
-import { type Endpoint, endpointsOf, secretFilePath } from '../config/kinds/webhooks.ts'
+import { type Endpoint, endpointsOf, mayReceive, secretFilePath } from '../config/kinds/webhooks.ts'
 import type { ConnectionOptions } from '../core/connections/limit.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
@@ -12,6 +12,7 @@ import { maySync } from '../domain/sources.ts'
 import type { WebhooksReport } from '../domain/status.ts'
 import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
+import { isInboxEmpty } from './inbox/empty.ts'
 import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
 import type { PinnedReads } from '../store/reads.ts'
@@ -60,7 +61,7 @@ export interface Webhooks {
 const PRUNE_MS = HOUR_MS
 const GRACE_MS = 10_000
 
-/** Starts the inbox thread with the settings. */
+/** Starts the inbox thread with the settings: where nothing can be received and nothing was, with the first delivery. */
 export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'log'>) {
   const { keepDays, maxPending } = config.webhooks
   let logged = ''
@@ -68,6 +69,7 @@ export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'lo
     dataDir: config.data.dir,
     keepMs: keepDays * DAY_MS,
     maxPending,
+    isEmpty: !mayReceive(config) && isInboxEmpty(config.data.dir),
     onFailed(message) {
       if (message !== logged)
         log.error({}, `the inbox of webhooks is not available: ${(logged = message)}`)

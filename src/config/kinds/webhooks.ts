@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../../core/errors.ts'
 import { readLinkSecretFile } from '../../domain/link-secret-file.ts'
@@ -95,6 +95,15 @@ export function secretFilePath(config: {
   readonly webhooks: { readonly secretFile: string }
 }): string {
   return resolve(config.data.dir, config.webhooks.secretFile)
+}
+
+/** Whether a secret is set, or a file of secrets exists, whatever is in it: without one no webhook can be received. */
+export function mayReceive(
+  config: Parameters<typeof secretFilePath>[0] & {
+    readonly webhooks: { readonly secrets: readonly string[] }
+  },
+): boolean {
+  return config.webhooks.secrets.length > 0 || existsSync(secretFilePath(config))
 }
 
 /** A readable file with the secrets of signed links, made absolute. */

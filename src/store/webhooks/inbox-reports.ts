@@ -50,6 +50,8 @@ export function createInboxReports(db: Db) {
     db.prepare<[], number>(`SELECT received_at FROM inbox ORDER BY id ${order} LIMIT 1`).pluck()
   const [first, last] = [at('ASC'), at('DESC')]
   return {
+    /** Whether no delivery is stored. */
+    isEmpty: (): boolean => first.get() === undefined,
     /** Times of the newest completed events; replayed events are omitted, since the operator chose their time. */
     eventTimes: (limit: number): EventTimes[] => times.all(limit),
     /** Returns what was announced at or after a time (Unix milliseconds). */

@@ -7,8 +7,9 @@ import type {
   Settlement,
 } from '../../store/webhooks/inbox.ts'
 import { type Rpc, createRpc } from '../../threads/rpc.ts'
-import { supervise } from '../../threads/supervisor.ts'
+import { type Supervisor, supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
+import { EMPTY } from './empty.ts'
 import type { InboxFunctions, OperationName } from './operations.ts'
 import type { FromInbox, InboxStart, ToInbox } from './inbox.worker.ts'
 
@@ -34,9 +35,9 @@ export interface InboxThread {
   prune(now: number): Promise<number>
   /** Any operation of the table in `operations.ts`, by its name. */
   call: Rpc<OperationName, InboxFunctions>['call']
-  /** False while the thread is dead and not replaced yet. */
+  /** False while the thread starts, or is dead and not replaced yet. */
   readonly alive: boolean
-  /** Resolves when the thread is ready or could not start; never rejects. Calls wait for it. */
+  /** Resolves when the thread is ready, not needed, or could not start; never rejects. Calls wait for it. */
   readonly started: Promise<void>
   /** Finishes what was asked, and ends the thread. */
   close(): Promise<void>
@@ -49,6 +50,8 @@ export interface InboxThreadDeps {
   readonly keepMs: number
   /** So many rows may be pending; no bound when not given. */
   readonly maxPending?: number
+  /** Nothing is stored: the thread starts with the first delivery, and until then every answer is that of an empty inbox. */
+  readonly isEmpty?: boolean
   /** The thread has died, or could not start; it is tried again. */
   readonly onFailed: (message: string) => void
   /** It works again. */
@@ -59,11 +62,54 @@ export interface InboxThreadDeps {
 
 const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
-/** Starts the inbox thread. A database that cannot be opened is reported, and tried again. */
+/** Starts the inbox thread, now or with the first delivery. A database that cannot be opened is reported, and tried again. */
 export function startInboxThread(deps: InboxThreadDeps): InboxThread {
   const rpc = createRpc<OperationName, InboxFunctions>(
     () => new MirrorError('storage', UNAVAILABLE),
   )
+  let supervisor: Supervisor<ToInbox> | null = null
+  let starting: Promise<void> | null = null
+  let isClosed = false
+  const start = (): void => {
+    const thread = (supervisor = superviseInbox(deps, rpc))
+    starting = thread.started.finally(() => (starting = null))
+  }
+  if (deps.isEmpty !== true) start()
+  const call: InboxThread['call'] = async (name, ...args) => {
+    if (supervisor === null && !isClosed) {
+      const empty = EMPTY[name]
+      if (empty !== undefined) return empty
+      start()
+    }
+    if (starting !== null) await starting
+    return rpc.call(name, ...args)
+  }
+  return {
+    receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
+    pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
+    nextDueAt: () => call('nextDueAt'),
+    settle: (settlements) => call('settle', settlements),
+    counts: () => call('counts'),
+    changed: () => call('changed'),
+    prune: (now) => call('prune', now - deps.keepMs),
+    call,
+    get started() {
+      return starting ?? Promise.resolve()
+    },
+    get alive() {
+      return supervisor?.isReady ?? true
+    },
+    async close() {
+      isClosed = true
+      await supervisor?.stop()
+    },
+  }
+}
+
+function superviseInbox(
+  deps: InboxThreadDeps,
+  rpc: Rpc<OperationName, InboxFunctions>,
+): Supervisor<ToInbox> {
   const supervisor = supervise<ToInbox, FromInbox>({
     file: workerFile('inbox.worker', import.meta.url),
     data: { dataDir: deps.dataDir } satisfies InboxStart,
@@ -77,27 +123,7 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
     onFailed: deps.onFailed,
     onEnded: rpc.disconnect,
   })
-
-  let isStarting = true
-  const started = supervisor.started.then(() => void (isStarting = false))
-  const call: InboxThread['call'] = async (name, ...args) => {
-    if (isStarting) await started
-    return rpc.call(name, ...args)
-  }
-  return {
-    receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
-    pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
-    nextDueAt: () => call('nextDueAt'),
-    settle: (settlements) => call('settle', settlements),
-    counts: () => call('counts'),
-    changed: () => call('changed'),
-    prune: (now) => call('prune', now - deps.keepMs),
-    ...{ call, started },
-    get alive() {
-      return supervisor.isReady
-    },
-    close: () => supervisor.stop(),
-  }
+  return supervisor
 }
 
 /** A small buffer is a window of a large one, and all of that would be copied to the other thread. */
