@@ -98,10 +98,10 @@ export function createAgent(given: AgentOptions): Agent {
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
     const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
-    await Promise.all([thread.started, inbox.started])
-    const at = await on.server.listen()
+    const at = await on.server.listen() // what is stored is served while the threads that write start
     const announce = () => announceAddress(config.data.dir, instance, at)
     const address = announce()
+    await Promise.all([thread.started, inbox.started])
     on.stops.push(logFullDisk(config.data.dir, log, announce))
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
