@@ -230,13 +230,27 @@ async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<
   return { storedMs, bytes, writes: own.length, visibleMs: lastServed - committed, skewMs: lastServed - first } // prettier-ignore
 }
 
-/** Requests per second to the store that one idle reader makes, by its own counters. */
+/**
+ * Requests per second to the store that one idle reader makes, by its own counters: from one request to the first after so many
+ * seconds. The time from one poll to the next is so long that any other span would have one more or one less.
+ */
 async function idleRequests({ readers }: Fleet, span: number): Promise<number> {
   const [reader] = readers
   if (reader === undefined) throw new Error('there is no reader')
-  const before = await requestsOf(reader.url)
+  const first = await nextRequest(reader.url)
   await delay(span * 1000)
-  return ((await requestsOf(reader.url)) - before) / span
+  const last = await nextRequest(reader.url)
+  return ((last.count - first.count) / (last.at - first.at)) * 1000
+}
+
+/** Waits for the next request of a reader; resolves with how many it made until then, and the time, milliseconds. */
+async function nextRequest(url: string): Promise<{ count: number; at: number }> {
+  const before = await requestsOf(url)
+  for (;;) {
+    await delay(50)
+    const count = await requestsOf(url)
+    if (count > before) return { count, at: performance.now() }
+  }
 }
 
 async function requestsOf(url: string): Promise<number> {

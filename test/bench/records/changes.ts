@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { buildArchive } from '../../../src/archive/build.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { median } from '../report/figures.ts'
 import { type DaemonProcess, startDaemon, took } from '../world/daemon.ts'
-import type { SandboxProcess } from '../world/processes.ts'
+import { type SandboxProcess, freePort } from '../world/processes.ts'
 
 /** Records that change, of those that are mirrored. */
 export const CHANGED = 100
@@ -85,17 +86,30 @@ export interface Start {
   readonly loadedMs: number
 }
 
-/** Starts a daemon over a folder that a stopped one left. */
+/** Starts a daemon over a folder that a stopped one left, and asks it from then on whether it is ready. */
 export async function restart(upstream: string, dir: string): Promise<Start> {
-  const daemon = await startDaemon(upstream, dir)
-  const answered = performance.now()
-  try {
-    while (!(await fetch(`${daemon.url}/-/ready`)).ok);
-    const more = performance.now() - answered
-    return { ms: daemon.startMs + more, loadedMs: daemon.loadedMs + more }
-  } finally {
-    await daemon.stop()
+  const port = await freePort()
+  const settings = { PATCHMIRROR_SERVER_PORT: String(port) }
+  const [readyAt, daemon] = await Promise.all([
+    firstReady(port),
+    startDaemon(upstream, dir, settings),
+  ])
+  await daemon.stop()
+  const ms = readyAt - daemon.startedAt
+  return { ms, loadedMs: daemon.loadedMs + ms }
+}
+
+/** A daemon that is not ready so long after its start is not measured, milliseconds. */
+const PATIENCE_MS = 60_000
+
+/** Resolves when a daemon on this port calls itself ready, with the time, Unix milliseconds. */
+async function firstReady(port: number): Promise<number> {
+  const now = (): number => performance.timeOrigin + performance.now()
+  for (const until = now() + PATIENCE_MS; now() < until; await delay(2)) {
+    const answer = await fetch(`http://127.0.0.1:${port}/-/ready`).catch(() => null)
+    if (answer?.ok === true) return now()
   }
+  throw new Error(`a daemon was not ready after ${PATIENCE_MS} ms`)
 }
 
 /** Writing `all.zip` again from the store, milliseconds, beside only reading the same rows. */

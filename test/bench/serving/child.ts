@@ -4,8 +4,6 @@ import { fileURLToPath } from 'node:url'
 /** A server in a process of its own. */
 export interface ServerChild {
   readonly port: number
-  /** Processor time used so far, in microseconds; null for a server that is not ours. */
-  cpu(): Promise<number | null>
   stop(): Promise<void>
 }
 
@@ -14,12 +12,8 @@ export function portOf(port: number): void {
   process.send?.({ port })
 }
 
-/** In a child: answers every message with the processor time used; ends when the parent goes. */
-export function answerCpu(): void {
-  process.on('message', () => {
-    const { user, system } = process.cpuUsage()
-    process.send?.({ cpu: user + system })
-  })
+/** In a child: ends when the parent goes. */
+export function endWithParent(): void {
   process.on('disconnect', () => process.exit(0))
 }
 
@@ -27,14 +21,7 @@ export function answerCpu(): void {
 export async function startChild(script: string, args: readonly string[]): Promise<ServerChild> {
   const child = fork(fileURLToPath(new URL(script, import.meta.url)), args)
   const { port } = await messageOf<{ port: number }>(child)
-  return {
-    port,
-    async cpu() {
-      child.send('cpu')
-      return (await messageOf<{ cpu: number }>(child)).cpu
-    },
-    stop: () => stopped(child),
-  }
+  return { port, stop: () => stopped(child) }
 }
 
 /** The next message of a child; throws when it ends first, or stays silent for `seconds`. */

@@ -1,12 +1,13 @@
 import { connect } from 'node:net'
 
-/** What to ask for: `ids` in random order over keep-alive connections, one request at a time on each. */
+/** What to ask for: `ids` over keep-alive connections, one request at a time on each. */
 export interface Load {
   port: number
   ids: readonly string[]
   gzip: boolean
   connections: number
-  seconds: number
+  /** How long they are asked for, in random order; null: each once, in the order of the list. */
+  seconds: number | null
 }
 
 /** Answers counted, and how many were not a 200. */
@@ -36,19 +37,27 @@ async function run({ port, ids, gzip, connections, seconds }: Load): Promise<Loa
   )
   const result: LoadResult = { answers: 0, failures: 0, seconds: 0, bytes: 0 }
   const started = performance.now()
-  const until = started + seconds * 1000
-  await Promise.all(Array.from({ length: connections }, () => ask(port, requests, until, result)))
+  const next = seconds === null ? inOrder(requests) : atRandom(requests, started + seconds * 1000)
+  await Promise.all(Array.from({ length: connections }, () => ask(port, next, result)))
   result.seconds = (performance.now() - started) / 1000
   return result
 }
 
+/** Returns the next request; undefined: the load ends. */
+type Next = () => Buffer | undefined
+
+function inOrder(requests: readonly Buffer[]): Next {
+  let at = 0
+  return () => requests[at++]
+}
+
+function atRandom(requests: readonly Buffer[], until: number): Next {
+  return () =>
+    performance.now() >= until ? undefined : requests[Math.floor(Math.random() * requests.length)]
+}
+
 /** One connection: the next request goes out when the last answer is in. */
-function ask(
-  port: number,
-  requests: readonly Buffer[],
-  until: number,
-  result: LoadResult,
-): Promise<void> {
+function ask(port: number, nextOf: Next, result: LoadResult): Promise<void> {
   return new Promise((resolve, reject) => {
     let missing = 0
     const finish = (): void => {
@@ -56,8 +65,9 @@ function ask(
       socket.destroy()
     }
     const next = (): void => {
-      if (performance.now() >= until) finish()
-      else socket.write(requests[Math.floor(Math.random() * requests.length)] ?? '')
+      const request = nextOf()
+      if (request === undefined) finish()
+      else socket.write(request)
     }
     const take = (length: number, bytes: Buffer): boolean => {
       result.bytes += length

@@ -3,10 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { messageOf, stopped, type ServerChild } from './child.ts'
 import type { Load, LoadResult } from './load-child.ts'
 
-/** What one measurement gave. `cpu`: microseconds of the server's processor time per answer. */
+/** What a measurement gave: answers a second, and how many were not a 200. */
 export interface Measured {
   rate: number
-  cpu: number | null
   failures: number
 }
 
@@ -17,12 +16,9 @@ export async function measure(server: ServerChild, load: Omit<Load, 'port'>): Pr
   })
   try {
     await messageOf(child)
-    const before = await server.cpu()
     child.send({ ...load, port: server.port })
-    const result = await messageOf<LoadResult>(child, load.seconds + 30)
-    const after = await server.cpu()
-    const cpu = before === null || after === null ? null : (after - before) / result.answers
-    return { rate: result.answers / result.seconds, cpu, failures: result.failures }
+    const result = await messageOf<LoadResult>(child, (load.seconds ?? 30) + 30)
+    return { rate: result.answers / result.seconds, failures: result.failures }
   } finally {
     await stopped(child)
   }

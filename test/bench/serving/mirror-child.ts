@@ -1,7 +1,7 @@
 import { createServer } from '../../../src/api/server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { answerCpu, portOf } from './child.ts'
+import { endWithParent, portOf } from './child.ts'
 
 /** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES [THREADS]`. */
 const [dir = '', cacheBytes = '', threads = '1'] = process.argv.slice(2)
@@ -23,5 +23,5 @@ const server = createServer({
   log: null,
   nextRunAt: () => null,
 })
-answerCpu()
+endWithParent()
 portOf((await server.listen()).port)

@@ -1,10 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '../world/processes.ts'
 import { type ServerChild, stopped } from './child.ts'
 
 /** nginx over a folder of files, one worker; null where it is not installed. */
@@ -16,7 +15,7 @@ export async function startNginx(dir: string, filesDir: string): Promise<ServerC
   writeFileSync(file, configuration(dir, filesDir, port))
   const child = spawn('nginx', ['-c', file, '-p', dir, '-e', join(dir, 'error.log')])
   for (let tries = 0; tries < 100 && !(await answers(port)); tries++) await pause(20)
-  return { port, cpu: () => Promise.resolve(null), stop: () => stopped(child) }
+  return { port, stop: () => stopped(child) }
 }
 
 function configuration(dir: string, filesDir: string, port: number): string {
@@ -37,15 +36,6 @@ http {
 function openFilesAllowed(): number {
   const { stdout } = spawnSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })
   return Math.min(Number(stdout) || 1024, 100_000)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 function answers(port: number): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { answerCpu, portOf } from './child.ts'
+import { endWithParent, portOf } from './child.ts'
 
 /**
  * What Node's sockets can do at most: one fixed answer for each piece of a request that arrives, nothing of which is read.
@@ -11,7 +11,7 @@ const server = createServer({ noDelay: true }, (socket) => {
   socket.on('data', () => socket.write(answer))
   socket.on('error', () => socket.destroy())
 })
-answerCpu()
+endWithParent()
 server.listen({ host: '127.0.0.1', port: 0 }, () => {
   const address = server.address()
   portOf(typeof address === 'object' && address !== null ? address.port : 0)

@@ -5,7 +5,7 @@ import { EVENTS, announce, tagsOf } from './visible.ts'
 import { type Acknowledged, PER_SECOND, acknowledge } from './webhooks.ts'
 
 const RECORDS = 100_000
-/** An acknowledgement waits for the disk: it may take this long, or so many times what a bare fdatasync takes beside it. */
+/** An acknowledgement waits for the disk: it may take this long, or so many times what the same events wait for a bare fdatasync. */
 const GOAL_MS = 10
 const SYNCS = 1.5
 
@@ -45,7 +45,7 @@ export const webhooks = defineGroup<{ sandbox: SandboxProcess; close(): Promise<
 function describe({ busy, idle, floor, events }: Acknowledged): Value {
   const parts = [
     `idle ${milliseconds(idle.p99)}`,
-    `a bare fdatasync beside it ${milliseconds(floor)}`,
+    `the same events with a bare fdatasync ${milliseconds(floor)}`,
     `medians ${milliseconds(busy.p50)} and ${milliseconds(idle.p50)}`,
     `${events} events`,
   ]

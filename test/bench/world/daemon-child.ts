@@ -20,7 +20,7 @@ const agent = createAgent({
   onEnded: (report) => process.send?.({ report }),
 })
 const { url } = await agent.start()
-process.send?.({ url, ms: performance.now() - started, loadedMs: performance.now() })
+process.send?.({ url, loadedMs: started, startedAt: performance.timeOrigin + started })
 
 process.on(
   'message',

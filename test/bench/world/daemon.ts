@@ -15,18 +15,15 @@ export interface Ended {
 
 interface Started {
   url: string
-  ms: number
+  /** Milliseconds of loading the program. */
   loadedMs: number
+  /** When it was loaded, Unix milliseconds. */
+  startedAt: number
 }
 
-export interface DaemonProcess {
-  url: string
+export interface DaemonProcess extends Started {
   dir: string
   pid: number
-  /** Milliseconds from its first line to answering requests. */
-  startMs: number
-  /** The same from the start of the process: loading the program as well. */
-  loadedMs: number
   /** What it uses now; null where the system cannot say. */
   usage(): Usage | null
   /** Waits until it has nothing to do, and `thenSeconds` more; null where the system cannot say. */
@@ -63,11 +60,10 @@ export async function startDaemon(
       ...settings,
     },
   })
-  const { url, ms, loadedMs } = await messageFrom<Started>(child, (message) => 'url' in message)
+  const started = await messageFrom<Started>(child, (message) => 'url' in message)
   const { pid = 0 } = child
   return {
-    ...{ url, dir, pid, loadedMs },
-    startMs: ms,
+    ...{ ...started, dir, pid },
     usage: () => readUsage(pid),
     idle: (thenSeconds = 0) => settled(pid, thenSeconds),
     async run(source, kind = 'sync') {
