@@ -96,7 +96,7 @@ export interface ServerOptions {
 export interface MirrorServer {
   /** Throws `config` when the address cannot be used. */
   listen(): Promise<ServerAddress>
-  /** Serves the newest snapshots from now on. Commits are also noticed without it, within half a second. */
+  /** Serves the newest snapshots from now on. Commits are also noticed without it, within a second. */
   snapshotChanged(): void
   /** Stops accepting, lets requests in flight finish, and cuts off what is left after the grace time. */
   close(): Promise<void>

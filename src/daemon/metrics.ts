@@ -9,7 +9,7 @@ import { METRICS } from './metric-table.ts'
 /** Upper bounds of the histogram of answers, seconds. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30]
 /** Each sample wakes the process, so it is rare: an idle mirror should use no processor time. Shorter delays may be missed. */
-const EVENT_LOOP_SAMPLE_MS = 500
+const EVENT_LOOP_SAMPLE_MS = 1_000
 
 /** What is counted, and the page that shows it. */
 interface Metrics extends Counters {

@@ -34,7 +34,7 @@ export type FromRelay =
   | { readonly type: 'turn'; readonly turn: RelayStateChange }
 
 /** Interval between checks for new and due deliveries, milliseconds. */
-const CHECK_MS = 500
+const CHECK_MS = 1_000
 
 /** Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. */
 function main(port: MessagePort): void {
@@ -66,7 +66,7 @@ function main(port: MessagePort): void {
     settings,
     outbox: createRelayOutbox(db),
     reads: () => reads,
-    changed: createChangeCheck([db, mirror]),
+    changed: createChangeCheck([db]), // of what is published, the serving thread tells
     served: () => served,
     findings: (use) => readFindings(config.data.dir, use),
     servesFindings: () => servesFindings,

@@ -88,7 +88,7 @@ describe('the agent', () => {
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
 
-  test('says how far the first run is, in the status, for the command and on the overview', async () => {
+  longTest('says how far the first run is, in the status, for the command and on the overview', async () => {
     const young = await openWorld({ records: 300, service: false })
     onTestFinished(() => young.close())
     young.sandbox.faults.set('/external/osv/all.zip', { kind: 'stall', at: 'body', bytes: 20_000 })

@@ -63,7 +63,7 @@ export function createViewsInUse(
     } catch (error) {
       const why = messageOf(error)
       if (why !== logged) log?.warn({}, `the views cannot be read and are rebuilt: ${why}`)
-      logged = why // looked at twice a second
+      logged = why // looked at each second
       maker?.damaged('osv')
     }
   }

@@ -56,7 +56,7 @@ interface ServedOptions {
   readonly onArchiveLost?: () => void
 }
 
-/** Creates the served snapshot. Ages are compared when `refresh` is called, twice a second, never while answering. */
+/** Creates the served snapshot. Ages are compared when `refresh` is called, each second, never while answering. */
 export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
   const { reads, dataDir, config, onArchiveLost } = options
   const cache = createAnswerCache(config.server.cacheBytes / config.server.threads)
@@ -113,7 +113,7 @@ export function createServedSnapshot(options: ServedOptions, markStale: StaleRul
   }
 }
 
-const POLL_MS = 500
+const POLL_MS = 1_000
 
 /** Keeps looking for new snapshots until it is stopped. */
 interface SnapshotWatcher {

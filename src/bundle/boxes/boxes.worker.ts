@@ -31,8 +31,8 @@ export type FromBoxes =
 /** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
 const RETRY_MS = 60_000
 
-/** Interval of checks whether the date in the outbox is outdated, milliseconds; each costs a few reads. */
-const DATE_MS = 60_000
+/** Interval of checks whether the date in the outbox is outdated (`bundle.dateHours`), milliseconds; each opens the database. */
+const DATE_MS = 300_000
 
 /** Runs the thread: exports after each snapshot and imports new bundles, one after the other. */
 function main(port: MessagePort): void {

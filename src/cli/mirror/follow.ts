@@ -5,7 +5,7 @@ import type { RunReport } from '../../sync/runner.ts'
 import { askDaemon } from '../daemon-client.ts'
 import { warn } from '../context.ts'
 
-/** A daemon looks for commits twice a second; one that does not follow for so long has another trouble, milliseconds. */
+/** A daemon looks for commits each second; one that does not follow for so long has another trouble, milliseconds. */
 const PATIENCE_MS = 15_000
 const PAUSE_MS = 100
 

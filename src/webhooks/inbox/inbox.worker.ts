@@ -45,6 +45,7 @@ function main(port: MessagePort): void {
     waiting = []
     if (questions.length === 0) return
     send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
+    if (!questions.some(({ name }) => operations[name].writes)) return
     if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
     else idle.refresh()
   }

@@ -33,7 +33,7 @@ interface Refresher {
 }
 
 /** How often the inbox is asked whether another process wrote to it (`webhooks replay`), milliseconds. */
-const LOOK_MS = 1_000
+const LOOK_MS = 2_000
 
 /** Timers and chance of this process. */
 const SYSTEM: Omit<TimeSource, 'now'> = {

@@ -66,7 +66,7 @@ describe('when all connections are in use,', () => {
     expect(served.told.filter((line) => /no complete request/.test(line))).toHaveLength(1)
   })
 
-  test('idle connections are closed next, and one with a running request stays', async () => {
+  longTest('idle connections are closed next, and one with a running request stays', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '3' })
     const stuck = await answered(served, '/external/osv/big.json?x', true)
     const idle = [
@@ -144,7 +144,7 @@ test('a head that does not arrive within ten seconds ends its connection', () =>
   expect(http.headersTimeout).toBe(10_000)
 })
 
-test('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
+longTest('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
   const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
   const served = await start(env)
   const path = '/external/osv/big.json?x'

@@ -137,7 +137,7 @@ test('all serving threads give the bytes that the server gives, and their answer
   )
 })
 
-test('a connection to any thread goes on with whatever is asked on it', async () => {
+longTest('a connection to any thread goes on with whatever is asked on it', async () => {
   const { port, own } = await start()
   const key = Object.entries(own).map(([name, value]) => `${name}: ${value}\r\n`).join('') // prettier-ignore
   const etag = /ETag: (.*)/.exec((await (await dial(port)).ask(get(ONE))).head)?.[1] ?? ''
@@ -194,7 +194,7 @@ test('connections of all threads count against the limits', async () => {
   expect(told.some((line) => /were idle.*server\.maxConnections is 4/.test(line))).toBe(true)
 })
 
-test('a change that followers hear of is readable in all threads, and no client sees an older state again', async () => {
+longTest('a change that followers hear of is readable in all threads, and no client sees an older state again', async () => {
   const { port, store, server, own } = await start()
   const connections = await dialMany(port)
   const { socket } = await dial(port)

@@ -2,11 +2,11 @@ import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { isPresent } from '../../src/core/files.ts'
-import { createSandbox } from '../../src/sandbox/server.ts'
-import { openShortReads } from '../../src/store/reads.ts'
-import { MAIN } from '../support/command.ts'
-import { scratch } from '../store/fixtures.ts'
+import { isPresent } from '../../../src/core/files.ts'
+import { createSandbox } from '../../../src/sandbox/server.ts'
+import { openShortReads } from '../../../src/store/reads.ts'
+import { MAIN } from '../../support/command.ts'
+import { scratch } from '../../store/fixtures.ts'
 
 const PATIENCE = { timeout: 20_000, interval: 50 }
 
