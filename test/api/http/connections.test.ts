@@ -144,18 +144,21 @@ test('a head that does not arrive within ten seconds ends its connection', () =>
   expect(http.headersTimeout).toBe(10_000)
 })
 
-longTest('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
-  const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
-  const served = await start(env)
-  const path = '/external/osv/big.json?x'
-  const busy = [await answered(served, path, true), await answered(served, path, true)]
-  const third = await open(served, get('/-/health'))
-  await once(third, 'close')
-  expect(busy.map(closed)).toEqual([false, false])
-  expect(served.told.some((line) => /server\.maxConnectionsPerAddress/.test(line))).toBe(true)
-  const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
-  for (let again = 0; again < 4; again++) await answered(trusting, path, true)
-})
+longTest(
+  'one address has as many connections as the setting allows, a trusted proxy has no such limit',
+  async () => {
+    const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
+    const served = await start(env)
+    const path = '/external/osv/big.json?x'
+    const busy = [await answered(served, path, true), await answered(served, path, true)]
+    const third = await open(served, get('/-/health'))
+    await once(third, 'close')
+    expect(busy.map(closed)).toEqual([false, false])
+    expect(served.told.some((line) => /server\.maxConnectionsPerAddress/.test(line))).toBe(true)
+    const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
+    for (let again = 0; again < 4; again++) await answered(trusting, path, true)
+  },
+)
 
 longTest(
   'an answer that a slow client still reads is sent to its end when the server stops',

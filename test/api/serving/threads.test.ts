@@ -194,33 +194,36 @@ test('connections of all threads count against the limits', async () => {
   expect(told.some((line) => /were idle.*server\.maxConnections is 4/.test(line))).toBe(true)
 })
 
-longTest('a change that followers hear of is readable in all threads, and no client sees an older state again', async () => {
-  const { port, store, server, own } = await start()
-  const connections = await dialMany(port)
-  const { socket } = await dial(port)
-  socket.write(get('/-/events', `Authorization: ${String(own['Authorization'])}\r\n`))
-  let heard = ''
-  socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
-  await expect.poll(() => heard).toContain('200 OK')
-  for (let round = 1; round <= 8; round++) {
-    const events = heard.split('event: ').length
-    const running = Promise.all(connections.map(async ({ ask }) => (await ask(get(ONE))).body))
-    store.publishOsv({ one: String(round) }, FILLED_AT + round * 1000)
-    if (round % 2 === 0) server.snapshotChanged() // else each thread finds it by itself
-    await running
-    await expect.poll(() => heard.split('event: ').length).toBeGreaterThan(events)
-    for (const { ask } of connections) expect((await ask(get(ONE))).body).toBe(String(round))
-  }
-  for (let round = 9; round <= 40; round++) {
-    store.publishOsv({ one: String(round) }, FILLED_AT + round * 1000)
-    let newest = 0
-    for (const { ask } of connections) {
-      const seen = Number((await ask(get(ONE))).body)
-      expect(seen).toBeGreaterThanOrEqual(newest)
-      newest = seen
+longTest(
+  'a change that followers hear of is readable in all threads, and no client sees an older state again',
+  async () => {
+    const { port, store, server, own } = await start()
+    const connections = await dialMany(port)
+    const { socket } = await dial(port)
+    socket.write(get('/-/events', `Authorization: ${String(own['Authorization'])}\r\n`))
+    let heard = ''
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
+    await expect.poll(() => heard).toContain('200 OK')
+    for (let round = 1; round <= 8; round++) {
+      const events = heard.split('event: ').length
+      const running = Promise.all(connections.map(async ({ ask }) => (await ask(get(ONE))).body))
+      store.publishOsv({ one: String(round) }, FILLED_AT + round * 1000)
+      if (round % 2 === 0) server.snapshotChanged() // else each thread finds it by itself
+      await running
+      await expect.poll(() => heard.split('event: ').length).toBeGreaterThan(events)
+      for (const { ask } of connections) expect((await ask(get(ONE))).body).toBe(String(round))
     }
-  }
-})
+    for (let round = 9; round <= 40; round++) {
+      store.publishOsv({ one: String(round) }, FILLED_AT + round * 1000)
+      let newest = 0
+      for (const { ask } of connections) {
+        const seen = Number((await ask(get(ONE))).body)
+        expect(seen).toBeGreaterThanOrEqual(newest)
+        newest = seen
+      }
+    }
+  },
+)
 
 longTest(
   'a slow client gets all of a large response, one that leaves takes nothing down',
