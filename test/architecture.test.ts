@@ -200,7 +200,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'packageurl-js': ['query/purl.ts'],
   pino: ['core/log.ts'],
   'pino-pretty': ['core/log.ts'],
-  'prom-client': ['daemon/metrics.ts'],
+  'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],
   semver: ['query/orders/semver.ts'],
   standardwebhooks: ['webhooks/receive/signature.ts'],
   undici: ['upstream/http/transport.ts'],

@@ -1,10 +1,11 @@
-import { accessSync, constants, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError } from '../core/errors.ts'
 import { derivedDir } from '../store/database/open.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import { faultOfArchive } from './check.ts'
 import { type BuiltArchive, type Meanwhile, createDraft, dropUnfinished } from './draft.ts'
+import { isArchiveLost } from './lost.ts'
 
 /**
  * Builds `all.zip` from the stored streams, members in id order: the same records give the same bytes on any mirror. The
@@ -54,7 +55,7 @@ export async function rebuildLostArchive(
   const path = join(dir, info.file)
   const sound = thorough
     ? (await faultOfArchive(path, info, parts)) === null
-    : sizeOf(path) === info.size
+    : !isArchiveLost(store, dataDir)
   if (sound) return false
   const built = await buildArchive(store, dir, () => true)
   if (parts.length > 0 && built.sha256 === info.sha256) return true
@@ -68,14 +69,4 @@ export async function rebuildLostArchive(
     'corrupt',
     'the stored records do not make up the published archive any more: run "patchmirror verify --repair"',
   )
-}
-
-/** Returns the size of a file that this user may read; -1 for any other: a command that ran as root may have made it. */
-function sizeOf(path: string): number {
-  try {
-    accessSync(path, constants.R_OK)
-    return statSync(path).size
-  } catch {
-    return -1
-  }
 }

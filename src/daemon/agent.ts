@@ -18,14 +18,14 @@ import type { Progress } from '../sync/context.ts'
 import { noteProgress } from '../sync/progress.ts'
 import type { RunReport } from '../sync/runner.ts'
 import type { Schedule } from '../sync/schedule.ts'
-import { type SyncThread, type SyncThreadDeps, startSyncThread } from '../sync/thread.ts'
+import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts' // prettier-ignore
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { createMatchRoute } from '../match/route.ts'
 import { createWeb } from '../web/web.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
 import type { RunningBundles } from './bundles.ts'
-import { type Counters, createMetrics } from './metrics.ts'
+import { type Counters, createMetrics } from './metrics/metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
@@ -98,6 +98,7 @@ export function createAgent(given: AgentOptions): Agent {
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
     const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
+    if (needsRepair(opened.live, config.data.dir)) await thread.started
     const at = await on.server.listen() // what is stored is served while the threads that write start
     const announce = () => announceAddress(config.data.dir, instance, at)
     const address = announce()

@@ -30,7 +30,7 @@ interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
   readonly reads: () => Pick<Reads, 'changes' | 'secrets'> | null
-  /** Whether another connection wrote to the store or the outbox since the last call. */
+  /** Whether another connection wrote to the outbox since the last call. Of the store, `tick` and `judged` are called. */
   readonly changed: () => boolean
   /** Served position of the change log: announced snapshots must be readable. */
   readonly served: () => number

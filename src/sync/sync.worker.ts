@@ -1,14 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
-import { MirrorError, messageOf } from '../core/errors.ts'
+import { messageOf } from '../core/errors.ts'
 import { goOffline } from '../core/offline.ts'
-import { acquireLock } from '../store/database/lock.ts'
-import { type Writes, openWrites } from '../store/writer.ts'
+import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
-import { rebuildLostArchive } from '../archive/build.ts'
+import { repair } from './repair.ts'
 import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
 
@@ -129,26 +128,6 @@ function limitProgress(report: (progress: Progress) => void): (progress: Progres
     reportedAt.set(phase, now)
     report(progress)
   }
-}
-
-/**
- * Closes the runs that a killed process left open and rebuilds a missing derived archive. Does nothing while another
- * process syncs, because its runs look the same. Returns why an archive could not be rebuilt, or null.
- */
-async function repair(store: Writes, dataDir: string): Promise<string | null> {
-  try {
-    const lock = acquireLock(dataDir, 'sync')
-    try {
-      store.runs.closeOrphanRuns(Date.now())
-      await rebuildLostArchive(store.osv, dataDir)
-    } finally {
-      lock.release()
-    }
-  } catch (error) {
-    const busy = error instanceof MirrorError && error.code === 'locked'
-    if (!busy) return messageOf(error)
-  }
-  return null
 }
 
 if (parentPort !== null) main(parentPort)

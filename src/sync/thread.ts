@@ -1,6 +1,8 @@
+import { isArchiveLost } from '../archive/lost.ts'
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
 import { type SourceName, activeSources } from '../domain/sources.ts'
+import type { Reads } from '../store/reads.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
@@ -55,6 +57,14 @@ export interface SyncThreadDeps {
 }
 
 const STOPPED = 'the program is stopping'
+
+/**
+ * Reports whether the thread repairs something before it is ready: until then the archive cannot be served, or a run that was
+ * killed seems to be running.
+ */
+export function needsRepair({ osv, runs }: Pick<Reads, 'osv' | 'runs'>, dataDir: string): boolean {
+  return runs.hasOpenRun() || isArchiveLost(osv, dataDir)
+}
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
 export function startSyncThread(deps: SyncThreadDeps): SyncThread {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/daemon/metrics.ts'
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
+import { longTest } from '../support/tables.ts'
 
 const OSV = {
   name: 'osv',
@@ -134,6 +135,24 @@ test('the counters count the events since the start', async () => {
     'patchmirror_http_request_duration_seconds_count 3',
   ])
     expect(page).toContain(`${line}\n`)
-  expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds /m)
+  expect(page).toMatch(/^nodejs_eventloop_lag_seconds /m)
+  expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds 0$/m) // no sample yet
   expect(await metrics.render(NOTHING)).toContain('{surface="public",code="200"} 2\n')
 })
+
+longTest(
+  'the delay of an event loop that is not late is near 0, and has what blocks it',
+  async () => {
+    const metrics = createMetrics()
+    const lagOf = async (figure: string): Promise<number> => {
+      const line = new RegExp(`^nodejs_eventloop_lag_${figure}_seconds (.+)$`, 'm')
+      return Number(line.exec(await metrics.render(NOTHING))?.[1])
+    }
+    const block = (): void =>
+      void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000)
+    setTimeout(block, 1_300) // the first timer of the samples has nothing to compare with
+    await expect.poll(() => lagOf('max')).toBeGreaterThan(0.5)
+    await expect.poll(() => lagOf('max')).toBeLessThan(0.5)
+    expect(await lagOf('min')).toBeLessThan(0.5)
+  },
+)

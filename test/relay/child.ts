@@ -20,7 +20,7 @@ const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
 const relay = createRelay({
   settings: { ...config.relay, events: ['webhook', 'findings'], targets: [url], concurrency: 2 },
   outbox: createRelayOutbox(outboxDb),
-  changed: createChangeCheck([outboxDb, mirror]),
+  changed: createChangeCheck([outboxDb]),
   reads: () => createReads(mirror),
   served: () => Number.POSITIVE_INFINITY,
   findings: (use) => readFindings(dir, use),

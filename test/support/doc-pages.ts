@@ -9,7 +9,7 @@ import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
 import { VERBS } from '../../src/cli/verbs.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
-import { createMetrics } from '../../src/daemon/metrics.ts'
+import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
 
 /** A page of docs/, or a file, that is written from the running program, by its path from the root. */
 export interface GeneratedPage {
@@ -248,7 +248,7 @@ async function metricsPage(): Promise<string> {
   return [
     '# Metrics',
     NOTE,
-    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other. Beside these it has the usual figures of a Node.js process: `process_*` and `nodejs_*`, event loop lag included (sampled each second: a shorter delay may be missed). Alert rules are in `deploy/prometheus`, a dashboard in `deploy/grafana`.',
+    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other. Beside these it has the usual figures of a Node.js process: `process_*` and `nodejs_*`, event loop lag included (sampled each second: a shorter delay may be missed; without the time between two samples, which the library would include, and without its `stddev`). Alert rules are in `deploy/prometheus`, a dashboard in `deploy/grafana`.',
     table(['Metric', 'Type', 'Meaning', 'Labels and notes'], rows),
   ].join('\n\n')
 }

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { toIso } from '../../core/time.ts'
+import { HOUR_MS, toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
@@ -31,7 +31,7 @@ export type FromBoxes =
 /** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
 const RETRY_MS = 60_000
 
-/** Interval of checks whether the date in the outbox is outdated (`bundle.dateHours`), milliseconds; each opens the database. */
+/** Longest interval of checks whether the date in the outbox is outdated (`bundle.dateHours`), milliseconds; each opens the database. */
 const DATE_MS = 300_000
 
 /** Runs the thread: exports after each snapshot and imports new bundles, one after the other. */
@@ -53,11 +53,12 @@ function main(port: MessagePort): void {
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void =>
     queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
+  const dateMs = Math.min(DATE_MS, bundle.dateHours * HOUR_MS)
   const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
   const timers = [
     ...(inbox === null ? [] : [setInterval(scan, bundle.pollSeconds * 1000)]),
     // A run that finds nothing new publishes no snapshot, but confirms a later date.
-    ...(out === null ? [] : [setInterval(published, DATE_MS)]),
+    ...(out === null ? [] : [setInterval(published, dateMs)]),
   ]
   port.on('message', (message: ToBoxes) => {
     if (message.type === 'published') return published()

@@ -132,7 +132,7 @@ export function replayCommand(
   if (options.json === true) print(JSON.stringify({ replayed: count }))
   else {
     const when = isServed(config.data.dir)
-      ? 'the running mirror refreshes within a second'
+      ? 'the running mirror refreshes within two seconds'
       : 'the next "patchmirror serve" refreshes'
     print(
       count === 0

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import type { SourceName } from '../../domain/sources.ts'
 import { isLocked } from '../database/lock.ts'
 import type { Db } from '../database/open.ts'
+import { IN_PART, createRunDates } from './run-dates.ts'
 
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
 export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
@@ -84,9 +85,6 @@ const ORPHANED = {
   message: 'the process ended before the run did; nothing was committed',
 } as const
 
-/** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
-const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
-
 /** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
 function createSight(db: Db) {
   const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
@@ -100,37 +98,6 @@ function createSight(db: Db) {
   }
   const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
   return { byId, mayRun, current, see }
-}
-
-/** Creates reads of when the runs of a source had a result. */
-function createRunDates(db: Db) {
-  const confirmed = db
-    .prepare<{ source: string }, number | null>(
-      `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
-         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
-    )
-    .pluck()
-  const succeeded = db
-    .prepare<[string], number | null>(
-      `SELECT max(ended_at) FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART}`,
-    )
-    .pluck()
-  const reconciled = db
-    .prepare<[string], number | null>(
-      "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
-    )
-    .pluck()
-  return {
-    /**
-     * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
-     * import are ignored, since they checked other data.
-     */
-    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
-    /** When a run of everything was last complete, Unix milliseconds; null: never. */
-    readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
-    /** When a reconcile was last complete, Unix milliseconds. */
-    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
-  }
 }
 
 /** Creates reads of the run log; usable on any connection. */

@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
+import { createChangeCheck } from '../../store/database/change-check.ts'
 import { collectWhenIdle } from '../../threads/idle-memory.ts'
 import type { RpcReply } from '../../threads/rpc.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../threads/supervisor.ts'
@@ -16,7 +17,7 @@ export type FromInbox = { readonly type: 'replies'; readonly replies: readonly R
 
 /** Idle time after which the write-ahead log is copied into the database, milliseconds: no commit waits for it then. */
 const IDLE_MS = 1_000
-/** When the log is extended after the start, milliseconds: it takes the time that the other threads need for theirs. */
+/** How long nothing is asked before the log is extended, milliseconds: it takes the time that a start or a burst needs. */
 const GROW_MS = 1_000
 
 /**
@@ -30,6 +31,7 @@ function main(port: MessagePort): void {
   if (db === null) return
   collectWhenIdle()
   const operations = createOperations(db)
+  const othersWrote = createChangeCheck([db]) // such as the relay's thread
   let waiting: InboxCall[] = []
   let idle: NodeJS.Timeout | null = null
   const checkpoint = (): void => {
@@ -45,21 +47,27 @@ function main(port: MessagePort): void {
     waiting = []
     if (questions.length === 0) return
     send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
-    if (!questions.some(({ name }) => operations[name].writes)) return
+    growing?.refresh() // it waits for the end of a burst
+    const wrote = questions.some(({ name }) => operations[name].writes)
+    if (!othersWrote() && !wrote) return
     if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
     else idle.refresh()
   }
+  const grow = (): void => {
+    growing = null
+    growLog(db)
+  }
+  let growing: NodeJS.Timeout | null = setTimeout(grow, GROW_MS)
   port.on('message', (message: ToInbox) => {
     if ('type' in message) {
       answer()
-      clearTimeout(growing)
+      if (growing !== null) clearTimeout(growing)
       if (idle !== null) clearTimeout(idle)
       db.close()
       port.close()
     } else if (waiting.push(message) === 1) setImmediate(answer)
   })
   send({ type: 'ready' })
-  const growing = setTimeout(growLog, GROW_MS, db)
 }
 
 const PIECES = 128

@@ -67,6 +67,7 @@ function createCounts(
 ): () => Promise<InboxCounts | null> {
   let last: InboxCounts | null = null
   return async () => {
+    await inbox.started // a start is no fault
     const late = Promise.withResolvers<InboxCounts | null>()
     const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
     const remembered = seen.receivedAt() === null ? inbox.call('announcedSince', now()) : null

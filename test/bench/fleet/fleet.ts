@@ -246,11 +246,12 @@ async function idleRequests({ readers }: Fleet, span: number): Promise<number> {
 /** Waits for the next request of a reader; resolves with how many it made until then, and the time, milliseconds. */
 async function nextRequest(url: string): Promise<{ count: number; at: number }> {
   const before = await requestsOf(url)
-  for (;;) {
+  for (const until = performance.now() + PATIENCE_MS; performance.now() < until;) {
     await delay(50)
     const count = await requestsOf(url)
     if (count > before) return { count, at: performance.now() }
   }
+  throw new Error(`an idle reader asked the store nothing for ${PATIENCE_MS / 1000} s`)
 }
 
 async function requestsOf(url: string): Promise<number> {

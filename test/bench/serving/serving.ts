@@ -24,7 +24,7 @@ interface Load {
 }
 
 const LOADS: readonly Load[] = [
-  { name: 'warm', ids: 20_000, cacheBytes: 128_000_000, note: 'warm' },
+  { name: 'warm', ids: 15_000, cacheBytes: 64_000_000, note: 'warm' },
   { name: 'small', ids: 100_000, cacheBytes: 8_000_000, note: 'cache too small' },
 ]
 
@@ -150,7 +150,7 @@ async function inTurn(
   try {
     const load = { ids: filled.ids, gzip: coding === 'gzip', connections: CONNECTIONS }
     const seconds = options.seconds(SECONDS)
-    // Warm: each has answered with every record, and its code is optimized.
+    // Warm: each has answered for every record, and its code is optimized.
     for (const [, server] of servers)
       for (const length of [null, Math.max(2, seconds / 2)])
         await measure(server, { ...load, seconds: length })

@@ -15,9 +15,8 @@ const TICK_MS = 10
 
 let sent = 0
 
-/** One new event, signed; milliseconds from when it was sent to its acknowledgement. */
-function deliver(url: string, agent: Agent): Promise<number> {
-  const sentAt = performance.now()
+/** One new event, signed; milliseconds from when it was due to its acknowledgement. */
+function deliver(url: string, agent: Agent, dueAt: number): Promise<number> {
   const id = `evt_${sent++}`
   const timestamp = Math.floor(Date.now() / 1000)
   const body = JSON.stringify({
@@ -37,10 +36,15 @@ function deliver(url: string, agent: Agent): Promise<number> {
     const asked = request(`${url}/-/webhooks`, { method: 'POST', headers, agent }, (answer) => {
       const { statusCode = 0 } = answer
       if (![200, 202].includes(statusCode)) reject(new Error(`a webhook got ${statusCode}`))
-      answer.on('end', () => resolve(performance.now() - sentAt)).resume()
+      answer.on('end', () => resolve(performance.now() - dueAt)).resume()
     })
     asked.on('error', reject).end(body)
   })
+}
+
+/** When an event is due, by its number from 0. */
+function dueAt(started: number, event: number): number {
+  return started + ((event + 1) * 1000) / PER_SECOND
 }
 
 /** Latencies at a rate that waits for no answer (open loop), sorted, until `until` is settled. */
@@ -54,7 +58,7 @@ async function latencies(url: string, until: Promise<unknown>): Promise<number[]
   while (state.going) {
     const due = Math.floor(((performance.now() - started) * PER_SECOND) / 1000)
     while (under.length < due) {
-      const one = deliver(url, agent)
+      const one = deliver(url, agent, dueAt(started, under.length))
       one.catch(stop)
       under.push(one)
     }
@@ -77,14 +81,13 @@ async function bareLatencies(dir: string, until: Promise<unknown>): Promise<numb
   const stop = (): void => void (state.going = false)
   void until.then(stop, stop)
   const started = performance.now()
-  const cameAt = (event: number): number => started + ((event + 1) * 1000) / PER_SECOND
   while (state.going) {
     const due = Math.floor(((performance.now() - started) * PER_SECOND) / 1000)
     if (taken.length < due) {
       await file.write(Buffer.alloc(4096, due), 0, 4096, 0)
       await file.datasync()
       const now = performance.now()
-      while (taken.length < due) taken.push(now - cameAt(taken.length))
+      while (taken.length < due) taken.push(now - dueAt(started, taken.length))
     } else await delay(TICK_MS / 5)
   }
   await file.close()
@@ -117,6 +120,7 @@ export async function acknowledge(
     await latencies(daemon.url, delay(2000))
     const idle = await latencies(daemon.url, delay(idleSeconds * 1000))
     const busy = await latencies(daemon.url, daemon.run('osv'))
+    await daemon.stop() // what it does after its sync is no part of the other's
     const floor = percentile(await besideSync(url), 0.99)
     return { busy: shares(busy), idle: shares(idle), floor, events: busy.length }
   } finally {

@@ -20,7 +20,10 @@ const agent = createAgent({
   onEnded: (report) => process.send?.({ report }),
 })
 const { url } = await agent.start()
-process.send?.({ url, loadedMs: started, startedAt: performance.timeOrigin + started })
+process.send?.({
+  ...{ url, loadedMs: started, startedAt: performance.timeOrigin + started },
+  startMs: performance.now() - started,
+})
 
 process.on(
   'message',

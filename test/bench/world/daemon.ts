@@ -19,6 +19,8 @@ interface Started {
   loadedMs: number
   /** When it was loaded, Unix milliseconds. */
   startedAt: number
+  /** Milliseconds from then until all its threads ran. */
+  startMs: number
 }
 
 export interface DaemonProcess extends Started {

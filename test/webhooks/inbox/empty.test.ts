@@ -1,7 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { openInbox } from '../../../src/store/database/open.ts'
 import { EMPTY, isInboxEmpty } from '../../../src/webhooks/inbox/empty.ts'
+import { createOperations } from '../../../src/webhooks/inbox/operations.ts'
 import { NOW, delivery, scratch, startInbox } from './inboxes.ts'
 
 test('an empty inbox starts its thread with the first delivery, and answers as before until then', async () => {
@@ -31,6 +33,10 @@ test('the answers of an empty inbox are those of a thread that has an empty data
     prune: inbox.call('prune', NOW),
   }
   expect(Object.keys(asked).sort()).toEqual(Object.keys(EMPTY).sort())
+  const db = openInbox(scratch())
+  onTestFinished(() => void db.close())
+  const reads = Object.entries(createOperations(db)).filter(([, { writes }]) => !writes)
+  expect(Object.keys(EMPTY)).toEqual(expect.arrayContaining(reads.map(([name]) => name)))
   for (const [name, answer] of Object.entries(asked))
     expect(await answer, name).toEqual(EMPTY[name as keyof typeof EMPTY])
 })

@@ -5,7 +5,7 @@ import type {
   RefreshReport,
   TagFindingsStatus,
   ViewsStatus,
-} from '../domain/status.ts'
+} from '../../domain/status.ts'
 
 /** A source as the gauges show it. */
 interface SourceFigures {

@@ -1,15 +1,14 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
-import type { ThreadAnswers } from '../api/serving/shared.ts'
-import type { Run } from '../store/runs/runs.ts'
-import type { Figures } from './metric-figures.ts'
-import { METRICS } from './metric-table.ts'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { ThreadAnswers } from '../../api/serving/shared.ts'
+import type { Run } from '../../store/runs/runs.ts'
+import type { Figures } from './figures.ts'
+import { registerProcess } from './process.ts'
+import { METRICS } from './table.ts'
 
 /** Upper bounds of the histogram of answers, seconds. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30]
-/** Each sample wakes the process, so it is rare: an idle mirror should use no processor time. Shorter delays may be missed. */
-const EVENT_LOOP_SAMPLE_MS = 1_000
 
 /** What is counted, and the page that shows it. */
 interface Metrics extends Counters {
@@ -110,7 +109,7 @@ const MISNAMED = ['handles', 'requests', 'resources'].map((what) => `nodejs_acti
 /** Registers the counters, the figures of the process and the build. */
 function createCounters(registry: Registry, version: string): Counters {
   const registers = [registry]
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS })
+  registerProcess(registry)
   for (const name of MISNAMED) registry.removeSingleMetric(name)
   const build = new Gauge({
     name: 'patchmirror_build_info',

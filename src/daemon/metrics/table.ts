@@ -1,5 +1,5 @@
-import { FLEET_METRICS } from './metric-fleet.ts'
-import { type Figures, type Metric, type Sample, STAGES } from './metric-figures.ts'
+import { FLEET_METRICS } from './fleet.ts'
+import { type Figures, type Metric, type Sample, STAGES } from './figures.ts'
 
 const SOURCE_STATES = [
   'never',

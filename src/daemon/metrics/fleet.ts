@@ -1,5 +1,5 @@
-import type { FleetStatus } from '../domain/status.ts'
-import type { Figures, Metric, Sample } from './metric-figures.ts'
+import type { FleetStatus } from '../../domain/status.ts'
+import type { Figures, Metric, Sample } from './figures.ts'
 
 const one =
   (value: (fleet: FleetStatus) => number | null) =>

@@ -1,0 +1,20 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { derivedDir } from '../store/database/open.ts'
+import type { OsvReader } from '../store/osv/reads.ts'
+
+/** Reports whether the file of the published archive is missing or has another size. */
+export function isArchiveLost(store: Pick<OsvReader, 'readArchive'>, dataDir: string): boolean {
+  const info = store.readArchive()
+  return info !== null && sizeOf(join(derivedDir(dataDir), info.file)) !== info.size
+}
+
+/** Returns the size of a file that this user may read; -1 for any other: a command that ran as root may have made it. */
+function sizeOf(path: string): number {
+  try {
+    accessSync(path, constants.R_OK)
+    return statSync(path).size
+  } catch {
+    return -1
+  }
+}

@@ -1,0 +1,39 @@
+import type { SourceName } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+
+/** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
+export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
+
+/** Creates reads of when the runs of a source had a result, and whether one has none yet. */
+export function createRunDates(db: Db) {
+  const confirmed = db
+    .prepare<{ source: string }, number | null>(
+      `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
+         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
+    )
+    .pluck()
+  const succeeded = db
+    .prepare<[string], number | null>(
+      `SELECT max(ended_at) FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART}`,
+    )
+    .pluck()
+  const reconciled = db
+    .prepare<[string], number | null>(
+      "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
+    )
+    .pluck()
+  const open = db.prepare('SELECT 1 FROM run WHERE ended_at IS NULL LIMIT 1')
+  return {
+    /** Reports whether a run has no end: it is running, or its process ended before it did. */
+    hasOpenRun: (): boolean => open.get() !== undefined,
+    /**
+     * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
+     * import are ignored, since they checked other data.
+     */
+    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
+    /** When a run of everything was last complete, Unix milliseconds; null: never. */
+    readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
+    /** When a reconcile was last complete, Unix milliseconds. */
+    readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
+  }
+}
