@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process'
 /** The settings of the image. */
 export const JEMALLOC = {
   LD_PRELOAD: 'libjemalloc.so.2',
-  MALLOC_CONF: 'background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12',
+  MALLOC_CONF:
+    'background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12',
 }
 /** The settings of the systemd unit, which needs no library. */
 export const GLIBC = {
