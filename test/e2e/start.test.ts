@@ -53,9 +53,9 @@ test('a daemon serves what is stored while the threads that write are not ready'
   const release = blockWriters(world)
   const { state, starting, ask } = await begin(world)
   await expect.poll(() => ask('/-/ready')).toBe(200)
+  expect(state.isStarted).toBe(false)
   for (const path of ['/external/osv/all.json', '/external/osv/all.zip', '/-/status', '/-/ui'])
     expect(await ask(path), path).toBe(200)
-  expect(state.isStarted).toBe(false)
   release()
   await starting
   expect(await ask('/-/ready')).toBe(200)

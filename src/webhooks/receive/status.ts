@@ -59,6 +59,8 @@ function createLast(now: () => number) {
 
 /** A status page must not wait for a disk: after this long the counts are those of the last time. */
 const PATIENCE_MS = 200
+/** The same while the inbox thread starts, which is no fault. */
+const START_PATIENCE_MS = 1_000
 
 function createCounts(
   inbox: InboxThread,
@@ -67,9 +69,9 @@ function createCounts(
 ): () => Promise<InboxCounts | null> {
   let last: InboxCounts | null = null
   return async () => {
-    await inbox.started // a start is no fault
     const late = Promise.withResolvers<InboxCounts | null>()
-    const timer = setTimeout(() => late.resolve(last), PATIENCE_MS)
+    const patienceMs = inbox.alive ? PATIENCE_MS : START_PATIENCE_MS
+    const timer = setTimeout(() => late.resolve(last), patienceMs)
     const remembered = seen.receivedAt() === null ? inbox.call('announcedSince', now()) : null
     const asked = Promise.all([inbox.counts(), remembered]).then(
       ([counts, heard]) => {
