@@ -133,7 +133,7 @@ const LOG_PAGES = 1000
 /**
  * Longest time that gathered writes share a transaction, milliseconds: other processes that want to write wait as long.
  */
-const BATCH_MS = 50
+const BATCH_MS = 100
 
 /**
  * Creates the transaction that a crawl's gathered writes share. After each commit the database is free for one iteration

@@ -1,5 +1,6 @@
 import { readSync } from 'node:fs'
 import { MirrorError } from '../../core/errors.ts'
+import { freeWhole } from '../../core/free-bytes.ts'
 import { deflatedOf } from '../../core/gzip/member.ts'
 import { createZipWriter } from '../../zip/writer.ts'
 import { memberOf } from './self-check.ts'
@@ -92,13 +93,8 @@ function* chunksOf(
     const bytes = reads.catalog.readChunk(name, number)
     if (bytes === null) return // the writer checks the size
     yield bytes
-    release(bytes)
+    freeWhole(bytes) // otherwise about sixty chunks accumulate before garbage collection
   }
-}
-
-/** Frees a chunk's memory at once: otherwise about sixty chunks accumulate before garbage collection. */
-function release({ buffer, byteLength }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 function lost(what: string): never {

@@ -19,20 +19,7 @@ export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
-  const publish = (path: string, now: number): boolean => {
-    const fetched = sql.fetchedState.get(path)
-    if (fetched === undefined) return false
-    const before = sql.answerState.get(path)
-    if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
-    const same =
-      before?.status === fetched.status &&
-      before.sha256.equals(fetched.sha256) &&
-      before.links === fetched.links
-    const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
-    tracker.record(path, answerState(before ?? null), answerState(fetched))
-    sql.adopt.run(changed, path)
-    return true
-  }
+  const publish = createPublication(sql, tracker)
   return {
     ...reader,
     ...createConfirmations(db),
@@ -48,12 +35,15 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
       wanted: (path: string) => boolean,
       now: number,
     ): number {
-      let count = 0
+      let [count, areAllOwned] = [0, true]
       for (const [, path, resource] of fetchedRows(sql)) {
-        if (!owned(resource)) continue
-        if (wanted(path) && publish(path, now)) count++
-        sql.dropFetched.run(path)
+        areAllOwned &&= owned(resource)
+        if (owned(resource) && wanted(path) && publish(path, now)) count++
       }
+      if (areAllOwned) sql.dropAllFetched.run()
+      else
+        for (const [, path, resource] of fetchedRows(sql))
+          if (owned(resource)) sql.dropFetched.run(path)
       return count
     },
     /** Publishes the fetched answers of these paths only. */
@@ -73,6 +63,26 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
       tracker.record(path, reader.readAnswerState(path), null)
       sql.removeAnswer.run(path)
     },
+  }
+}
+
+/** Returns a function that publishes the fetched answer of a path; false: there is none. It stays with the fetched ones. */
+function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker: ChangeTracker) {
+  return (path: string, now: number): boolean => {
+    const before = sql.answerState.get(path)
+    if (before === undefined && !tracker.isComplete())
+      return sql.adopt.run(nextChanged(null, null, now), path).changes > 0 // no log lists it
+    const fetched = sql.fetchedState.get(path)
+    if (fetched === undefined) return false
+    if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
+    const same =
+      before?.status === fetched.status &&
+      before.sha256.equals(fetched.sha256) &&
+      before.links === fetched.links
+    const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
+    tracker.record(path, answerState(before ?? null), answerState(fetched))
+    sql.adopt.run(changed, path)
+    return true
   }
 }
 
@@ -176,6 +186,8 @@ function prepareAnswerWrites(db: Db) {
       )
       .pluck(),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
+    /** Without a condition: SQLite frees the pages of the table without reading its rows. */
+    dropAllFetched: db.prepare('DELETE FROM catalog_fetched'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
     addMissing: db.prepare(
       'INSERT OR REPLACE INTO catalog_lacking (path, resource, reason) VALUES (@path, @resource, @reason)',

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { gunzipSync, gzip, gzipSync } from 'node:zlib'
 import { smallMember } from '../database/gzip.ts'
+import { freeBytes } from '../../core/free-bytes.ts'
 import type { Db } from '../database/open.ts'
 import { createChunkBuffer } from './chunk-buffer.ts'
 import { type Hash, createHash } from 'node:crypto'
@@ -77,7 +78,7 @@ export interface DocumentSink {
 
 /**
  * Creates writes of documents. A sink gathers chunks in a temporary table, so that a document of any size needs the
- * memory of one chunk; `end` is one transaction. The document is unreferenced until an answer links to its digest.
+ * memory of one chunk; `end` belongs inside a transaction. The document is unreferenced until an answer links to its digest.
  */
 export function createDocumentStoreWriter(db: Db) {
   db.exec(
@@ -107,17 +108,20 @@ export function createDocumentStoreWriter(db: Db) {
   }
 }
 
+type CatalogRow = Omit<CatalogDocument, 'stored'>
+
 function prepareChunks(db: Db) {
   const put = db.prepare('INSERT INTO incoming_chunk VALUES (?, ?, ?)')
   const drop = db.prepare('DELETE FROM incoming_chunk WHERE sink = ?')
+  // Chunks come before their document: a write that failed between them leaves chunks of the same bytes, never a document without.
   const adopt = db.prepare(
-    'INSERT INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
+    'INSERT OR IGNORE INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
   )
   const stored = db
     .prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?')
     .pluck()
-  const insert = db.prepare('INSERT INTO catalog_document VALUES (?, ?, ?, ?, ?)')
-  const only = db.prepare('INSERT INTO catalog_chunk VALUES (?, 0, ?)')
+  const insert = db.prepare('INSERT OR IGNORE INTO catalog_document VALUES (?, ?, ?, ?, ?)')
+  const only = db.prepare('INSERT OR IGNORE INTO catalog_chunk VALUES (?, 0, ?)')
   return {
     put: (sink: number, number: number, bytes: Buffer): void => {
       put.run(sink, number, bytes)
@@ -125,22 +129,16 @@ function prepareChunks(db: Db) {
     drop: (sink: number): void => {
       drop.run(sink)
     },
-    /** Stores a document of a single chunk, as most are, without the temporary table. */
-    insertWhole: db.transaction(
-      (bytes: Buffer, digest: string, size: number, type: string, changed: number) => {
-        only.run(digest, bytes)
-        insert.run(digest, size, bytes.length, type, changed)
-      },
-    ),
-    /**
-     * Stores chunks and document together: chunks without their document would block a later write of the same document.
-     */
-    adopt: db.transaction(
-      (sink: number, digest: string, size: number, type: string, changed: number) => {
-        adopt.run(digest, sink)
-        insert.run(digest, size, Number(stored.get(sink)), type, changed)
-      },
-    ),
+    /** Stores a document of a single chunk, as most are, without the temporary table. False: it is stored already. */
+    insertWhole(bytes: Buffer, { digest, size, type, changed }: CatalogRow): boolean {
+      only.run(digest, bytes)
+      return insert.run(digest, size, bytes.length, type, changed).changes > 0
+    },
+    /** Stores the chunks of a sink as a document, which is not stored. */
+    adopt(sink: number, { digest, size, type, changed }: CatalogRow): void {
+      adopt.run(digest, sink)
+      insert.run(digest, size, Number(stored.get(sink)), type, changed)
+    },
   }
 }
 
@@ -149,7 +147,7 @@ function optionsFor({ length }: Buffer): { level: number; chunkSize: number } {
   return { level: LEVEL, chunkSize: Math.max(1024, length >> 2) }
 }
 
-function packed(bytes: Buffer): Buffer {
+function pack(bytes: Buffer): Buffer {
   return smallMember(bytes) ?? gzipSync(bytes, optionsFor(bytes))
 }
 
@@ -157,7 +155,7 @@ const gzipInPool = promisify<Buffer, ReturnType<typeof optionsFor>, Buffer>(gzip
 let turn: Promise<unknown> = Promise.resolve()
 
 /** Compresses a chunk in the thread pool, one of all documents at a time: readers use the same pool. */
-function packedInPool(bytes: Buffer): Promise<Buffer> {
+function packInPool(bytes: Buffer): Promise<Buffer> {
   const result = turn.then(() => gzipInPool(bytes, optionsFor(bytes)))
   turn = result.catch(() => undefined) // the caller gets the error
   return result
@@ -166,6 +164,35 @@ function packedInPool(bytes: Buffer): Promise<Buffer> {
 /** Size from which compressing in the thread pool costs less than it saves, bytes. */
 const POOL_BYTES = 65_536
 
+/** The packed chunks of a sink: those in memory, and those in the temporary table. */
+function createPackedChunks(sink: number, chunks: ReturnType<typeof prepareChunks>) {
+  const ready: Buffer[] = []
+  let number = 0
+  const flush = (): void => {
+    for (const chunk of ready.splice(0)) {
+      chunks.put(sink, number++, chunk)
+      freeBytes(chunk)
+    }
+  }
+  return {
+    isEmpty: (): boolean => number + ready.length === 0,
+    add: (chunk: Buffer): void => void ready.push(chunk),
+    flush,
+    /** Stores them as a document. False: a document of one chunk is stored already. */
+    store(row: CatalogRow): boolean {
+      const [first] = ready
+      if (number === 0 && ready.length === 1 && first !== undefined)
+        return chunks.insertWhole(first, row)
+      flush()
+      chunks.adopt(sink, row)
+      return true
+    },
+    drop(): void {
+      if (number > 0) chunks.drop(sink)
+    },
+  }
+}
+
 function createSink(
   sink: number,
   chunks: ReturnType<typeof prepareChunks>,
@@ -173,14 +200,19 @@ function createSink(
 ): DocumentSink {
   let hash: Hash | null = null // null: all content is in the buffer
   const buffer = createChunkBuffer(CHUNK_BYTES)
+  const packed = createPackedChunks(sink, chunks)
   let size = 0
-  let number = 0
-  const ready: Buffer[] = []
-  const flush = (): void => {
-    for (const chunk of ready.splice(0)) chunks.put(sink, number++, chunk)
-  }
   const abort = (): void => {
-    if (number > 0) chunks.drop(sink)
+    packed.drop()
+    buffer.free()
+  }
+  /** Stores the document. Returns its type when it was stored before: of a small one only its insertion finds that out. */
+  const store = (row: CatalogRow): string | null => {
+    const known = packed.isEmpty() ? null : typeOf(row.digest)
+    if (known !== null) return known
+    const rest = buffer.bytes()
+    if (rest.length > 0 || size === 0) packed.add(pack(rest))
+    return packed.store(row) ? null : typeOf(row.digest)
   }
   return {
     write(bytes) {
@@ -197,25 +229,14 @@ function createSink(
       let at = 0
       for (; bytes.length - at >= least; at += CHUNK_BYTES) {
         const chunk = bytes.subarray(at, at + CHUNK_BYTES)
-        ready.push(await packedInPool(chunk))
+        packed.add(await packInPool(chunk))
       }
       buffer.drop(Math.min(at, bytes.length))
     },
-    flush,
+    flush: packed.flush,
     end(type, changed) {
       const digest = hash === null ? sha256Hex(buffer.bytes()) : hash.digest('hex')
-      const stored = typeOf(digest)
-      if (stored === null) {
-        const rest = buffer.bytes()
-        if (rest.length > 0 || size === 0) ready.push(packed(rest))
-        const [first] = ready
-        if (number === 0 && ready.length === 1 && first !== undefined)
-          chunks.insertWhole(first, digest, size, type, changed)
-        else {
-          flush()
-          chunks.adopt(sink, digest, size, type, changed)
-        }
-      }
+      const stored = store({ digest, size, type, changed })
       abort()
       return { digest, size, type: stored ?? type }
     },

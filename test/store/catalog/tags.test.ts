@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import type { EventTarget } from '../../../src/domain/image-reference.ts'
+import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
@@ -190,6 +191,28 @@ describe('the artifacts of a listed tag', () => {
     return store.catalog.findAnnounced(targetOf({ tag: '1' })).artifacts
   }
   const own = '/v1/tags/id%200'
+
+  test('are published when there are more than the change log lists', async () => {
+    const store = writes()
+    const count = MAX_TRACKED + 10
+    const paths = Array.from({ length: count }, (_, at) => `/v1/tags/${at}`)
+    await store.transaction(() => {
+      for (const path of paths) store.catalog.keepFetched(answer(path))
+      const published = store.catalog.publishFetched(
+        () => true,
+        () => true,
+        NOW,
+      )
+      expect(published).toBe(count)
+      return Promise.resolve({ commit: true })
+    })
+    expect([...store.catalog.eachFetchedPath()]).toEqual([])
+    const [first, last] = [paths[0], paths.at(-1)].map((path) =>
+      store.catalog.readAnswer(path ?? ''),
+    )
+    expect(last).toEqual({ ...first, path: paths.at(-1) })
+    expect(last?.changed).toBe(Math.floor(NOW / 1000))
+  })
 
   test('are published by the thousand, but for those of another source', async () => {
     const store = writes()

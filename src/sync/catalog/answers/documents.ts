@@ -162,7 +162,7 @@ function createSearch(text: string): { write(bytes: Buffer): void; found(): bool
   let found = false
   return {
     write(bytes) {
-      const end = bytes.subarray(1 - text.length)
+      const end = Buffer.from(bytes.subarray(1 - text.length)) // a copy: the bytes are freed once they are stored
       if (last === null) {
         found = bytes.includes(text)
         last = end
