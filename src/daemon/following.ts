@@ -16,6 +16,7 @@ interface FollowingOptions {
   readonly log: Logger
   readonly now?: () => number
   readonly offline?: boolean
+  readonly progressOf: Parameters<typeof startViews>[0]['progressOf']
 }
 
 /** What is started, as the daemon keeps it to close it. */

@@ -15,6 +15,8 @@ interface ViewsStartOptions {
   readonly reads: Pick<PinnedReads, 'pinned' | 'servedPin'>
   /** Another generation can be served. */
   readonly onMade: () => void
+  /** How far the run of a source is; null: none is under way. */
+  readonly progressOf: NonNullable<ServerOptions['progressOf']>
   /** Also called with the last served entry of the change log. */
   readonly onServed?: NonNullable<ServerOptions['onServed']>
 }
@@ -31,7 +33,7 @@ export interface RunningViews {
 
 /** Makes views whenever more is served than they show. */
 export function startViews(options: ViewsStartOptions): RunningViews {
-  const { config, log, reads, onMade } = options
+  const { config, log, reads, onMade, progressOf } = options
   const expectsCatalog = activeSources(config).includes('catalog')
   const keeper = createViewsBuilder({
     config,
@@ -39,6 +41,7 @@ export function startViews(options: ViewsStartOptions): RunningViews {
     reads: reads.pinned,
     servedPin: reads.servedPin,
     onMade,
+    isRunning: (kind) => progressOf(kind === 'osv' ? 'osv' : 'catalog') !== null,
   })
   const onServed = (upTo: number): void => {
     options.onServed?.(upTo)

@@ -8,7 +8,7 @@ import { type RunningTask, startTask } from '../threads/task.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import { type ViewsStateOptions, createViewsState } from './state.ts'
 import type { ViewsReport, ViewsTask } from './task.ts'
-import { createAlarm, createWaits } from './waits.ts'
+import { createAlarm, createPatience, createWaits } from './waits.ts'
 
 /** What a keeper is made from. */
 interface ViewsBuilderOptions extends ViewsStateOptions {
@@ -17,6 +17,8 @@ interface ViewsBuilderOptions extends ViewsStateOptions {
   readonly servedPin?: ServedPin | undefined
   /** Another generation can be served. */
   readonly onMade: () => void
+  /** Whether a run is under way that publishes what a kind shows. */
+  readonly isRunning?: (kind: ViewsKind) => boolean
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
   readonly settleMs?: number
   /** Pause before a failed build is retried, and between two rebuilds, milliseconds. */
@@ -47,6 +49,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const isSoon = createPace(retryMs)
   const state = createViewsState(options)
   const waits = createWaits(state.wantedOf, settleMs)
+  const patience = createPatience(options.isRunning ?? (() => false))
   const { tell, isFailing } = createTeller(options)
   let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null
   let closed = false
@@ -55,6 +58,8 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const alarm = createAlarm(() => {
     const kind = next()
     if (kind === undefined) return
+    const pause = patience.pauseOf(kind)
+    if (pause > 0) return alarm.set(performance.now() + pause)
     const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
     const wanted = state.wantedOf(kind)
     const task = startBuild(options, { kind, vendors, rebuild })
@@ -80,7 +85,9 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   return {
     look: () => plan(performance.now() + settleMs),
     wanted() {
-      if (running === null && !closed) alarm.set(0)
+      if (running !== null || closed) return
+      patience.lose()
+      alarm.set(0)
     },
     damaged(kind) {
       if (rebuilds.has(kind)) return
@@ -89,11 +96,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
       else waits.release(kind)
       plan()
     },
-    report: () =>
-      state.kinds().map((kind) => ({
-        ...state.reportOf(kind),
-        ...{ making: running?.kind === kind, failing: isFailing(kind) },
-      })),
+    report: () => state.reports({ making: running?.kind ?? null, isFailing }),
     async close() {
       closed = true
       alarm.clear()

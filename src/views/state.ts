@@ -19,6 +19,12 @@ export interface ViewsStateOptions {
   readonly reads: Pick<Reads, 'snapshots' | 'osv'>
 }
 
+/** What is being built, and what could not be. */
+interface Builds {
+  readonly making: ViewsKind | null
+  readonly isFailing: (kind: ViewsKind) => boolean
+}
+
 /** Compares the views in use with what is served. */
 export function createViewsState({ config, reads }: ViewsStateOptions) {
   const { dir } = config.data
@@ -41,21 +47,24 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
     const state = lacks(kind) ? 'behind' : 'current'
     return { state, snapshot: current.snapshot, madeAt: toIso(current.since) }
   }
+  /** The view kinds that the settings ask for and the stored data allows. */
+  const kinds = (): ViewsKind[] => {
+    const { bucket, query, vex } = config.views
+    return [
+      ...(bucket || query ? (['osv'] as const) : []),
+      ...(vex && catalogId() !== null ? (['vex'] as const) : []), // synced, or imported below a gap
+    ]
+  }
   return {
-    /** The view kinds that the settings ask for and the stored data allows. */
-    kinds(): ViewsKind[] {
-      const { bucket, query, vex } = config.views
-      return [
-        ...(bucket || query ? (['osv'] as const) : []),
-        ...(vex && catalogId() !== null ? (['vex'] as const) : []), // synced, or imported below a gap
-      ]
-    },
+    kinds,
     wantedOf,
     lacks,
-    reportOf: (kind: ViewsKind): Omit<ViewsStatus, 'making' | 'failing'> => ({
-      ...{ kind, ...shownBy(kind), odd: oddOf(kind) },
-      unread: kind === 'vex' ? unreadVexIn(dir).length : null,
-    }),
+    reports: ({ making, isFailing }: Builds): ViewsStatus[] =>
+      kinds().map((kind) => ({
+        ...{ kind, ...shownBy(kind), odd: oddOf(kind) },
+        unread: kind === 'vex' ? unreadVexIn(dir).length : null,
+        ...{ making: making === kind, failing: isFailing(kind) },
+      })),
   }
 }
 

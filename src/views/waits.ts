@@ -33,6 +33,33 @@ export function createWaits(wantedOf: (kind: ViewsKind) => string | null, settle
   }
 }
 
+/** Longest time that a build waits for a run, milliseconds: one may take hours. */
+const LONGEST_RUN_MS = 60_000
+/** Interval at which it is looked whether the run has ended, milliseconds. */
+const RUN_CHECK_MS = 500
+
+/**
+ * Has a build wait while the run has not ended whose snapshot it shows: what a run has in memory, and the copying of its
+ * log, would be beside the build.
+ */
+export function createPatience(isRunning: (kind: ViewsKind) => boolean) {
+  let since: number | null = null
+  let isUrgent = false
+  return {
+    /** The next build does not wait: a client does. */
+    lose: (): void => void (isUrgent = true),
+    /** Milliseconds until it is looked again; 0: the build begins. */
+    pauseOf(kind: ViewsKind): number {
+      since ??= performance.now()
+      const isLong = isUrgent || performance.now() - since >= LONGEST_RUN_MS
+      if (!isLong && isRunning(kind)) return RUN_CHECK_MS
+      since = null
+      isUrgent = false
+      return 0
+    },
+  }
+}
+
 /** Creates a timer that calls back at the earliest of the times that it is set to, once; it keeps no process running. */
 export function createAlarm(call: () => void) {
   let pending: { readonly timer: NodeJS.Timeout; readonly due: number } | null = null

@@ -62,7 +62,7 @@ type Options = Parameters<typeof createViewsBuilder>[0]
 type Bench = Awaited<ReturnType<typeof openBench>>
 
 /** The builder of a process start; how many builds ended well, and what it warned of. */
-function start({ dir }: Bench, times: { settleMs: number; retryMs: number }) {
+function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'isRunning'>) {
   const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false }) // prettier-ignore
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
@@ -109,6 +109,24 @@ test('a VEX document that is still damaged is warned of once for each start, cou
   const again = start(bench, { settleMs: 0, retryMs: NEVER })
   again.look()
   await expect.poll(() => again.warned.length, SOON).toBe(1)
+})
+
+test('a build waits for the end of the run whose snapshot it shows, unless a client waits for it', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  let isRunning = true
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
+  bench.publishOsv()
+  builder.look()
+  await setTimeout(700)
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+  isRunning = false
+  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
+  isRunning = true
+  bench.publishOsv()
+  builder.look()
+  builder.wanted()
+  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
 })
 
 test('views are retried after their pause, although they are looked at all the time, and a repaired document ends it', async () => {
