@@ -1,3 +1,4 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
@@ -51,9 +52,9 @@ async function crawlAll(
   approved: Quarantine | null,
 ): Promise<SyncResult> {
   const { facts } = context
-  await walkLists(context, walks)
+  const [, known] = await Promise.all([walkLists(context, walks), readMeanwhile(context)])
   const { crawl, tasks, inScope } = await planCrawl(context, walks)
-  const stored = readStored(context)
+  const stored = known ?? readStored(context)
   await fetchAll(context, crawl, stored, tasks)
   await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))
@@ -72,6 +73,13 @@ async function crawlAll(
   if (unusable.length === 0) return result
   const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
   return { ...result, message: `${result.message}; ${warning}` }
+}
+
+/** Reads the stored answers of a refresh while its lists are requested; null: another run would have them and the lists in memory. */
+async function readMeanwhile(context: CatalogContext): Promise<StoredAnswers | null> {
+  if (!isNarrow(context)) return null
+  await nextIteration() // the first requests are sent
+  return readStored(context)
 }
 
 /** Returns the stored answers; a refresh compares the digests of few. */
