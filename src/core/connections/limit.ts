@@ -1,5 +1,6 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { type Active, createActivityWatch, updateActivity } from './activity.ts'
 import { closeOnlySent } from './idle.ts'
 import { counted } from '../text.ts'
 
@@ -46,7 +47,7 @@ export interface ConnectionLimit {
   closeAll(): void
 }
 
-interface Connection {
+interface Connection extends Active {
   readonly key: unknown
   readonly socket: LimitedConnection
   /** What answers are written to: the socket, or the one above it in TLS. */
@@ -55,17 +56,12 @@ interface Connection {
   /** Requests that the HTTP server has parsed, and those of them without a complete response. */
   requests: number
   active: number
-  /** Bytes transferred at the last check, and when they last changed, milliseconds of the monotonic clock. */
-  bytes: number
-  movedAt: number
 }
 
 const UNUSED = { requests: 0, active: 0, bytes: 0 }
 
 /** Minimum interval between log lines for one reason, milliseconds. */
 const LOG_MS = 10_000
-/** Interval at which activity is checked while more than half of the connections are in use, milliseconds. */
-const CHECK_MS = 1_000
 /** After it, a connection without a request in progress is closed when the server stops, milliseconds. */
 const QUIET_MS = 1_000
 /**
@@ -95,6 +91,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   const { reserve = 0, isShared = () => false } = options
   const open = new Map<unknown, Connection>()
   const report = createReport(options)
+  const watchActivity = createActivityWatch(server, open, options)
   const end = (connection: Connection): void => {
     open.delete(connection.key)
     connection.socket.destroy()
@@ -127,11 +124,11 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
       report('full', 1)
     }
     const key = keyOf(socket)
-    const connection = { key, socket, answers: socket, address, ...UNUSED, movedAt: clock() }
+    const movedAt = performance.now()
+    const connection = { key, socket, answers: socket, address, ...UNUSED, movedAt }
     open.set(key, connection)
-    socket.once('close', () => {
-      if (open.get(key) === connection) open.delete(key)
-    })
+    watchActivity()
+    socket.once('close', () => open.get(key) === connection && open.delete(key))
     return true
   }
   interceptConnections(server, admit)
@@ -143,7 +140,6 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
     shareReserve(below.socket, socket)
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
-  watchActivity(server, open, options)
   return {
     admit,
     closeQuiet() {
@@ -151,18 +147,6 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
     },
     closeAll: () => open.forEach(end),
   }
-}
-
-/** Notes what moves while more than half of the connections are in use. */
-function watchActivity(
-  server: Server,
-  open: ReadonlyMap<unknown, Connection>,
-  options: ConnectionOptions,
-): void {
-  const timer = setInterval(() => {
-    if (open.size > options.most / 2) for (const one of open.values()) updateActivity(one)
-  }, CHECK_MS).unref()
-  server.once('close', () => clearInterval(timer))
 }
 
 /**
@@ -174,20 +158,11 @@ function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): unknown {
   return remoteAddress === undefined ? socket : `${remoteAddress} ${remotePort}`
 }
 
-const clock = (): number => performance.now()
-
-function updateActivity(connection: Connection): void {
-  const { socket } = connection
-  const bytes = socket.bytesRead + socket.bytesWritten
-  if (bytes !== connection.bytes) connection.movedAt = clock()
-  connection.bytes = bytes
-}
-
 function isQuiet(connection: Connection): boolean {
   updateActivity(connection)
   // Records are answered on the fast path, whose requests are not counted.
   if (connection.active > 0 || connection.answers.writableLength > 0) return false
-  return clock() - connection.movedAt >= QUIET_MS
+  return performance.now() - connection.movedAt >= QUIET_MS
 }
 
 /**
@@ -220,7 +195,7 @@ function countRequests(server: Server, find: (socket: Socket) => Connection | un
     connection.active++
     response.once('close', () => {
       connection.active--
-      connection.movedAt = clock()
+      connection.movedAt = performance.now()
     })
   }
   server.prependListener('request', onRequest).prependListener('checkExpectation', onRequest)
@@ -241,9 +216,9 @@ function createReport(options: ConnectionOptions) {
     const known = since.get(why) ?? { at: -Infinity, count: 0 }
     known.count += count
     since.set(why, known)
-    if (clock() - known.at < LOG_MS) return
+    if (performance.now() - known.at < LOG_MS) return
     const message = `${counted(known.count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
     log?.warn({ reason: why, connections: known.count }, message)
-    since.set(why, { at: clock(), count: 0 })
+    since.set(why, { at: performance.now(), count: 0 })
   }
 }
