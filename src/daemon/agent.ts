@@ -46,6 +46,7 @@ interface AgentOptions {
   offline?: boolean
   onProgress?: (progress: Progress) => void
   onEnded?: (report: RunReport) => void
+  onRunLost?: (source: SourceName | null) => void
 }
 
 /** The running program: started once, closed once. */
@@ -221,6 +222,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     },
     onFailed(request, message) {
       log.error({ request }, message)
+      options.onRunLost?.(request?.source ?? null)
       // Not even its row could be written.
       const isFull = probeStorage(config.data.dir, true).state !== 'ok'
       if (request !== null && isFull) retryWithRoom(request.source)

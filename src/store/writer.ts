@@ -137,14 +137,14 @@ const BATCH_MS = 100
 
 /**
  * Creates the transaction that a crawl's gathered writes share. After each commit the database is free for one iteration
- * of the event loop, so that another process that waits can write. A failed commit, as on a full disk, is thrown at the
- * next write.
+ * of the event loop, so that another process that waits can write. A failed commit, as on a full disk, is thrown at each
+ * further gathered write, until another kind of write ends the batch.
  */
 function createBatch(db: Db) {
   let timer: NodeJS.Timeout | null = null
   let rest: Promise<void> | null = null
   let writes = 0
-  let failed: { error: unknown } | null = null
+  let failed: { error: unknown; isThrown: boolean } | null = null
   const commit = (): void => {
     if (timer === null) return
     clearTimeout(timer)
@@ -153,7 +153,7 @@ function createBatch(db: Db) {
     try {
       db.exec('COMMIT')
     } catch (error) {
-      failed = { error }
+      failed = { error, isThrown: false }
       rollBack(db)
     }
   }
@@ -166,16 +166,14 @@ function createBatch(db: Db) {
       }),
     )
   }
-  const throwFailure = (): void => {
-    const found = failed
-    failed = null
-    if (found !== null) throw found.error
-  }
   return {
     commit,
     async begin(): Promise<void> {
       await rest
-      throwFailure()
+      if (failed !== null) {
+        failed.isThrown = true // to each of them: an answer must not be stored whose document was lost with the batch
+        throw failed.error
+      }
       if (timer !== null && db.inTransaction) return
       commit()
       db.exec('BEGIN IMMEDIATE')
@@ -187,7 +185,9 @@ function createBatch(db: Db) {
     },
     end(): void {
       commit()
-      throwFailure()
+      const found = failed
+      failed = null
+      if (found?.isThrown === false) throw found.error
     },
   }
 }

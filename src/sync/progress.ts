@@ -22,6 +22,11 @@ export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
       noted.delete(report.source)
       onEnded?.(report)
     },
+    /** The run of a source ended without a report; null: every run, since their thread ended. */
+    onRunLost(source: SourceName | null): void {
+      if (source === null) noted.clear()
+      else noted.delete(source)
+    },
     /** How far the run of a source is that this daemon has begun; null: none runs here, or it has reported nothing yet. */
     progressOf: (source: SourceName): RunProgress | null => noted.get(source) ?? null,
   }

@@ -85,15 +85,22 @@ export function heapBytes(): number {
   return getHeapStatistics().total_physical_size
 }
 
-/** Heap above which a long run collects it, bytes: the largest live one of a catalog of 40,000 answers is two thirds of it. */
+/** Heap below which a long run does not collect it, bytes. */
 const LARGE_HEAP = 50e6
+/** Growth since the last collection from which another one is worth its time. */
+const LARGE_GROWTH = 1.4
 
 /**
- * Collects this thread's heap if it is large. For a long run of small answers, now and then and before the step that needs
- * the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
+ * Returns a function that collects this thread's heap if it is large and has grown. For a long run of small answers, now and
+ * then and before the step that needs the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
  */
-export function collectLargeHeap(): void {
-  if (heapBytes() > LARGE_HEAP) collectHeap()
+export function createLargeHeapCollection(): () => void {
+  let bytesAfter = 0
+  return () => {
+    if (heapBytes() <= Math.max(LARGE_HEAP, LARGE_GROWTH * bytesAfter)) return
+    collectHeap()
+    bytesAfter = heapBytes()
+  }
 }
 
 /**

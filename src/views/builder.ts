@@ -8,7 +8,7 @@ import { type RunningTask, startTask } from '../threads/task.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import { type ViewsStateOptions, createViewsState } from './state.ts'
 import type { ViewsReport, ViewsTask } from './task.ts'
-import { createAlarm, createPatience, createWaits } from './waits.ts'
+import { createAlarm, createWaits } from './waits.ts'
 
 /** What a keeper is made from. */
 interface ViewsBuilderOptions extends ViewsStateOptions {
@@ -48,8 +48,8 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const rebuilds = new Set<ViewsKind>()
   const isSoon = createPace(retryMs)
   const state = createViewsState(options)
-  const waits = createWaits(state.wantedOf, settleMs)
-  const patience = createPatience(options.isRunning ?? (() => false))
+  const { isRunning = () => false } = options
+  const waits = createWaits({ wantedOf: state.wantedOf, isRunning, settleMs })
   const { tell, isFailing } = createTeller(options)
   let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null
   let closed = false
@@ -58,8 +58,8 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   const alarm = createAlarm(() => {
     const kind = next()
     if (kind === undefined) return
-    const pause = patience.pauseOf(kind)
-    if (pause > 0) return alarm.set(performance.now() + pause)
+    const due = waits.runOf(kind)
+    if (due > 0) return alarm.set(due)
     const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
     const wanted = state.wantedOf(kind)
     const task = startBuild(options, { kind, vendors, rebuild })
@@ -86,7 +86,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
     look: () => plan(performance.now() + settleMs),
     wanted() {
       if (running !== null || closed) return
-      patience.lose()
+      waits.hurry()
       alarm.set(0)
     },
     damaged(kind) {

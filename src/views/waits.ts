@@ -8,54 +8,62 @@ interface Wait {
   readonly ms: number
 }
 
-/**
- * Says when each kind is built next. One that waits for its retry delays no other kind, and is built `settleMs` after its last
- * try when `wantedOf` names something else than it had at that try. Times are those of `performance.now()`.
- */
-export function createWaits(wantedOf: (kind: ViewsKind) => string | null, settleMs: number) {
-  const waits = new Map<ViewsKind, Wait>()
-  /** When a kind may be built; 0: at once. */
-  const dueOf = (kind: ViewsKind): number => {
-    const one = waits.get(kind)
-    if (one === undefined) return 0
-    return one.since + (one.wanted === wantedOf(kind) ? one.ms : Math.min(one.ms, settleMs))
-  }
-  return {
-    dueOf,
-    /** The one of these kinds that is due first. */
-    first: (kinds: readonly ViewsKind[]): ViewsKind | undefined =>
-      kinds.toSorted((one, other) => dueOf(one) - dueOf(other))[0],
-    /** Has a kind wait for so many milliseconds, as long as `wanted` is what it is to show. */
-    hold(kind: ViewsKind, wanted: string | null, ms: number): void {
-      waits.set(kind, { wanted, since: performance.now(), ms })
-    },
-    release: (kind: ViewsKind): void => void waits.delete(kind),
-  }
-}
-
 /** Longest time that a build waits for a run, milliseconds: one may take hours. */
 const LONGEST_RUN_MS = 60_000
 /** Interval at which it is looked whether the run has ended, milliseconds. */
 const RUN_CHECK_MS = 500
 
+/** What the waits are made from. */
+interface WaitsOptions {
+  /** Names what a kind is to show. */
+  readonly wantedOf: (kind: ViewsKind) => string | null
+  /** Whether a run is under way that publishes what a kind shows. */
+  readonly isRunning: (kind: ViewsKind) => boolean
+  readonly settleMs: number
+}
+
 /**
- * Has a build wait while the run has not ended whose snapshot it shows: what a run has in memory, and the copying of its
- * log, would be beside the build.
+ * Says when each kind is built next. One that waits for its retry, or for the end of the run whose snapshot it shows, delays no
+ * other kind. A retry is `settleMs` after the last try when the kind is to show something else than at that try. A build
+ * beside a run would be in memory with all that the run has not freed. Times are those of `performance.now()`.
  */
-export function createPatience(isRunning: (kind: ViewsKind) => boolean) {
-  let since: number | null = null
+export function createWaits({ wantedOf, isRunning, settleMs }: WaitsOptions) {
+  const waits = new Map<ViewsKind, Wait>()
+  const runs = new Map<ViewsKind, number>() // since when a kind waits for the end of a run
   let isUrgent = false
+  const retryOf = (kind: ViewsKind): number => {
+    const one = waits.get(kind)
+    if (one === undefined) return 0
+    return one.since + (one.wanted === wantedOf(kind) ? one.ms : Math.min(one.ms, settleMs))
+  }
+  const runOf = (kind: ViewsKind): number => {
+    const now = performance.now()
+    const since = isRunning(kind) ? (runs.get(kind) ?? now) : null
+    if (since === null) runs.delete(kind)
+    else runs.set(kind, since)
+    return since === null || isUrgent || now - since >= LONGEST_RUN_MS ? 0 : now + RUN_CHECK_MS
+  }
+  /** When a kind may be built; 0: at once. */
+  const dueOf = (kind: ViewsKind): number => Math.max(retryOf(kind), runOf(kind))
   return {
-    /** The next build does not wait: a client does. */
-    lose: (): void => void (isUrgent = true),
-    /** Milliseconds until it is looked again; 0: the build begins. */
-    pauseOf(kind: ViewsKind): number {
-      since ??= performance.now()
-      const isLong = isUrgent || performance.now() - since >= LONGEST_RUN_MS
-      if (!isLong && isRunning(kind)) return RUN_CHECK_MS
-      since = null
-      isUrgent = false
-      return 0
+    dueOf,
+    /** When it is looked again whether a run has ended; 0: the kind waits for none. */
+    runOf,
+    /** The one of these kinds that is due first. Of no kinds, nothing is urgent any more. */
+    first(kinds: readonly ViewsKind[]): ViewsKind | undefined {
+      if (kinds.length === 0) isUrgent = false
+      return kinds.toSorted((one, other) => dueOf(one) - dueOf(other))[0]
+    },
+    /** A client waits for what is missing: no kind waits for a run until nothing is. */
+    hurry: (): void => void (isUrgent = true),
+    /** Has a kind wait for so many milliseconds, as long as `wanted` is what it is to show. */
+    hold(kind: ViewsKind, wanted: string | null, ms: number): void {
+      waits.set(kind, { wanted, since: performance.now(), ms })
+      runs.delete(kind)
+    },
+    release(kind: ViewsKind): void {
+      waits.delete(kind)
+      runs.delete(kind)
     },
   }
 }

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { collectHeap, createIdleCollection, heapBytes } from '../../src/threads/idle-memory.ts'
+import {
+  collectHeap,
+  createIdleCollection,
+  createLargeHeapCollection,
+  heapBytes,
+} from '../../src/threads/idle-memory.ts'
 
 const MINUTE = 60_000
 
@@ -57,4 +62,22 @@ test('a collection returns what the heap does not need', () => {
   kept.objects = []
   collectHeap()
   expect(heapBytes()).toBeLessThan(before - 8e6)
+})
+
+test('a large heap is collected once, and again when it has grown', () => {
+  const collect = createLargeHeapCollection()
+  const fill = (count: number) => Array.from({ length: count }, (_, n) => ({ n }))
+  const kept = { objects: fill(1_500_000) } // more than 50 MB
+  const before = heapBytes()
+  expect(before).toBeGreaterThan(50e6)
+  kept.objects = []
+  collect()
+  const after = heapBytes()
+  expect(after).toBeLessThan(before - 30e6)
+  kept.objects = fill(2_500_000)
+  const grown = heapBytes()
+  kept.objects = []
+  collect()
+  expect(heapBytes()).toBeLessThan(grown - 50e6)
+  expect(kept.objects).toEqual([])
 })

@@ -120,6 +120,10 @@ test('a build waits for the end of the run whose snapshot it shows, unless a cli
   builder.look()
   await setTimeout(700)
   expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+  bench.publishCatalog('c2') // the other kind does not wait
+  builder.look()
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
   isRunning = false
   await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
   isRunning = true

@@ -23,7 +23,8 @@ export function updateActivity(connection: Active): void {
 
 /**
  * Returns a function to call after each new connection. It notes what moves while more than half of the connections are in
- * use: a timer that runs all the time would wake an idle process each second. `limits` may change meanwhile.
+ * use: a timer that runs all the time would wake an idle process each second. `limits` may change meanwhile: the first
+ * connection after that counts.
  */
 export function createActivityWatch(
   server: EventEmitter,

@@ -186,7 +186,7 @@ function prepareAnswerWrites(db: Db) {
       )
       .pluck(),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
-    /** Without a condition: SQLite frees the pages of the table without reading its rows. */
+    /** Without a condition: SQLite frees the pages of the table without deleting row by row. */
     dropAllFetched: db.prepare('DELETE FROM catalog_fetched'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
     addMissing: db.prepare(

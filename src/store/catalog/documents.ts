@@ -110,17 +110,25 @@ export function createDocumentStoreWriter(db: Db) {
 
 type CatalogRow = Omit<CatalogDocument, 'stored'>
 
+/**
+ * Prepares the writes of chunks. Those of a document come before its row, so that a write that fails between them leaves no
+ * document without its content. Chunks without a row, also those of an import that was killed, may be of other bytes: they are
+ * replaced.
+ */
 function prepareChunks(db: Db) {
   const put = db.prepare('INSERT INTO incoming_chunk VALUES (?, ?, ?)')
   const drop = db.prepare('DELETE FROM incoming_chunk WHERE sink = ?')
-  // Chunks come before their document: a write that failed between them leaves chunks of the same bytes, never a document without.
   const adopt = db.prepare(
-    'INSERT OR IGNORE INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
+    'INSERT INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
   )
   const stored = db
     .prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?')
     .pluck()
-  const insert = db.prepare('INSERT OR IGNORE INTO catalog_document VALUES (?, ?, ?, ?, ?)')
+  const insert = db.prepare('INSERT INTO catalog_document VALUES (?, ?, ?, ?, ?)')
+  const dropLeft = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
+  const isStored = db
+    .prepare<[string], number>('SELECT 1 FROM catalog_document WHERE digest = ?')
+    .pluck()
   const only = db.prepare('INSERT OR IGNORE INTO catalog_chunk VALUES (?, 0, ?)')
   return {
     put: (sink: number, number: number, bytes: Buffer): void => {
@@ -131,11 +139,17 @@ function prepareChunks(db: Db) {
     },
     /** Stores a document of a single chunk, as most are, without the temporary table. False: it is stored already. */
     insertWhole(bytes: Buffer, { digest, size, type, changed }: CatalogRow): boolean {
-      only.run(digest, bytes)
-      return insert.run(digest, size, bytes.length, type, changed).changes > 0
+      if (only.run(digest, bytes).changes === 0) {
+        if (isStored.get(digest) === 1) return false
+        dropLeft.run(digest)
+        only.run(digest, bytes)
+      }
+      insert.run(digest, size, bytes.length, type, changed)
+      return true
     },
     /** Stores the chunks of a sink as a document, which is not stored. */
     adopt(sink: number, { digest, size, type, changed }: CatalogRow): void {
+      dropLeft.run(digest)
       adopt.run(digest, sink)
       insert.run(digest, size, Number(stored.get(sink)), type, changed)
     },
@@ -188,6 +202,7 @@ function createPackedChunks(sink: number, chunks: ReturnType<typeof prepareChunk
       return true
     },
     drop(): void {
+      for (const chunk of ready.splice(0)) freeBytes(chunk)
       if (number > 0) chunks.drop(sink)
     },
   }

@@ -52,7 +52,8 @@ async function crawlAll(
   approved: Quarantine | null,
 ): Promise<SyncResult> {
   const { facts } = context
-  const [, known] = await Promise.all([walkLists(context, walks), readMeanwhile(context)])
+  const walking = walkLists(context, walks)
+  const known = await readMeanwhile(context, walking)
   const { crawl, tasks, inScope } = await planCrawl(context, walks)
   const stored = known ?? readStored(context)
   await fetchAll(context, crawl, stored, tasks)
@@ -75,11 +76,16 @@ async function crawlAll(
   return { ...result, message: `${result.message}; ${warning}` }
 }
 
-/** Reads the stored answers of a refresh while its lists are requested; null: another run would have them and the lists in memory. */
-async function readMeanwhile(context: CatalogContext): Promise<StoredAnswers | null> {
-  if (!isNarrow(context)) return null
-  await nextIteration() // the first requests are sent
-  return readStored(context)
+/** Waits for the lists. Reads the stored answers of a refresh meanwhile; null: another run would have them and the lists in memory. */
+async function readMeanwhile(
+  context: CatalogContext,
+  walking: Promise<void>,
+): Promise<StoredAnswers | null> {
+  const reading = isNarrow(context) ? nextIteration().then(() => readStored(context)) : null
+  const [known] = await Promise.allSettled([reading, walking])
+  await walking
+  if (known.status === 'rejected') throw known.reason
+  return known.value
 }
 
 /** Returns the stored answers; a refresh compares the digests of few. */

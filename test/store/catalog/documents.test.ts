@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { freeWhole } from '../../../src/core/free-bytes.ts'
 import { sha256Hex } from '../../../src/core/digest.ts'
@@ -74,16 +75,27 @@ test.each([0, 10, 70_000, 2_500_000])(
   },
 )
 
-test('chunks that a failed write left do not prevent a later one', () => {
-  const { db, documents } = opened()
-  const write = () => {
+test.each([17, 70_000, 2_500_000])(
+  'chunks without their document, also of other bytes, are replaced by those of %i bytes',
+  async (size) => {
+    const { db, documents } = opened()
+    const content = Buffer.alloc(size, 'abc')
+    const digest = sha256Hex(content)
+    const left = db.prepare('INSERT INTO catalog_chunk VALUES (?, ?, ?)')
+    for (const number of [0, 1, 5]) left.run(digest, number, gzipSync('something else'))
     const sink = documents.openDocument()
-    sink.write(Buffer.from('the same document'))
-    return sink.end('text/plain', 1)
-  }
-  const { digest } = write()
-  db.prepare('DELETE FROM catalog_document').run()
-  expect(documents.readDocument(digest)).toBeNull()
-  expect(write().digest).toBe(digest)
-  expect(documents.readDocument(digest)?.size).toBe(17)
-})
+    for (let at = 0; at < size; at += 65_536) {
+      if (!sink.write(Buffer.from(content.subarray(at, at + 65_536)))) continue
+      await sink.pack()
+      sink.flush()
+    }
+    await sink.pack(true)
+    expect(sink.end('text/plain', 1)).toEqual({ digest, size, type: 'text/plain' })
+    const chunks = db
+      .prepare<[], Buffer>('SELECT bytes FROM catalog_chunk ORDER BY number')
+      .pluck()
+      .all()
+    expect(gunzipSync(Buffer.concat(chunks)).equals(content)).toBe(true)
+    expect(documents.readDocument(digest)?.stored).toBe(Buffer.concat(chunks).length)
+  },
+)

@@ -4,6 +4,7 @@ import type { EventTarget } from '../../../src/domain/image-reference.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import type { StoredAnswer } from '../../../src/store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { targetOf } from '../../sync/refreshes.ts'
@@ -233,7 +234,9 @@ describe('the artifacts of a listed tag', () => {
     const stored = [...store.catalog.eachStoredAnswer()]
     expect(stored).toHaveLength(1999)
     const names = store.catalog.readStoredNames()
-    expect(stored.map(({ path }) => names.get(path))).toEqual(stored)
+    const digests = (one: StoredAnswer | undefined) => one && [one.path, one.ownerSha, one.sha256, one.confirmedAt] // prettier-ignore
+    expect(stored.map(({ path }) => digests(names.get(path)))).toEqual(stored.map(digests))
+    expect(stored[0]?.sha256.length).toBe(answer('').sha256.length)
     const shown = stored.map(({ path, owner, status }) => ({ path, owner, status }))
     expect([...names.values()]).toEqual(shown)
     expect([names.get('/v1/tags/2499'), names.has('/v1/tags/2499')]).toEqual([undefined, false])

@@ -9,7 +9,6 @@ import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { isFatal } from '../lists/walk.ts'
 import { runPool } from '../../../core/pool.ts'
-import { collectLargeHeap } from '../../../threads/idle-memory.ts'
 
 /** Answers after which the size of the heap is looked at. */
 const COLLECT_AFTER = 500
@@ -48,7 +47,7 @@ export async function fetchAll(
   const total = due.length
   await runPool(due, config.catalog.concurrency, async (task, done) => {
     context.progress({ source, phase: 'items', unit: 'items', done, total })
-    if (done % COLLECT_AFTER === 0) collectLargeHeap()
+    if (done > 0 && done % COLLECT_AFTER === 0) context.collectHeap()
     const reason = failures.skipReason(task)
     if (reason !== null) crawl.missing.set(task.canonical, reason)
     else await fetchOne(context, crawl, stored.get(task.canonical) ?? null, task, failures)
