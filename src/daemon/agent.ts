@@ -31,7 +31,7 @@ import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logFullDisk, logRun } from './log-lines.ts'
+import { logFullDisk, logPostponed, logRun } from './log-lines.ts'
 import { jobStarter } from './schedule.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -227,6 +227,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       const isFull = probeStorage(config.data.dir, true).state !== 'ok'
       if (request !== null && isFull) retryWithRoom(request.source)
     },
+    onPostponed: (request) => logPostponed(log, request),
     onProgress: (progress) => options.onProgress?.(progress),
     onWarning: (message) => log.warn({}, message),
   }

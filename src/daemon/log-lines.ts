@@ -2,7 +2,7 @@ import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
 import { awaitRoom, probeStorage } from '../store/disk-state.ts'
-import type { RunReport } from '../sync/runner.ts'
+import type { RunReport, RunRequest } from '../sync/runner.ts'
 
 /** Logs that the store fails or a rollback stops all syncs, and the end of it. */
 export function logChanges(
@@ -38,6 +38,15 @@ export function logRun(log: Logger, report: RunReport): void {
   if (state === 'stopped' || (state === 'complete' && !warns)) log.info(fields, text)
   else if (state === 'failed') log.error(fields, text)
   else log.warn(fields, text)
+}
+
+/** Logs that a run found another process writing, such as a command, and is tried again. */
+export function logPostponed(
+  log: Pick<Logger, 'info'>,
+  { source, kind, trigger }: RunRequest,
+): void {
+  const why = 'another process writes to this data folder; it is tried again in a minute'
+  log.info({ source, kind, trigger }, `${source} ${kind}: put off: ${why}`)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
-import { messageOf } from '../core/errors.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
 import { goOffline } from '../core/offline.ts'
 import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
@@ -30,7 +30,8 @@ export type ToWorker =
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
   | { type: 'ended'; request: RunRequest; report: RunReport }
-  | { type: 'failed'; request: RunRequest | null; message: string }
+  /** `isLocked`: another process writes to the data folder. */
+  | { type: 'failed'; request: RunRequest | null; message: string; isLocked: boolean }
   /** A warning for the operator that is not part of a run. */
   | { type: 'warning'; message: string }
   | { type: 'checkpointed' }
@@ -63,7 +64,8 @@ function main(port: NonNullable<typeof parentPort>): void {
   const rebuild = (): Promise<void> =>
     (rebuilding ??= repair(store, config.data.dir)
       .then((failure) => {
-        if (failure !== null) send({ type: 'failed', request: null, message: failure })
+        if (failure !== null)
+          send({ type: 'failed', request: null, message: failure, isLocked: false })
       })
       .finally(() => (rebuilding = null)))
 
@@ -71,7 +73,7 @@ function main(port: NonNullable<typeof parentPort>): void {
     try {
       send({ type: 'ended', request, report: await runner.run(request) })
     } catch (error) {
-      send({ type: 'failed', request, message: messageOf(error) })
+      send({ type: 'failed', request, message: messageOf(error), isLocked: isLocked(error) })
     }
   }
 
@@ -101,6 +103,10 @@ function main(port: NonNullable<typeof parentPort>): void {
     }
   })
   void rebuild().then(() => send({ type: 'ready' }))
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof MirrorError && error.code === 'locked'
 }
 
 async function loadUpstream(deps: UpstreamDeps): Promise<Upstream> {

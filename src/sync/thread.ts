@@ -49,6 +49,10 @@ export interface SyncThreadDeps {
   onEnded(report: RunReport): void
   /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
+  /** Called for a run that is tried again in a minute, since another process writes to the data folder. */
+  onPostponed?(request: RunRequest): void
+  /** The pause until then, milliseconds; a minute when not given. */
+  lockedRetryMs?: number
   onProgress(progress: Progress): void
   /** Called with a warning for the operator that is not part of a run. */
   onWarning?(message: string): void
@@ -120,8 +124,23 @@ function dispatch(deps: SyncThreadDeps, requests: RunQueue, message: FromWorker)
   if (message.type === 'warning') deps.onWarning?.(message.message)
   if (message.type === 'ended') deps.onEnded(message.report)
   if (message.type === 'checkpointed') deps.onCheckpoint()
-  if (message.type === 'failed') deps.onFailed(message.request, message.message)
+  if (message.type === 'failed') failed(deps, requests, message)
   if (message.type === 'ended') requests.ended(message.request.source, { report: message.report })
   if (message.type === 'failed' && message.request !== null)
     requests.ended(message.request.source, { failure: message.message })
+}
+
+/** Pause before a run that found another process writing is tried again, milliseconds. */
+const LOCKED_RETRY_MS = 60_000
+
+/** Tries a run again for which there was no lock: the next schedule may be an hour away. Events have their own retries. */
+function failed(
+  deps: SyncThreadDeps,
+  requests: RunQueue,
+  { request, message, isLocked }: Extract<FromWorker, { type: 'failed' }>,
+): void {
+  if (request === null || !isLocked || request.trigger === 'webhook')
+    return deps.onFailed(request, message)
+  deps.onPostponed?.(request)
+  setTimeout(() => requests.ask(request), deps.lockedRetryMs ?? LOCKED_RETRY_MS).unref()
 }

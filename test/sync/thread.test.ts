@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Progress } from '../../src/sync/context.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
+import { acquireLock } from '../../src/store/database/lock.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { ARCHIVE, INDEX, bench } from './fixtures.ts'
@@ -13,10 +14,11 @@ async function withThread(
   thread: SyncThread
   ended: RunReport[]
   failed: string[]
+  postponed: string[]
   progress: Progress[]
 }> {
   const ended: RunReport[] = []
-  const failed: string[] = []
+  const [failed, postponed]: [string[], string[]] = [[], []]
   const progress: Progress[] = []
   const thread = startSyncThread({
     config: made.config,
@@ -24,11 +26,13 @@ async function withThread(
     mayRun,
     onEnded: (report) => void ended.push(report),
     onFailed: (_request, message) => void failed.push(message),
+    onPostponed: ({ source, trigger }) => void postponed.push(`${source} ${trigger}`),
+    lockedRetryMs: 100,
     onProgress: (step) => void progress.push(step),
     onCheckpoint: () => undefined,
   })
   await thread.started
-  return { thread, ended, failed, progress }
+  return { thread, ended, failed, postponed, progress }
 }
 
 const SMALL = { records: 40, large: 0 }
@@ -45,6 +49,22 @@ describe('the sync thread', () => {
     expect(failed).toEqual([])
     expect(progress.map(({ phase }) => phase)).toContain('publish')
     expect(differences(made)).toEqual([])
+  })
+
+  test('tries a run again that found another process writing, but for one of an event', async () => {
+    const made = await bench({ sandbox: SMALL })
+    const { thread, ended, failed, postponed } = await withThread(made)
+    onTestFinished(() => thread.stop())
+    const lock = acquireLock(made.config.data.dir, 'sync')
+    thread.requestSync('osv', 'sync', 'schedule')
+    await expect.poll(() => postponed.length, { interval: 5 }).toBeGreaterThan(1)
+    expect(new Set(postponed)).toEqual(new Set(['osv schedule']))
+    thread.requestSync('feeds', 'sync', 'webhook')
+    await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('another Patchmirror is writing')]) // prettier-ignore
+    expect(ended).toEqual([])
+    lock.release()
+    await expect.poll(() => ended.map(({ state }) => state), { interval: 5 }).toEqual(['complete'])
+    expect(failed).toHaveLength(1)
   })
 
   longTest('merges many requests into one more run of the most thorough kind', async () => {
