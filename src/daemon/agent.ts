@@ -227,7 +227,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       const isFull = probeStorage(config.data.dir, true).state !== 'ok'
       if (request !== null && isFull) retryWithRoom(request.source)
     },
-    onPostponed: (request) => logPostponed(log, request),
+    onPostponed: (request, message) => logPostponed(log, request, message),
     onProgress: (progress) => options.onProgress?.(progress),
     onWarning: (message) => log.warn({}, message),
   }

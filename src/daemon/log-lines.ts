@@ -40,13 +40,14 @@ export function logRun(log: Logger, report: RunReport): void {
   else log.warn(fields, text)
 }
 
-/** Logs that a run found another process writing, such as a command, and is tried again. */
+/** Logs that a run found another process writing, such as a command, and is tried again; `message` names the process. */
 export function logPostponed(
   log: Pick<Logger, 'info'>,
   { source, kind, trigger }: RunRequest,
+  message: string,
 ): void {
-  const why = 'another process writes to this data folder; it is tried again in a minute'
-  log.info({ source, kind, trigger }, `${source} ${kind}: put off: ${why}`)
+  const text = `${source} ${kind}: postponed by a minute: ${message}`
+  log.info({ source, kind, trigger }, text)
 }
 
 /**

@@ -49,8 +49,8 @@ export interface SyncThreadDeps {
   onEnded(report: RunReport): void
   /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
-  /** Called for a run that is tried again in a minute, since another process writes to the data folder. */
-  onPostponed?(request: RunRequest): void
+  /** Called for a run that is tried again in a minute; `message` names the process that writes to the data folder. */
+  onPostponed?(request: RunRequest, message: string): void
   /** The pause until then, milliseconds; a minute when not given. */
   lockedRetryMs?: number
   onProgress(progress: Progress): void
@@ -141,6 +141,6 @@ function failed(
 ): void {
   if (request === null || !isLocked || request.trigger === 'webhook')
     return deps.onFailed(request, message)
-  deps.onPostponed?.(request)
+  deps.onPostponed?.(request, message)
   setTimeout(() => requests.ask(request), deps.lockedRetryMs ?? LOCKED_RETRY_MS).unref()
 }

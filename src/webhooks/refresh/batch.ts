@@ -58,7 +58,7 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 
 /** The inbox as a wave of events uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
-  /** Rows that are due and have ids above `after`, oldest first; `longestWait`: no row is put off for longer, milliseconds. */
+  /** Rows that are due and have ids above `after`, oldest first; `longestWait`: no row is postponed for longer, milliseconds. */
   readonly pending: (
     now: number,
     limit: number,

@@ -16,7 +16,7 @@ const LONGEST_PAUSE_MS = 600_000
 /** The first seven tries take a quarter of an hour, the others ten minutes each: a day in all. */
 export const MAX_ATTEMPTS = 150
 
-/** No row is put off for longer, milliseconds. */
+/** No row is postponed for longer, milliseconds. */
 export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
 /** A check that is this late, milliseconds, proves nothing about the time before it: the clock was changed, or nothing ran. */
 const TOO_LATE_MS = 6 * HOUR_MS
