@@ -1,5 +1,11 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
-import { type BundleProgress, RUN_PHASES, amountOf } from '../domain/progress.ts'
+import {
+  type BundleProgress,
+  type RunProgress,
+  RUN_PHASES,
+  amountOf,
+  describeRetry,
+} from '../domain/progress.ts'
 import { movesCursor } from '../core/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 
@@ -40,7 +46,21 @@ function isQuick({ unit, total }: Countable): boolean {
   return (total ?? 0) < (unit === 'bytes' ? 5_000_000 : 5_000)
 }
 
-type Countable = Pick<Progress, 'done' | 'total'> & { unit: string }
+type Countable = Pick<Progress, 'done' | 'total'> & Pick<RunProgress, 'retry'> & { unit: string }
+
+/** Shortest time between two lines about repeated requests, milliseconds. */
+const RETRIES_MS = 10_000
+
+/** Returns what calls `write` with a line about a repeated request, seldom enough to be read. */
+function createRetryLines(write: (line: string) => void): (progress: Countable) => void {
+  let writtenAt = -RETRIES_MS
+  return ({ retry }) => {
+    const at = performance.now()
+    if (retry === undefined || at - writtenAt < RETRIES_MS) return
+    writtenAt = at
+    write(`${describeRetry(retry)}\n`)
+  }
+}
 
 function createDisplay<P extends Countable>(
   quiet: boolean,
@@ -62,8 +82,10 @@ function createBars<P extends Countable>(label: (progress: P) => string): Progre
     barIncompleteChar: '░',
   })
   const bars = new Map<string, SingleBar>()
+  const showRetry = createRetryLines((line) => multi.log(line))
   return {
     show(progress) {
+      showRetry(progress)
       const { done, total } = progress
       if (total === null || total === 0) return
       const name = label(progress).padEnd(34)
@@ -82,12 +104,14 @@ function createLines<P extends Countable>(
   isTrifle: (progress: P) => boolean,
 ): ProgressDisplay<P> {
   const quarters = new Map<string, number>()
+  const showRetry = createRetryLines((line) => process.stderr.write(line))
   return {
     show(progress) {
+      showRetry(progress)
       const { done, total } = progress
-      if (total === null || isTrifle(progress)) return
+      if (total === null || total === 0 || isTrifle(progress)) return
       const name = label(progress)
-      const quarter = total === 0 ? 4 : Math.floor((4 * done) / total)
+      const quarter = Math.floor((4 * done) / total)
       if (quarters.get(name) === quarter) return
       quarters.set(name, quarter)
       process.stderr.write(`${name}: ${amountOf(progress)}\n`)

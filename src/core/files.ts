@@ -18,10 +18,16 @@ import { systemCode } from './errors.ts'
 
 /**
  * Reports whether a file or folder exists. Throws the system's error where this cannot be known, as in a folder that is closed to
- * this user: `existsSync` reports such a file as missing.
+ * this user, and where its folder is a file: `existsSync` reports such a file as missing.
  */
 export function isPresent(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined
+  try {
+    statSync(path)
+    return true
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false
+    throw error
+  }
 }
 
 /** Modes of folders and files that the program creates: access for its own user only. */

@@ -31,7 +31,7 @@ import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logFullDisk, logPostponed, logRun } from './log-lines.ts'
+import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
 import { jobStarter } from './schedule.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -228,7 +228,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       if (request !== null && isFull) retryWithRoom(request.source)
     },
     onPostponed: (request, message) => logPostponed(log, request, message),
-    onProgress: (progress) => options.onProgress?.(progress),
+    onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
     onWarning: (message) => log.warn({}, message),
   }
 }

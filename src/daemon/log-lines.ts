@@ -1,7 +1,9 @@
+import { describeRetry } from '../domain/progress.ts'
 import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
 import { awaitRoom, probeStorage } from '../store/disk-state.ts'
+import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 
 /** Logs that the store fails or a rollback stops all syncs, and the end of it. */
@@ -48,6 +50,26 @@ export function logPostponed(
 ): void {
   const text = `${source} ${kind}: postponed by a minute: ${message}`
   log.info({ source, kind, trigger }, text)
+}
+
+/** Shortest time between two lines about repeated requests of one source, milliseconds. */
+const RETRIES_MS = 60_000
+
+/** Returns `report`, with a log line for what is repeated: at most one a minute for each source. */
+export function logRetries(
+  log: Pick<Logger, 'warn'>,
+  report: (progress: Progress) => void,
+): (progress: Progress) => void {
+  const loggedAt = new Map<string, number>()
+  return (progress) => {
+    const { source, retry } = progress
+    const at = performance.now()
+    if (retry !== undefined && at - (loggedAt.get(source) ?? -RETRIES_MS) >= RETRIES_MS) {
+      loggedAt.set(source, at)
+      log.warn({ source, nextAt: retry.nextAt }, `${source}: ${describeRetry(retry)}`)
+    }
+    report(progress)
+  }
 }
 
 /**

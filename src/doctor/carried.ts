@@ -7,7 +7,7 @@ import { messageOf, systemCode } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
 import { DAY_MS } from '../core/time.ts'
 import { readPublicKey, readSigningKey } from '../bundle/format/keys.ts'
-import { unreadVexIn } from '../store/views/generations.ts'
+import { readCurrentViews, unreadVexIn } from '../store/views/generations.ts'
 import { checkViews } from '../views/check.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -140,6 +140,8 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
   if (unread > 0)
     return warning(`vex: ${counted(unread, 'damaged document')} missing in the repository`, 'Fetch what is damaged again: "patchmirror verify --repair".') // prettier-ignore
-  if (states === null) return fine('no damage found; the daemon builds them while it runs')
-  return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', ') || 'none are made')
+  const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
+  if (built.length === 0) return skipped('none are built yet: a running daemon builds them')
+  if (states === null) return fine(`no damage found in those of ${built.join(' and ')}`)
+  return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', '))
 }

@@ -1,22 +1,24 @@
-/** Progress of one phase of a run; `total` is null while unknown. */
+/** Progress of one phase of a run; `done` counts requests that failed too, `total` is null while unknown. */
 export interface RunProgress {
   readonly phase: keyof typeof RUN_PHASES
   readonly unit: 'bytes' | 'records' | 'documents' | 'items'
   readonly done: number
   readonly total: number | null
+  /** Why a request failed that is about to be repeated, and the time of its next attempt, ISO 8601; not given otherwise. */
+  readonly retry?: { readonly reason: string; readonly nextAt: string }
 }
 
 /** What a run does in each phase. */
 export const RUN_PHASES = {
-  index: 'index',
+  index: 'requesting the index',
   archive: 'downloading the archive',
   ranges: 'comparing by ranges',
-  records: 'fetching records',
+  records: 'requesting records',
   ingest: 'storing records',
   publish: 'publishing',
-  feeds: 'fetching feeds',
+  feeds: 'requesting feeds',
   lists: 'walking lists',
-  items: 'fetching items and artifacts',
+  items: 'requesting items and artifacts',
 } as const
 
 /** Progress of an export or an import. `total` null: unknown. */
@@ -31,8 +33,18 @@ export interface BundleProgress {
 /** Called as the work progresses, at most some hundred times a second. */
 export type OnProgress = (progress: BundleProgress) => void
 
-/** Says how far a run is: `storing records: 1200 of 5000 records`. */
+/** Says how far a run is: `storing records: 1200 of 5000 records`, and why it waits to repeat a request. */
 export function describeRunProgress(progress: RunProgress): string {
+  const { retry } = progress
+  return describePhase(progress) + (retry === undefined ? '' : `; ${describeRetry(retry)}`)
+}
+
+/** Says that a request is repeated, and why. */
+export function describeRetry({ reason }: NonNullable<RunProgress['retry']>): string {
+  return `a request failed and is repeated: ${reason}`
+}
+
+function describePhase(progress: RunProgress): string {
   const { phase, unit, done, total } = progress
   const words = RUN_PHASES[phase]
   if (total !== null) return `${words}: ${amountOf(progress)}`

@@ -1,12 +1,16 @@
+import { messageOf } from '../core/errors.ts'
+import { plainText } from '../core/text.ts'
+import { toIso } from '../core/time.ts'
 import type { RunProgress } from '../domain/progress.ts'
 import type { SourceName } from '../domain/sources.ts'
+import type { Run } from '../store/runs/runs.ts'
+import type { OnRetry } from '../upstream/http/retry.ts'
 import type { Progress } from './context.ts'
-import type { RunReport } from './runner.ts'
 
 /** What is called as runs progress and end. */
 interface RunCallbacks {
   readonly onProgress?: (progress: Progress) => void
-  readonly onEnded?: (report: RunReport) => void
+  readonly onEnded?: (report: Run) => void
 }
 
 /** Creates callbacks that call the given ones and note how far the run of each source is, for the report on the mirror. */
@@ -18,7 +22,7 @@ export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
       noted.set(source, rest)
       onProgress?.(progress)
     },
-    onEnded(report: RunReport): void {
+    onEnded(report: Run): void {
       noted.delete(report.source)
       onEnded?.(report)
     },
@@ -29,5 +33,35 @@ export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
     },
     /** How far the run of a source is that this daemon has begun; null: none runs here, or it has reported nothing yet. */
     progressOf: (source: SourceName): RunProgress | null => noted.get(source) ?? null,
+  }
+}
+
+/** What the first requests of a source's run are for. */
+const FIRST_PHASE: Readonly<Record<SourceName, Pick<RunProgress, 'phase' | 'unit'>>> = {
+  osv: { phase: 'index', unit: 'records' },
+  feeds: { phase: 'feeds', unit: 'documents' },
+  catalog: { phase: 'lists', unit: 'items' },
+  identity: { phase: 'lists', unit: 'items' },
+}
+
+/**
+ * Returns what reports the progress of one run and the requests that it repeats: `onRetry` reports the last progress again,
+ * with the failure, until the next progress.
+ */
+export function createRunProgress(
+  source: SourceName,
+  now: () => number,
+  report: (progress: Progress) => void,
+): { progress: (progress: Progress) => void; onRetry: OnRetry } {
+  let last: Progress = { source, ...FIRST_PHASE[source], done: 0, total: null }
+  return {
+    progress(progress) {
+      last = progress
+      report(progress)
+    },
+    onRetry(error, waitMs) {
+      const reason = plainText(messageOf(error))
+      report({ ...last, retry: { reason, nextAt: toIso(now() + waitMs) } })
+    },
   }
 }

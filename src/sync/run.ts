@@ -11,6 +11,7 @@ import { syncCatalog } from './catalog/sync.ts'
 import type { RunRequest, RunnerDeps, SyncContext, SyncResult } from './context.ts'
 import { syncFeeds } from './feeds/sync.ts'
 import { syncOsv } from './osv/sync.ts'
+import { createRunProgress } from './progress.ts'
 import { type Sessions, openSessions } from './sessions.ts'
 
 /** The end of a run as its row stores it. */
@@ -28,10 +29,12 @@ export async function executeRun(
   runId: number,
 ): Promise<RunEnd> {
   const facts: RunFacts = {}
-  const sessions = openSessions(deps.upstream, deps.signal)
+  const report = deps.onProgress ?? (() => undefined)
+  const { progress, onRetry } = createRunProgress(request.source, deps.now, report)
+  const sessions = openSessions(deps.upstream, deps.signal, onRetry)
   try {
     const result = await syncSource(
-      contextOf(deps, request, runId, sessions, facts),
+      { ...contextOf(deps, request, sessions), runId, progress, facts },
       request,
       sessions,
     )
@@ -63,13 +66,10 @@ export async function executeRun(
 }
 
 function contextOf(
-  { config, store, now, onProgress }: ConnectedDeps,
+  { config, store, now }: ConnectedDeps,
   { source, kind, full = false, dryRun = false, suspectIds = [], targets = [] }: RunRequest,
-  runId: number,
   sessions: Sessions,
-  facts: RunFacts,
-): SyncContext {
-  const progress = onProgress ?? (() => undefined)
+): Omit<SyncContext, 'runId' | 'progress' | 'facts'> {
   const suspects = new Set(suspectIds)
   const session = sessions.of(MAIN_SURFACE[source])
   return {
@@ -77,15 +77,12 @@ function contextOf(
     config,
     store,
     session,
-    runId,
     kind,
     full,
     dryRun,
     suspectIds: suspects,
     targets,
     now,
-    progress,
-    facts,
   }
 }
 

@@ -17,7 +17,7 @@ export interface Job {
 
 /** A running schedule. */
 export interface Schedule {
-  /** Next start of a job, unix milliseconds, without jitter; null: never. */
+  /** Next start of a job, unix milliseconds, with its jitter; null: never. */
   nextRunAt(name: string): number | null
   /**
    * Runs the jobs whose last success (`lastSuccess`, unix milliseconds, null: never) is older than their interval, because a
@@ -54,13 +54,44 @@ function intervalOf(task: ScheduledTask): number {
 }
 
 /**
- * node-cron's lines, among those of the program: it would write them, in colours, to standard error. Its warning of an
- * overlap says only that a start came while the one before was still waiting out its jitter.
+ * node-cron's lines, among those of the program: it would write them, in colours, to standard error.
  */
 function cronLoggerOf(log: Logger): CronLogger {
   const debug = (message: string | Error): void => log.debug({}, messageOf(message))
   const error = (message: string | Error): void => log.error({}, messageOf(message))
   return { debug, info: debug, warn: debug, error }
+}
+
+/** The delay of a job after the times of its expression. */
+interface Jitter {
+  /** A time of the expression has come: runs the job after the delay, unless an earlier one still waits. */
+  begin(): void
+  /** Returns when the job starts, if `next` is the next time of its expression, unix milliseconds. */
+  startAt(next: number | null): number | null
+  stop(): void
+}
+
+/** Draws each delay before its time has come, so that the start of a job is known exactly. */
+function createJitter(
+  job: Job,
+  { jitterSeconds, now, log }: { jitterSeconds: number; now: () => number; log: Logger },
+): Jitter {
+  const draw = (): number => Math.floor(Math.random() * jitterSeconds * 1000)
+  let delay = draw()
+  let waiting: { timer: NodeJS.Timeout; until: number } | null = null
+  return {
+    begin() {
+      const run = (): void => {
+        waiting = null
+        job.run()
+      }
+      if (waiting !== null) log.debug({}, `${job.name}: starts overlap: the one before still waits`)
+      waiting ??= { timer: setTimeout(run, delay), until: now() + delay }
+      delay = draw()
+    },
+    startAt: (next) => waiting?.until ?? (next === null ? null : next + delay),
+    stop: () => clearTimeout(waiting?.timer),
+  }
 }
 
 /** Starts the jobs; the only file that imports node-cron. */
@@ -69,15 +100,17 @@ export function startSchedule(
   options: { jitterSeconds: number; catchUp: boolean; now: () => number; log: Logger },
 ): Schedule {
   const tasks = new Map<string, ScheduledTask>()
+  const delays = new Map<string, Jitter>()
   for (const job of jobs) {
-    const task = schedule(job.expression, () => job.run(), {
+    const delay = createJitter(job, options)
+    const task = schedule(job.expression, delay.begin, {
       name: job.name,
       noOverlap: true,
-      maxRandomDelay: options.jitterSeconds * 1000,
       suppressMissedWarning: true,
       logger: cronLoggerOf(options.log),
     })
     tasks.set(job.name, task)
+    delays.set(job.name, delay)
   }
   return {
     catchUp() {
@@ -88,8 +121,10 @@ export function startSchedule(
         if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task)) job.run()
       }
     },
-    nextRunAt: (name) => tasks.get(name)?.getNextRun()?.getTime() ?? null,
+    nextRunAt: (name) =>
+      delays.get(name)?.startAt(tasks.get(name)?.getNextRun()?.getTime() ?? null) ?? null,
     async stop() {
+      for (const delay of delays.values()) delay.stop()
       for (const task of tasks.values()) await task.destroy()
     },
   }

@@ -1,4 +1,5 @@
 import type { ArtifactSink } from '../upstream/artifacts.ts'
+import type { OnRetry } from '../upstream/http/retry.ts'
 import type { Cost, Session } from '../upstream/http/session.ts'
 import type { UpstreamSurface, Upstream } from '../upstream/surfaces.ts'
 
@@ -14,17 +15,18 @@ export interface Sessions {
 }
 
 /** Creates the sessions of a run; `signal` aborts their requests. */
-export function openSessions(upstream: Upstream, signal: AbortSignal): Sessions {
+export function openSessions(upstream: Upstream, signal: AbortSignal, onRetry?: OnRetry): Sessions {
   const sessions = new Map<UpstreamSurface, Session>()
   const documents = { requests: 0, bytes: 0, retries: 0 }
   return {
     has: (surface) => upstream.has(surface),
     of(surface) {
-      const open = sessions.get(surface) ?? upstream.client(surface).open(signal)
+      const open = sessions.get(surface) ?? upstream.client(surface).open(signal, 'crawl', onRetry)
       sessions.set(surface, open)
       return open
     },
-    fetchDocument: (url, sink) => upstream.fetchDocument(url, signal, documents, sink),
+    fetchDocument: (url, sink) =>
+      upstream.fetchDocument(url, { signal, cost: documents, onRetry }, sink),
     cost() {
       const all = [documents, ...[...sessions.values()].map(({ cost }) => cost)]
       const sum = (pick: (cost: Cost) => number): number =>

@@ -120,7 +120,7 @@ async function loadUpstream(deps: UpstreamDeps): Promise<Upstream> {
  */
 const PROGRESS_MS = 50
 
-/** Limits progress messages: passes the first and the last of each phase, and others at most every `PROGRESS_MS`. */
+/** Limits progress messages: passes the first and the last of each phase, those of repeated requests, and others at most every `PROGRESS_MS`. */
 function limitProgress(report: (progress: Progress) => void): (progress: Progress) => void {
   const reportedAt = new Map<string, number>()
   return (progress) => {
@@ -128,6 +128,7 @@ function limitProgress(report: (progress: Progress) => void): (progress: Progres
     const now = performance.now()
     if (
       progress.done !== progress.total &&
+      progress.retry === undefined &&
       now - (reportedAt.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS
     )
       return

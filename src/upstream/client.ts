@@ -5,7 +5,7 @@ import type { ClockWatch } from './clock-check.ts'
 import type { Wire } from './http/request.ts'
 import type { HostLimiter } from './http/limiter.ts'
 import type { Priority } from './http/quota.ts'
-import type { Delay } from './http/retry.ts'
+import type { Delay, OnRetry } from './http/retry.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Session, createSession } from './http/session.ts'
 import type { Transport } from './http/transport.ts'
@@ -13,7 +13,7 @@ import type { Transport } from './http/transport.ts'
 /** A client of one surface of the service. */
 export interface Client {
   /** Opens a session for one run. `ops` is for interactive commands: it may use the reserve of the rate limit. */
-  open(signal: AbortSignal, priority?: Priority): Session
+  open(signal: AbortSignal, priority?: Priority, onRetry?: OnRetry): Session
 }
 
 /** Dependencies of a client. Surfaces share one transport, and one limiter per host. */
@@ -64,9 +64,9 @@ export function createClient(deps: ClientDeps): Client {
     userAgent: agentName(config, version),
   }
   return {
-    open(signal, priority = 'crawl') {
+    open(signal, priority = 'crawl', onRetry) {
       const cost = { requests: 0, bytes: 0, retries: 0 }
-      return createSession(wire, root, { signal, priority, cost, refused: null })
+      return createSession(wire, root, { signal, priority, cost, refused: null, onRetry })
     },
   }
 }

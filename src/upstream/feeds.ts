@@ -1,3 +1,4 @@
+import { MirrorError } from '../core/errors.ts'
 import type { DocumentAnswer } from './http/document.ts'
 import type { Session } from './http/session.ts'
 
@@ -8,5 +9,14 @@ export function fetchFeed(
   stored: { etag: string | null; lastModified: string | null } | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
-  return session.fetchDocument(path, { maxBytes, stored, gzip: true })
+  return atRoot(session, session.fetchDocument(path, { maxBytes, stored, gzip: true }))
+}
+
+/** Names the root in the error of a public document that every service has: the setting may be of another one. */
+export function atRoot<T>({ root }: Pick<Session, 'root'>, answer: Promise<T>): Promise<T> {
+  return answer.catch((error: unknown) => {
+    if (!(error instanceof MirrorError) || error.code !== 'upstream_not_found') throw error
+    const message = `${error.message}; is upstream.apiRoot (${root}) the root of the service?`
+    throw new MirrorError('upstream_not_found', message, { cause: error })
+  })
 }

@@ -2,6 +2,7 @@ import { MirrorError } from '../core/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
 import type { DocumentAnswer, PassedAnswer, PieceReader } from './http/document.ts'
+import { atRoot } from './feeds.ts'
 import type { Session } from './http/session.ts'
 
 type Validators = { etag: string | null; lastModified: string | null }
@@ -12,7 +13,7 @@ export function fetchIndex(
   stored: Validators | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
-  return session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true })
+  return atRoot(session, session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true }))
 }
 
 /** Does the same, and passes the bytes in pieces to the reader that `open` creates. */
@@ -22,7 +23,8 @@ export function passIndex<R extends PieceReader>(
   maxBytes: number,
   open: (size: number) => R,
 ): Promise<PassedAnswer<R>> {
-  return session.passDocument(OSV_INDEX, { maxBytes, stored, gzip: true }, open)
+  const options = { maxBytes, stored, gzip: true }
+  return atRoot(session, session.passDocument(OSV_INDEX, options, open))
 }
 
 /** Fetches one record's exact bytes and metadata. Throws `upstream_not_found` for an unknown id. */

@@ -7,7 +7,8 @@ import { type ClockWatch, createClockWatch } from './clock-check.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
 import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
-import { type Delay, createRetrying } from './http/retry.ts'
+import type { RunSignal } from './http/request.ts'
+import { type Delay, countRetries, createRetrying } from './http/retry.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Transport, createTransport } from './http/transport.ts'
 
@@ -28,8 +29,8 @@ export interface Upstream {
   has(surface: UpstreamSurface): boolean
   /** Returns the limiter of a host, for requests outside the surfaces (pre-signed URLs). */
   limiter(url: string): HostLimiter
-  /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to `cost`. Throws `upstream_*`. */
-  fetchDocument(url: string, signal: AbortSignal, cost: Counts, sink: ArtifactSink): Promise<void>
+  /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to the cost. Throws `upstream_*`. */
+  fetchDocument(url: string, run: DocumentRun, sink: ArtifactSink): Promise<void>
   /** Closes every connection; current requests fail as unreachable. */
   close(): Promise<void>
 }
@@ -95,11 +96,12 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       return root !== null && (isPublic || (kind !== null && credential(kind) !== null))
     },
     limiter: limiterOf,
-    async fetchDocument(url, signal, cost, sink) {
+    async fetchDocument(url, { signal, cost, onRetry }, sink) {
       documents ??= createTransport(config.upstream, {
         publicOnly: !config.catalog.allowPrivateArtifacts,
       })
-      const retrying = createRetrying(config.upstream, signal, delay, cost)
+      const again = countRetries(cost, onRetry)
+      const retrying = createRetrying(config.upstream, signal, delay, again)
       const options = artifactOptions(deps, documents, secrets, cost)
       await fetchArtifact(url, retrying, signal, options, sink)
     },
@@ -124,14 +126,14 @@ function joined(listsOf: () => readonly (readonly string[])[]): () => readonly s
   }
 }
 
-/** Requests, bytes and repeated attempts. */
-type Counts = ArtifactOptions['cost'] & { retries: number }
+/** The run that a document is fetched for. */
+type DocumentRun = Pick<RunSignal, 'signal' | 'cost' | 'onRetry'>
 
 function artifactOptions(
   { config, version, now }: UpstreamDeps,
   transport: Transport,
   secrets: SecretSearch,
-  cost: Counts,
+  cost: DocumentRun['cost'],
 ): ArtifactOptions {
   const { allowPrivateArtifacts, maxArtifactBytes, artifactTimeoutMs } = config.catalog
   return {

@@ -83,6 +83,29 @@ describe('the schedule', () => {
     }
   })
 
+  test('returns the time at which a job runs, with its jitter, also while it waits for that', async () => {
+    vi.useFakeTimers({ now: 10 * HOUR })
+    try {
+      const ranAt: number[] = []
+      const run = (): void => void ranAt.push(Date.now())
+      const job = { name: 'osv', expression: '0 * * * *', lastSuccess: 0, run }
+      const options = { jitterSeconds: 1800, catchUp: false, now: Date.now, log: QUIET }
+      const schedule = startSchedule([job], options)
+      schedules.push(schedule)
+      const first = schedule.nextRunAt('osv') ?? 0
+      expect(first).toBeGreaterThanOrEqual(11 * HOUR)
+      expect(first).toBeLessThan(11.5 * HOUR)
+      await vi.advanceTimersByTimeAsync(first - 1 - Date.now())
+      expect(ranAt).toEqual([])
+      expect(schedule.nextRunAt('osv')).toBe(first)
+      await vi.advanceTimersByTimeAsync(1000)
+      expect(ranAt).toEqual([first])
+      expect(schedule.nextRunAt('osv')).toBeGreaterThanOrEqual(12 * HOUR)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   test('tells a valid cron expression from an invalid one', () => {
     expect(isCronExpression('7 * * * *')).toBe(true)
     expect(isCronExpression('99 * * * *')).toBe(false)

@@ -137,7 +137,11 @@ describe('the retry rule', () => {
       service.faults.set(OSV_INDEX, { kind: 'status', status })
       const { session } = connect(service.url)
       const { message } = await refusal(code, fetchIndex(session, null, MAX))
-      expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}`)
+      const isMissing = code === 'upstream_not_found'
+      const hint = isMissing
+        ? `; is upstream.apiRoot (${service.url}) the root of the service?`
+        : ''
+      expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}${hint}`)
       expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
     },
   )

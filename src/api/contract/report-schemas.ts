@@ -3,6 +3,7 @@ import { SOURCES } from '../../domain/sources.ts'
 
 const TEXT = { type: 'string' }
 const MAYBE_TEXT = { type: ['string', 'null'] }
+const DATE = { type: 'string', format: 'date-time' }
 const MAYBE_DATE = { type: ['string', 'null'], format: 'date-time' }
 const MAYBE_NUMBER = { type: ['integer', 'null'] }
 const COUNT = { type: 'integer', minimum: 0 }
@@ -95,7 +96,17 @@ export const SOURCE_STATUS = object(
     unsynced: MAYBE_TEXT,
     lastRun: RUN,
     progress: {
-      ...object('', { phase: TEXT, unit: TEXT, done: COUNT, total: MAYBE_NUMBER }),
+      ...object(
+        '',
+        {
+          phase: TEXT,
+          unit: TEXT,
+          done: COUNT,
+          total: MAYBE_NUMBER,
+          retry: object('Why a request failed that is about to be repeated.', { reason: TEXT, nextAt: DATE }), // prettier-ignore
+        },
+        ['phase', 'unit', 'done', 'total'],
+      ),
       type: ['object', 'null'],
     },
     nextRunAt: MAYBE_DATE,

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { describeRetry } from '../../domain/progress.ts'
 import { NO_AGE, type SourceName } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
@@ -45,9 +46,10 @@ export function judgeReadiness(
   now = Date.now(),
 ): Readiness {
   const own = sources.filter(({ name }) => active.includes(name))
-  const judged = own.map(({ name, state, asOf, ageSeconds }) => {
+  const judged = own.map(({ name, state, asOf, ageSeconds, progress }) => {
     if (asOf === null) {
-      const why = state === 'running' ? ': the first run is in progress' : ''
+      const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
+      const why = state === 'running' ? `: the first run is in progress${repeated}` : ''
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }
     const over = describeOverAge(config, name, ageSeconds)

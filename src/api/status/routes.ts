@@ -23,6 +23,7 @@ import type {
   WebhooksReport,
 } from '../../domain/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
+import { lastedMs } from '../../store/runs/runs.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
@@ -232,8 +233,8 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
 }
 
 function lasted({ lastRun }: SourceStatus): number | null {
-  if (lastRun === null || lastRun.endedAt === null) return null
-  return (Date.parse(lastRun.endedAt) - Date.parse(lastRun.startedAt)) / 1000
+  const ms = lastRun === null ? null : lastedMs(lastRun)
+  return ms === null ? null : ms / 1000
 }
 
 function page(reply: FastifyReply, code: number, body: object): FastifyReply {

@@ -58,7 +58,7 @@ export function recordFinding(
       '',
       ...(dates === null ? [] : [...dateLines(dates), '']),
       ...(stored.isExpected('catalog') ? [...tagLines(tags, limit), ''] : []),
-      `${row.size} bytes, last modified ${changedAt}`,
+      `${row.size} bytes, served with Last-Modified ${changedAt}`,
       `SHA-256 ${sha256}`,
     ],
   }

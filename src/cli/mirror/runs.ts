@@ -6,7 +6,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
-import type { Run, RunFacts } from '../../store/runs/runs.ts'
+import { type Run, type RunFacts, lastedMs } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { duration, timeOf, table } from '../output.ts'
 
@@ -57,10 +57,14 @@ function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {
     run.kind,
     run.state,
     timeOf(run.startedAt),
-    run.endedAt === null ? '-' : duration((run.endedAt - run.startedAt) / 1000),
+    tookCell(lastedMs(run)),
     messageNow(reads, run.message) ?? '',
   ])
   print(table(['run', 'source', 'kind', 'state', 'started', 'took', 'what happened'], rows))
+}
+
+function tookCell(ms: number | null): string {
+  return ms === null ? '-' : duration(ms / 1000)
 }
 
 function printRun(reads: Reads, id: number, json: boolean): void {

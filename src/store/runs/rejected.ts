@@ -8,9 +8,13 @@ interface RefusalReads {
   readonly quarantine: ReturnType<typeof createQuarantineReader>
 }
 
-/** Returns the rejected change that upstream still offered in the last run of a source; null: there is none. */
+/**
+ * Returns the rejected change that upstream still offered when a run of a source last compared it, whatever failed since; null:
+ * there is none.
+ */
 export function findRejected({ runs, quarantine }: RefusalReads, source: SourceName) {
-  for (const run of runs.readResults(source)) {
+  for (const run of [runs.readLatestJudged(source), ...runs.readResults(source)]) {
+    if (run === null) continue
     const refusal = run.state === 'quarantined' ? quarantine.readRefusal(refusedBy(run)) : null
     if (refusal?.decision === 'rejected') return refusal
   }

@@ -68,6 +68,22 @@ function fromRow(row: Row): Run {
   }
 }
 
+/** The dates of a run, unix milliseconds or ISO 8601, and how it ended. */
+interface LastedRun extends Pick<Run, 'state' | 'code'> {
+  readonly startedAt: number | string
+  readonly endedAt: number | string | null
+}
+
+/**
+ * Returns how long a run took, milliseconds; null while it runs, and for one whose process died: its row was ended by the
+ * next run.
+ */
+export function lastedMs({ startedAt, endedAt, state, code }: LastedRun): number | null {
+  const isOrphan = state === ORPHANED.state && code === ORPHANED.code
+  if (endedAt === null || isOrphan) return null
+  return new Date(endedAt).getTime() - new Date(startedAt).getTime()
+}
+
 /** Which runs are wanted; '' for any. */
 interface RunFilter {
   /** Only runs with smaller ids. */
@@ -100,20 +116,13 @@ function createSight(db: Db) {
   return { byId, mayRun, current, see }
 }
 
-/** Creates reads of the run log; usable on any connection. */
-export function createRunReader(db: Db) {
-  const { byId, mayRun, current, see } = createSight(db)
+/** Creates reads of the runs that the state of a source comes from. */
+function createResultReads(db: Db, see: ReturnType<typeof createSight>['see']) {
   const latest = db.prepare<[string], Row>(
     'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
   )
-  const ended = db.prepare<[string], Row>(
-    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
-  )
   const whole = db.prepare<[string], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
-  )
-  const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
-    "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
   )
   const result = db.prepare<[string], Row>(
     "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' ORDER BY id DESC LIMIT 1",
@@ -121,6 +130,35 @@ export function createRunReader(db: Db) {
   const wholeResult = db.prepare<[string], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' AND NOT ${IN_PART}
        ORDER BY id DESC LIMIT 1`,
+  )
+  const judged = db.prepare<[string], Row>(
+    `SELECT * FROM run WHERE source = ? AND state IN ('complete', 'partial', 'quarantined') AND NOT ${IN_PART}
+       ORDER BY id DESC LIMIT 1`,
+  )
+  return {
+    readLatestRun: (source: SourceName) => see(latest.get(source)),
+    /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
+    readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
+    /** The runs with a result that the state of a source comes from: the last one that checked everything, and the last one. */
+    readResults(source: SourceName): Run[] {
+      const last = see(latest.get(source))
+      const isOrphan = last?.endedAt === null && last.state !== 'running'
+      const results = [see(wholeResult.get(source)), isOrphan ? last : see(result.get(source))]
+      return results.filter((run) => run !== null)
+    },
+    /** The last run that checked everything and decided about it: neither a failed nor a stopped one. */
+    readLatestJudged: (source: SourceName) => see(judged.get(source)),
+  }
+}
+
+/** Creates reads of the run log; usable on any connection. */
+export function createRunReader(db: Db) {
+  const { byId, mayRun, current, see } = createSight(db)
+  const ended = db.prepare<[string], Row>(
+    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
+  )
+  const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
+    "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
   )
   const withSnapshot = db.prepare<[string, string], Row>(
     `SELECT * FROM run WHERE source = ? AND snapshot = ? AND state IN ('complete', 'partial') AND NOT ${IN_PART}
@@ -137,17 +175,8 @@ export function createRunReader(db: Db) {
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
     readRun: (id: number) => see(byId.get(id)),
-    readLatestRun: (source: SourceName) => see(latest.get(source)),
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
-    /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
-    readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
-    /** The runs with a result that the state of a source comes from: the last one that checked everything, and the last one. */
-    readResults(source: SourceName): Run[] {
-      const last = see(latest.get(source))
-      const isOrphan = last?.endedAt === null && last.state !== 'running'
-      const results = [see(wholeResult.get(source)), isOrphan ? last : see(result.get(source))]
-      return results.filter((run) => run !== null)
-    },
+    ...createResultReads(db, see),
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
     readLatestWith: (source: SourceName, snapshot: string) => see(withSnapshot.get(source, snapshot)), // prettier-ignore
     ...createRunDates(db),

@@ -3,7 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { type Meta, discardBody, metaOf, networkError } from './response.ts'
 import type { ClockWatch } from '../clock-check.ts'
 import type { Authorization } from './credentials.ts'
-import type { Deadline, Delay } from './retry.ts'
+import type { Deadline, Delay, OnRetry } from './retry.ts'
 import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './destinations.ts'
@@ -38,12 +38,13 @@ export interface Wire {
   delay: Delay
 }
 
-/** State of one run's requests: its signal, its priority, its cost, and the refusal that ended it. */
+/** State of one run's requests: its signal, its priority, its cost, the refusal that ended it, and who is notified of repeated attempts. */
 export interface RunSignal {
   signal: AbortSignal
   priority: Priority
   cost: { requests: number; bytes: number; retries: number }
   refused: MirrorError | null
+  onRetry?: OnRetry | undefined
 }
 
 /**

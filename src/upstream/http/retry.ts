@@ -5,6 +5,17 @@ import { type StopSignal, createStop, whenAborted } from './stop-signal.ts'
 /** Waits until the signal aborts at the latest; a parameter, so that tests of pauses are exact. */
 export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
 
+/** Called before an attempt is repeated, with the error of the last one and the pause until the next, milliseconds. */
+export type OnRetry = (error: unknown, waitMs: number) => void
+
+/** Returns what counts the repeated attempts, and calls `onRetry`. */
+export function countRetries(cost: { retries: number }, onRetry?: OnRetry): OnRetry {
+  return (error, waitMs) => {
+    cost.retries++
+    onRetry?.(error, waitMs)
+  }
+}
+
 /** Calls `attempt` until it succeeds or the retry limit is reached. `madeProgress` resets the count of attempts. */
 export type Retrying = <T>(
   attempt: () => Promise<T>,
@@ -19,7 +30,7 @@ export function createRetrying(
   config: Config['upstream'],
   signal: AbortSignal,
   delay: Delay,
-  cost: { retries: number },
+  onRetry: OnRetry,
   mayRepeat: (error: unknown) => boolean = isTransient,
 ): Retrying {
   return async (attempt, madeProgress = () => false) => {
@@ -32,7 +43,7 @@ export function createRetrying(
         failures = madeProgress(error) ? 1 : failures + 1
         if (failures > config.retries) throw error
         const wait = pause(config, failures, error)
-        cost.retries++
+        onRetry(error, wait)
         await delay(wait, signal)
       }
     }

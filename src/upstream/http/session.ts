@@ -9,7 +9,13 @@ import {
   requestHeaders,
 } from './document.ts'
 import { type OpenAnswer, decodeBody, discardBody, readAnswerBody } from './response.ts'
-import { type Deadline, type Retrying, withDeadline, createRetrying } from './retry.ts'
+import {
+  type Deadline,
+  type Retrying,
+  withDeadline,
+  countRetries,
+  createRetrying,
+} from './retry.ts'
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
@@ -83,7 +89,8 @@ const MAX_REDIRECTS = 5
 export function createSession(wire: Wire, root: string, run: RunSignal): Session {
   const { config, now } = wire
   const { cost, signal } = run
-  const retrying = createRetrying(config, signal, wire.delay, cost)
+  const onRetry = countRetries(cost, run.onRetry)
+  const retrying = createRetrying(config, signal, wire.delay, onRetry)
   const count = (bytes: number): void => void (cost.bytes += bytes)
   const limits = { deadlineMs: config.requestTimeoutMs, count }
   const request: Session['request'] = async (asked) => {
@@ -94,7 +101,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
       earlier.lost ||= !unsent
       return idempotent || unsent
     }
-    const again = createRetrying(config, signal, wire.delay, cost, mayRepeat)
+    const again = createRetrying(config, signal, wire.delay, onRetry, mayRepeat)
     const attempt = async (deadline: Deadline): Promise<ApiAnswer> => {
       const { status, meta, body } = await follow(wire, run, post(root, asked), deadline)
       if (status >= 300) throw statusError(status, {}, path, now)

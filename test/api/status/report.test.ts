@@ -1,6 +1,9 @@
 import type { StorageState } from '../../../src/store/disk-state.ts'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { judgeReadiness } from '../../../src/api/status/readiness.ts'
+import type { Status } from '../../../src/api/status/report.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
+import { lastedMs } from '../../../src/store/runs/runs.ts'
 import { createWeb } from '../../../src/web/web.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
@@ -121,6 +124,30 @@ test('a run that no process executes any more is reported as ended without a res
   const message = 'the process ended before the run did; nothing was committed'
   const lastRun = { state: 'failed', code: 'aborted', endedAt: null, message }
   expect(sources[1]).toMatchObject({ state: 'failed', records: 1, lastRun })
+})
+
+test('how long a run took is not known where the next one ended its row', () => {
+  const run = { startedAt: 1000, endedAt: 61_000 }
+  expect(lastedMs({ ...run, state: 'stopped', code: 'aborted' })).toBe(60_000)
+  expect(lastedMs({ ...run, state: 'failed', code: 'upstream_status' })).toBe(60_000)
+  expect(lastedMs({ ...run, state: 'failed', code: 'aborted' })).toBeNull()
+  expect(lastedMs({ ...run, state: 'running', code: null, endedAt: null })).toBeNull()
+})
+
+test('a source that repeats a failed request before its first snapshot is not ready, with the reason', () => {
+  const retry = { reason: 'no connection', nextAt: '2026-01-01T00:00:00.000Z' }
+  const progress = { phase: 'index', unit: 'records', done: 0, total: null, retry } as const
+  const source = { name: 'osv', state: 'running', asOf: null, ageSeconds: null, progress }
+  const sources = [source as unknown as Status['sources'][number]]
+  const limits = { maxAgeHours: 1 }
+  const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+  const storage = { state: 'ok', reason: null, freeBytes: null } as const
+  const [judged] = judgeReadiness({ sources, storage }, settings, ['osv']).sources
+  expect(judged).toEqual({
+    ...{ name: 'osv', ready: false },
+    reason:
+      'nothing mirrored yet: the first run is in progress; a request failed and is repeated: no connection',
+  })
 })
 
 test.each([

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
+import { findRejected } from '../../../src/store/runs/rejected.ts'
 import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import {
@@ -141,6 +142,23 @@ describe('an index that suddenly shrinks', () => {
     expect(again.message).toContain(`rejected before (run ${run})`)
     expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
     expect(differences(made)).toEqual([])
+  })
+
+  test('is named as rejected until a run compares it again, whatever fails meanwhile', async () => {
+    const { made, run } = await shrunk()
+    await reject(made, run)
+    const rejected = () => findRejected(made.store, 'osv')?.runId
+    expect(rejected()).toBe(run)
+    const unreachable = {
+      PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    }
+    for (let i = 0; i < 2; i++)
+      expect(await made.runWith(unreachable, 'osv')).toMatchObject({ state: 'failed' })
+    expect(rejected()).toBe(run)
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(rejected()).toBeUndefined()
   })
 
   test('is superseded by a healthy index', async () => {

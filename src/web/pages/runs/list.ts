@@ -1,6 +1,6 @@
 import { SOURCES } from '../../../domain/sources.ts'
 import { messageNow } from '../../../store/runs/rejected.ts'
-import type { Run, RunState } from '../../../store/runs/runs.ts'
+import { type Run, type RunState, lastedMs } from '../../../store/runs/runs.ts'
 import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
 import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
 
@@ -86,9 +86,10 @@ export function runState({ state: is }: Pick<Run, 'state'>): Cell {
   return state(is, TONES[is])
 }
 
-/** Returns a cell of how long a run took. */
-export function runDuration({ startedAt, endedAt }: Pick<Run, 'startedAt' | 'endedAt'>): Cell {
-  return endedAt === null ? plain(null) : { text: span((endedAt - startedAt) / 1000), look: 'time' }
+/** Returns a cell of how long a run took, where that is known. */
+export function runDuration(run: Parameters<typeof lastedMs>[0]): Cell {
+  const ms = lastedMs(run)
+  return ms === null ? plain(null) : { text: span(ms / 1000), look: 'time' }
 }
 
 /** Returns a field of a form with a fixed set of values, or any. */
