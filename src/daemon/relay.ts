@@ -5,8 +5,9 @@ import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
 import type { RelayStateChange } from '../relay/state-changes.ts'
-import { type Db, inboxPath, nameStorageError, openInboxReader } from '../store/database/open.ts'
-import { type OutboxReads, type RelayTarget, createOutboxReads } from '../store/webhooks/outbox.ts'
+import { inboxPath, nameStorageError } from '../store/database/open.ts'
+import type { RelayTarget } from '../store/webhooks/outbox.ts'
+import { type Attempt, type InboxView, createInboxView } from './inbox-view.ts'
 
 /** What the relay is started with. */
 interface RelayStartOptions {
@@ -21,6 +22,8 @@ export interface RunningRelay {
   shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed' | 'onFindingsServed'>
   /** Resolves when its first position in the change log is stored, or when it cannot start yet; never rejects. */
   readonly placed: Promise<unknown>
+  /** Adds a listener that is called when webhooks.db was written to, by any process. */
+  readonly onWritten: InboxView['onWritten']
   /** A delivery was stored: clients of the event stream are to be notified. */
   arrived(): void
   /** The tags were judged again: what changed in their findings is to be sent. */
@@ -38,13 +41,11 @@ export interface RunningRelay {
 export function startRelay(options: RelayStartOptions): RunningRelay {
   const { config, log } = options
   const attempt = createAttempt(log, config.data.dir)
-  const wanted = wantsRelay(config) || attempt(() => hasTargets(config.data.dir), Boolean)
-  let thread: Promise<RelayThread> | null = wanted ? begin(options) : null
+  const view = createInboxView(config.data.dir, attempt)
   let [served, isFindingsServed] = [0, false]
-  const opened = attempt<ReturnType<typeof open>>(
-    () => open(config.data.dir),
-    () => null,
-  )
+  let thread: Promise<RelayThread> | null =
+    wantsRelay(config) || hasTargets(view, attempt) ? begin(options) : null
+  view.onWritten(() => void thread?.then((begun) => begun.written()))
   const onServed = (upTo: number): void => {
     served = upTo
     void thread?.then((begun) => begun.served(upTo))
@@ -59,8 +60,9 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
     onFindingsServed(isFindingsServed)
   }
   return {
-    shown: { ...(opened && shownOf(opened.reads, attempt)), onServed, onFindingsServed },
+    shown: { ...shownOf(view, attempt), onServed, onFindingsServed },
     placed: Promise.resolve(thread),
+    onWritten: view.onWritten,
     arrived() {
       if (thread !== null) return
       thread = begin(options)
@@ -78,7 +80,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
     },
     async close() {
       await (await thread)?.close()
-      opened?.db.close()
+      view.close()
     },
   }
 }
@@ -113,25 +115,13 @@ function logStateChange(
 }
 
 /** Reports whether events were forwarded before: targets removed from the settings are deleted, with what waits for them. */
-function hasTargets(dataDir: string): boolean {
-  const opened = open(dataDir)
-  const targets = opened?.reads.listTargets() ?? []
-  opened?.db.close()
+function hasTargets({ reads }: InboxView, attempt: Attempt): boolean {
+  const targets = attempt(
+    () => reads()?.listTargets() ?? [],
+    () => [],
+  )
   return targets.length > 0
 }
-
-function open(dataDir: string): { db: Db; reads: OutboxReads } | null {
-  const db = openInboxReader(dataDir)
-  try {
-    return db && { db, reads: createOutboxReads(db) }
-  } catch (error) {
-    db?.close()
-    throw error
-  }
-}
-
-/** Gives what `work` gives; when that throws, gives the other. */
-type Attempt = <T>(work: () => T, otherwise: () => T) => T
 
 /** Shortest interval between two log lines about the same fault, milliseconds: status pages are requested often. */
 const LOG_INTERVAL_MS = 60_000
@@ -156,31 +146,34 @@ function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt 
 type Shown = Pick<RunningRelay['shown'], 'webhookLog' | 'relayTargets'>
 
 /** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
-function shownOf(reads: OutboxReads, attempt: Attempt): Shown {
-  const log = createWebhookLog(reads)
+function shownOf({ reads }: InboxView, attempt: Attempt): Required<Shown> {
+  const log = () => {
+    const stored = reads()
+    return stored && createWebhookLog(stored)
+  }
   let last = 0
   let targets: readonly RelayTarget[] = []
   return {
     relayTargets: () =>
       (targets = attempt(
-        () => reads.listTargets(),
+        () => reads()?.listTargets() ?? [],
         () => targets,
       )),
     webhookLog: {
       last: () =>
         (last = attempt(
-          () => log.last(),
+          () => log()?.last() ?? 0,
           () => last,
         )),
       // Fewer than the last id: a client that returns with its position starts from the beginning.
       count: (after) =>
         attempt(
-          () => log.count(after),
+          () => log()?.count(after) ?? 0,
           () => -1,
         ),
       list: (after, limit) =>
         attempt(
-          () => log.list(after, limit),
+          () => log()?.list(after, limit) ?? [],
           () => [],
         ),
     },

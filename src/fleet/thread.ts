@@ -33,7 +33,7 @@ export function startFleetThread(deps: FleetThreadDeps): FleetThread {
   const { onReport, onFault, config, version, address } = deps
   const supervisor = supervise<ToFleet, FromFleet>({
     file: workerFile('fleet.worker', import.meta.url),
-    data: { config, version, address } satisfies FleetStart,
+    data: () => ({ config, version, address }) satisfies FleetStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
     onMessage(message) {

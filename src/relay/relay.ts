@@ -59,6 +59,8 @@ export interface Relay {
   judged(): void
   /** Resolves when no request is active and all results are stored. */
   idle(): Promise<void>
+  /** Whether nothing is being sent, nothing waits to be sent, and the last turn found nothing more. */
+  isIdle(): boolean
   /** Stops sending; active deliveries are sent again after the next start. */
   stop(): void
 }
@@ -79,8 +81,7 @@ const FAULT_PAUSE_MS = 5_000
 export function createRelay(deps: RelayDeps): Relay {
   const { settings, outbox, now, onFault } = deps
   const active = new Map<string, Promise<void>>()
-  let settled: DeliveryResult[] = []
-  let [stopped, pausedUntil] = [false, 0]
+  let [stopped, pausedUntil, settled] = [false, 0, [] as DeliveryResult[]]
   const [prune, turns] = [createPruning(deps), createTurns(deps)]
   const tags = createFindingsCollector(deps)
   outbox.replaceTargets(settings.targets)
@@ -125,6 +126,7 @@ export function createRelay(deps: RelayDeps): Relay {
   }
   return {
     ...{ tick, poll: turns.pollOf(tick), judged: tags.judged },
+    isIdle: () => active.size + settled.length === 0 && hasNothingDue(deps, turns, tags),
     async idle() {
       while (active.size > 0 || settled.length > 0) {
         await Promise.all(active.values())
@@ -153,6 +155,16 @@ function createPruning({ settings, outbox, now }: RelayDeps): () => void {
     outbox.prune(at - settings.maxDays * DAY_MS)
     dueAt = at + PRUNE_MS
   }
+}
+
+/** Whether nothing is due at any time, nothing is read again, and nothing is old enough to be given up, a while after the start. */
+function hasNothingDue(
+  { settings, outbox, now }: RelayDeps,
+  turns: ReturnType<typeof createTurns>,
+  tags: ReturnType<typeof createFindingsCollector>,
+): boolean {
+  if (!turns.nothingDue() || tags.isRetrying()) return false
+  return !outbox.hasOlder(now() - settings.maxDays * DAY_MS)
 }
 
 /**

@@ -2,17 +2,15 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
-import { createChangeCheck } from '../store/database/change-check.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { readFindings } from '../store/findings/database.ts'
-import { createReads } from '../store/reads.ts'
+import { type Reads, createReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
+import { restWhenIdle } from '../threads/rest.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
-import { createTransport } from '../upstream/http/transport.ts'
-import { createRelay } from './relay.ts'
+import { type Relay, type RelaySettings, createRelay } from './relay.ts'
 import type { RelayStateChange } from './state-changes.ts'
-import { createSender, createSigner, formatSecret } from './sender.ts'
 
 /** Start data of the relay's thread. */
 export interface RelayStart {
@@ -21,6 +19,8 @@ export interface RelayStart {
 }
 
 export type ToRelay =
+  /** Another connection wrote to webhooks.db. */
+  | { readonly type: 'written' }
   /** The change log is served up to here. */
   | { readonly type: 'served'; readonly log: number }
   /** The tags were judged again. */
@@ -33,10 +33,13 @@ export type FromRelay =
   | { readonly type: 'fault'; readonly message: string }
   | { readonly type: 'turn'; readonly turn: RelayStateChange }
 
-/** Interval between checks for new and due deliveries, milliseconds. */
+/** Interval between checks for due deliveries, milliseconds. */
 const CHECK_MS = 1_000
 
-/** Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. */
+/**
+ * Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. It rests while
+ * nothing is to be sent.
+ */
 function main(port: MessagePort): void {
   const { config, version } = workerData as RelayStart
   const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
@@ -44,33 +47,27 @@ function main(port: MessagePort): void {
   if (opened === null) return
   collectWhenIdle()
   const { outbox: db, mirror } = opened
-  const { relay, upstream } = config
-  const settings = { ...relay, targets: relayUrls(relay) }
   const reads = createReads(mirror)
-  const transport = createTransport({
-    ...upstream,
-    proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
-    // Connections are limited by host, requests by target: several targets may be on one host.
-    concurrency: settings.concurrency * Math.max(1, settings.targets.length),
-    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, settings.timeoutMs),
-    requestTimeoutMs: settings.timeoutMs,
-  })
-  const deps = { transport, timeoutMs: settings.timeoutMs, now: Date.now }
-  const sign = createSigner(
-    settings.secret ?? formatSecret(reads.secrets.readSecret('relay')),
-    settings.dialect,
-  )
-  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
+  const settings = { ...config.relay, targets: relayUrls(config.relay) }
+  let connecting: ReturnType<typeof connect> | null = null
   let [served, servesFindings] = [0, false]
+  let wasWritten = true
   const relayLoop = createRelay({
     settings,
     outbox: createRelayOutbox(db),
     reads: () => reads,
-    changed: createChangeCheck([db]), // of what is published, the serving thread tells
+    changed() {
+      const was = wasWritten
+      wasWritten = false
+      return was
+    },
     served: () => served,
     findings: (use) => readFindings(config.data.dir, use),
     servesFindings: () => servesFindings,
-    send: createSender({ ...deps, sign, chat, userAgent: `patchmirror/${version}` }),
+    async send(url, delivery) {
+      const { send } = await (connecting ??= connect(config, settings, version, reads))
+      return send(url, delivery)
+    },
     now: Date.now,
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
@@ -78,23 +75,63 @@ function main(port: MessagePort): void {
   })
   const timer = setInterval(() => relayLoop.poll(), CHECK_MS)
   port.on('message', (message: ToRelay) => {
+    if (message.type === 'written') {
+      wasWritten = true
+      return relayLoop.poll()
+    }
     if (message.type !== 'stop') {
       if (message.type === 'judged') relayLoop.judged()
       else if (message.type === 'findings') servesFindings = message.isServed
       else served = message.log
-      relayLoop.tick()
-      return
+      return relayLoop.tick()
     }
     clearInterval(timer)
     relayLoop.stop()
-    void transport.close().finally(() => {
+    const closing = connecting?.then(({ transport }) => transport.close())
+    void Promise.resolve(closing).finally(() => {
       db.close()
       mirror.close()
       port.close()
     })
   })
+  restWhenIdle(port, () => mayRest(relayLoop))
   relayLoop.tick() // before ready: what is published after it is relayed
   send({ type: 'ready' })
+}
+
+function mayRest(relayLoop: Relay): boolean {
+  try {
+    return relayLoop.isIdle()
+  } catch {
+    return false // the next turn reports what is wrong with the database
+  }
+}
+
+/** Loads what sends, with the first delivery: the modules of an HTTP client take more memory than all others of this thread. */
+async function connect(
+  { relay, upstream }: RelayStart['config'],
+  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret' | 'dialect'>,
+  version: string,
+  { secrets }: Pick<Reads, 'secrets'>,
+) {
+  const [{ createTransport }, { createSender, createSigner, formatSecret }] = await Promise.all([
+    import('../upstream/http/transport.ts'),
+    import('./sender.ts'),
+  ])
+  const { timeoutMs, concurrency, targets, dialect } = settings
+  const transport = createTransport({
+    ...upstream,
+    proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
+    // Connections are limited by host, requests by target: several targets may be on one host.
+    concurrency: concurrency * Math.max(1, targets.length),
+    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
+    requestTimeoutMs: timeoutMs,
+  })
+  const sign = createSigner(settings.secret ?? formatSecret(secrets.readSecret('relay')), dialect)
+  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
+  const userAgent = `patchmirror/${version}`
+  const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })
+  return { transport, send }
 }
 
 function open({ data }: RelayStart['config']): { outbox: Db; mirror: Db } {

@@ -14,6 +14,8 @@ export interface RelayThread {
   judged(): void
   /** Whether the findings of tags are served: until they are, the relay tells of none. */
   servesFindings(isServed: boolean): void
+  /** Another connection may have written to webhooks.db. */
+  written(): void
   /** Ends it. What is under way is sent again by the next start. */
   close(): Promise<void>
 }
@@ -35,7 +37,7 @@ export async function startRelayThread({
   let [served, isServed] = [0, false]
   const supervisor = supervise<ToRelay, FromRelay>({
     file: workerFile('relay.worker', import.meta.url),
-    data: data satisfies RelayStart,
+    data: () => data satisfies RelayStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     onMessage(message) {
       if (message.type === 'turn') onTurn(message.turn)
@@ -58,6 +60,7 @@ export async function startRelayThread({
       isServed = now
       supervisor.post({ type: 'findings', isServed })
     },
+    written: () => supervisor.post({ type: 'written' }),
     close: () => supervisor.stop(),
   }
 }

@@ -4,6 +4,7 @@ import { MirrorError, messageOf } from '../core/errors.ts'
 import { goOffline } from '../core/offline.ts'
 import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
+import { restWhenIdle } from '../threads/rest.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
@@ -38,7 +39,8 @@ export type FromWorker =
 
 /**
  * The sync thread, the daemon's only writer. It has its own database connection and a lower priority than the thread
- * that answers requests, so that a sync does not delay reads.
+ * that answers requests, so that a sync does not delay reads. It rests between runs, unless it knows a limit or has a token of the
+ * service that the next run has to go by.
  */
 function main(port: NonNullable<typeof parentPort>): void {
   const { config, version, offline } = workerData as WorkerStart
@@ -48,14 +50,12 @@ function main(port: NonNullable<typeof parentPort>): void {
   const store = openOrRefuse(port, () => openWrites(config.data.dir))
   if (store === null) return
   collectWhenIdle()
-  let connected: Promise<Upstream> | null = null
   const warn = (message: string): void => send({ type: 'warning', message })
-  const upstream = (): Promise<Upstream> =>
-    (connected ??= loadUpstream({ config, version, now: Date.now, warn }))
+  const service = createConnection({ config, version, now: Date.now, warn })
   let stop = new AbortController()
   const newRunner = (): Runner =>
     createRunner({
-      ...{ config, store, upstream, now: Date.now, signal: stop.signal },
+      ...{ config, store, upstream: service.connect, now: Date.now, signal: stop.signal },
       onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
     })
   let runner = newRunner()
@@ -80,7 +80,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const end = async (): Promise<void> => {
     stop.abort()
     await Promise.all([...running, rebuilding])
-    await (await connected)?.close()
+    await service.close()
     store.close()
     port.close()
   }
@@ -102,6 +102,7 @@ function main(port: NonNullable<typeof parentPort>): void {
       running.add(current)
     }
   })
+  restWhenIdle(port, () => running.size === 0 && rebuilding === null && service.isForgettable())
   void rebuild().then(() => send({ type: 'ready' }))
 }
 
@@ -109,9 +110,19 @@ function isLocked(error: unknown): boolean {
   return error instanceof MirrorError && error.code === 'locked'
 }
 
-async function loadUpstream(deps: UpstreamDeps): Promise<Upstream> {
-  const { createUpstream } = await import('../upstream/surfaces.ts')
-  return createUpstream(deps)
+/** Creates the connection to the service: its modules are loaded at the first use. */
+function createConnection(deps: UpstreamDeps) {
+  let connecting: Promise<Upstream> | null = null
+  let upstream: Upstream | null = null
+  const load = async (): Promise<Upstream> => {
+    const { createUpstream } = await import('../upstream/surfaces.ts')
+    return (upstream = createUpstream(deps))
+  }
+  return {
+    connect: (): Promise<Upstream> => (connecting ??= load()),
+    isForgettable: (): boolean => upstream?.isForgettable() !== false,
+    close: async (): Promise<void> => (await connecting)?.close(),
+  }
 }
 
 /**

@@ -80,7 +80,7 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   )
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: { config, version, offline } satisfies WorkerStart,
+    data: () => ({ config, version, offline }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.

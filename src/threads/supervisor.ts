@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import { type ErrorCode, MirrorError, messageOf } from '../core/errors.ts'
+import { type RestMessage, createRest } from './rest.ts'
 import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts'
 
 /** The first message of a supervised worker. After `refused` the worker ends. */
@@ -12,36 +13,38 @@ export interface StopMessage {
   readonly type: 'stop'
 }
 
-/** A long-lived worker that is replaced when it ends. */
+/** A long-lived worker that is replaced when it ends, and that may rest: then it runs again with the next message. */
 export interface Supervisor<In> {
   /**
    * Resolves when the first worker is ready or has failed. Rejects only with `mustStart`: the first worker was refused
    * (`MirrorError` with its code) or ended; it is not replaced then.
    */
   readonly started: Promise<void>
-  /** True from a worker's `ready` message to its end. */
+  /** True from a worker's `ready` message to its end, and while it rests. */
   readonly isReady: boolean
-  /** Sends a message to the worker, ready or not; dropped while none runs. */
+  /** Sends a message to the worker, ready or not; starts one that rests. Dropped between a failure and the next start. */
   post(message: In): void
   /** Sends `stop` and resolves when the worker has ended; it is not replaced. */
   stop(): Promise<void>
 }
 
 /** How a worker is supervised, and who is notified. */
-interface SupervisorOptions<Out> extends WorkerOptions {
+interface SupervisorOptions<Out> extends Omit<WorkerOptions, 'data'> {
+  /** Returns the start data of a worker. */
+  readonly data: () => unknown
   /** Pause before a worker that ended is replaced, milliseconds; `RESTART_MS` when not given. */
   readonly restartMs?: number
   /** A worker that has not ended so many milliseconds after `stop` is terminated; never when not given. */
   readonly stopTimeoutMs?: number
   /** A failure of the first worker rejects `started` and is final; otherwise it is reported and tried again. */
   readonly mustStart?: boolean
-  /** Receives every message but `ready` and `refused`. */
+  /** Receives every message but `ready`, `refused` and `rest`. */
   readonly onMessage: (message: Out) => void
   /** A worker is ready; `isRestart`: it is not the first that was started. */
   readonly onReady?: (isRestart: boolean) => void
   /** A worker could not start (`wasReady` false) or an error ended it; it will be replaced. */
   readonly onFailed: (message: string, wasReady: boolean) => void
-  /** A worker that was ready has ended; `failure` is the message of the error that ended it. */
+  /** A worker that was ready has ended, but not to rest; `failure` is the message of the error that ended it. */
   readonly onEnded?: (failure: string | null) => void
 }
 
@@ -54,11 +57,10 @@ export function supervise<In, Out extends TypedMessage>(
 ): Supervisor<In> {
   const { restartMs = RESTART_MS, stopTimeoutMs, mustStart = false } = options
   const first: PromiseWithResolvers<void> = Promise.withResolvers()
+  const rest = createRest<In>()
   let worker: RunningWorker<In | StopMessage> | null = null
   let restart: NodeJS.Timeout | null = null
-  let isReady = false
-  let stopping = false
-  let starts = 0
+  let [isReady, stopping, starts] = [false, false, 0]
   const start = (): void => {
     starts += 1
     worker = startReporting<In, Out>(options, {
@@ -74,16 +76,24 @@ export function supervise<In, Out extends TypedMessage>(
         options.onFailed(error.message, false)
         first.resolve()
       },
+      onRest: ({ seen }) => void (!stopping && rest.begin(seen) && worker?.post({ type: 'stop' })),
       onEnd(failure) {
         const wasReady = isReady
         worker = null
-        isReady = false
+        const toRest = rest.ended(failure)
+        isReady = toRest
         if (wasReady && failure !== null) options.onFailed(failure, true)
-        if (wasReady) options.onEnded?.(failure)
+        if (wasReady && !toRest) options.onEnded?.(failure)
         first.resolve() // stopped before it was ready
-        if (!stopping) restart = setTimeout(start, restartMs).unref()
+        if (!stopping && toRest && rest.hasMessages()) wake()
+        if (!stopping && !toRest) restart = setTimeout(start, restartMs).unref()
       },
     })
+  }
+  const wake = (): void => {
+    isReady = false
+    start()
+    for (const message of rest.over()) worker?.post(message)
   }
   start()
   return {
@@ -91,7 +101,10 @@ export function supervise<In, Out extends TypedMessage>(
     get isReady() {
       return isReady
     },
-    post: (message) => worker?.post(message),
+    post(message) {
+      if (stopping || !rest.holds(message)) worker?.post(message)
+      else if (worker === null) wake()
+    },
     async stop() {
       stopping = true
       if (restart !== null) clearTimeout(restart)
@@ -106,6 +119,7 @@ interface TypedMessage {
 
 interface StartEvents {
   readonly onReady: () => void
+  readonly onRest: (message: RestMessage) => void
   /** Called at most once, and not after `onReady`. */
   readonly onStartFailed: (error: Error) => void
   /** `failure`: the message of the error that ended the worker. */
@@ -115,11 +129,13 @@ interface StartEvents {
 /** Starts a worker and tells its first message, or its end without one, from all others. */
 function startReporting<In, Out extends TypedMessage>(
   options: SupervisorOptions<Out>,
-  { onReady, onStartFailed, onEnd }: StartEvents,
+  { onReady, onStartFailed, onRest, onEnd }: StartEvents,
 ): RunningWorker<In | StopMessage> {
   let isSettled = false
-  return startWorker<In | StopMessage, Out | WorkerStarted>(options, {
+  const started = { ...options, data: options.data() }
+  return startWorker<In | StopMessage, Out | WorkerStarted | RestMessage>(started, {
     onMessage(message) {
+      if (isRest(message)) return onRest(message)
       if (!isStarted(message)) return options.onMessage(message)
       isSettled = true
       if (message.type === 'ready') onReady()
@@ -141,6 +157,10 @@ async function stopWorker<In>(
   const timeout = timeoutMs === undefined ? undefined : setTimeout(terminate, timeoutMs)
   await worker.ended
   clearTimeout(timeout)
+}
+
+function isRest(message: { readonly type: string }): message is RestMessage {
+  return message.type === 'rest'
 }
 
 function isStarted(message: { readonly type: string }): message is WorkerStarted {

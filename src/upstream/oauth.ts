@@ -64,6 +64,7 @@ export function clientCredentials(
     scrub: (text) =>
       scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
     secrets: recent.all,
+    hasToken: () => renewal !== null || usable() !== null,
   }
 }
 

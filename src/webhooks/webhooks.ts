@@ -33,7 +33,7 @@ interface WebhooksOptions {
   /** Why deliveries are not taken now; null: they are. */
   readonly refusal: () => string | null
   /** Is notified of stored deliveries, as the refresher is. */
-  readonly relay: DeliveryFollower
+  readonly relay: DeliveryFollower & Pick<Parameters<typeof startRefresher>[0], 'onWritten'>
 }
 
 /** Counts outcomes of deliveries, and connections of the own listener that were closed or refused for want of places. */
@@ -95,7 +95,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     ...{ dialect, now, log },
   })
   const isOn = (): boolean => secrets.active().length > 0
-  const refresher = startRefresher({ ...options, isOn })
+  const refresher = startRefresher({ ...options, isOn, onWritten: options.relay.onWritten })
   const report = createReport({ endpoints, secrets, inbox, now })
   const receiver = createReceiver({
     ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },

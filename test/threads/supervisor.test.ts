@@ -2,18 +2,33 @@ import { expect, onTestFinished, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
 import { type StopMessage, type Supervisor, supervise } from '../../src/threads/supervisor.ts'
 
-type ToEcho = { readonly type: 'echo'; readonly text: string } | { readonly type: 'throw' }
+type ToEcho =
+  | { readonly type: 'echo'; readonly text: string }
+  | { readonly type: 'throw' | 'sleepy' | 'careless' | 'ill' }
 interface FromEcho {
   readonly type: 'echoed'
   readonly text: string
 }
 
-/** A worker that starts with `begin`, echoes texts, throws when asked to, and ends on `stop`. */
+/**
+ * A worker that starts with `begin`, echoes texts, throws when asked to, and ends on `stop`. `sleepy` makes it ask for rest with
+ * the number of its messages, `careless` with another number, and `ill` makes it throw on `stop`.
+ */
 function workerOf(begin: string): URL {
   const source = `
     import { parentPort as port, workerData } from 'node:worker_threads'
     ${begin}
+    let [seen, isIll, isSleepy] = [0, false, false]
     port.on('message', (message) => {
+      seen += 1
+      if (message.type === 'sleepy') {
+        isSleepy = true
+        return port.postMessage({ type: 'rest', seen })
+      }
+      if (message.type === 'careless') return port.postMessage({ type: 'rest', seen: seen - 1 })
+      if (message.type === 'ill') return void (isIll = true)
+      if (isIll && message.type === 'stop') throw new Error('thrown at the end')
+      if (isSleepy && message.type === 'stop') port.postMessage({ type: 'echoed', text: 'asleep' })
       if (message.type === 'echo') port.postMessage({ type: 'echoed', text: message.text })
       else if (message.type === 'throw') throw new Error('thrown by the worker')
       else port.close()
@@ -33,7 +48,7 @@ function start(begin: string, mustStart = false): Watched {
   const seen: string[] = []
   const supervisor = supervise<ToEcho | StopMessage, FromEcho>({
     file: workerOf(begin),
-    data: null,
+    data: () => null,
     restartMs: 1,
     mustStart,
     onMessage: ({ text }) => seen.push(`echoed ${text}`),
@@ -100,4 +115,76 @@ test('a worker that is stopped before it is ready ends, and `started` resolves',
   const worker = start('')
   await Promise.all([worker.stop(), worker.started])
   expect(worker.seen).toEqual([])
+})
+
+/** A worker that asked for rest; resolves when it ends. */
+async function resting(): Promise<Watched> {
+  const worker = start(READY)
+  await worker.started
+  worker.post({ type: 'sleepy' })
+  await expect.poll(() => worker.seen).toEqual(['ready', 'echoed asleep'])
+  return worker
+}
+
+/** Long enough for a worker to end. */
+const endOfWorker = () => new Promise((resolve) => setTimeout(resolve, 50))
+
+test.each(['ends', 'has ended'])(
+  'a worker that has nothing to do rests without a report, and runs again with a message while it %s',
+  async (when) => {
+    const worker = await resting()
+    if (when === 'has ended') await endOfWorker()
+    expect(worker.isReady).toBe(true)
+    worker.post({ type: 'echo', text: 'a' })
+    worker.post({ type: 'echo', text: 'b' })
+    await expect
+      .poll(() => worker.seen)
+      .toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a', 'echoed b'])
+    expect(worker.isReady).toBe(true)
+    worker.post({ type: 'sleepy' })
+    await expect.poll(() => worker.seen.at(-1)).toBe('echoed asleep')
+  },
+)
+
+test('no message is lost to a worker that is about to rest', async () => {
+  const worker = start(READY)
+  await worker.started
+  const expected = []
+  for (let i = 0; i < 200; i++) {
+    worker.post({ type: i % 3 === 0 ? 'careless' : 'sleepy' })
+    if (i % 7 === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (i % 20 === 0) await endOfWorker()
+    worker.post({ type: 'echo', text: String(i) })
+    expected.push(`echoed ${i}`)
+  }
+  const echoes = () => worker.seen.filter((line) => /^echoed \d/.test(line))
+  await expect.poll(() => echoes().length).toBe(200)
+  expect(echoes()).toEqual(expected)
+  expect(worker.seen.filter((line) => line === 'ready again').length).toBeGreaterThan(5)
+  expect(worker.seen.filter((line) => /failed|ended/.test(line))).toEqual([])
+})
+
+test('a worker that has not seen all messages goes on', async () => {
+  const worker = start(READY)
+  await worker.started
+  worker.post({ type: 'careless' })
+  await endOfWorker()
+  worker.post({ type: 'echo', text: 'a' })
+  await expect.poll(() => worker.seen).toEqual(['ready', 'echoed a'])
+})
+
+test('an error at the end that a rest asked for is reported, and the worker is replaced', async () => {
+  const worker = start(READY)
+  await worker.started
+  worker.post({ type: 'ill' })
+  worker.post({ type: 'sleepy' })
+  await expect.poll(() => worker.seen).toEqual(['ready', 'failed: thrown at the end (true)', 'ended: thrown at the end', 'ready again']) // prettier-ignore
+})
+
+test('a worker that rests is stopped at once, and a message after that starts none', async () => {
+  const worker = await resting()
+  await worker.stop()
+  worker.post({ type: 'echo', text: 'late' })
+  await endOfWorker()
+  expect(worker.seen).toEqual(['ready', 'echoed asleep'])
 })

@@ -113,7 +113,7 @@ function startThread(shared: Shared, main: MainThread): ServingThread {
   }
   const supervisor = supervise<ToServing, FromServing>({
     file: workerFile('serving.worker', import.meta.url),
-    data: { ...shared, counts: counts.memory, activity, bounds } satisfies ServingStart,
+    data: () => ({ ...shared, counts: counts.memory, activity, bounds }) satisfies ServingStart,
     ...{ mustStart: true, stopTimeoutMs: main.stopTimeoutMs },
     onMessage(message) {
       if (message.type === 'opened') onOpened(message)

@@ -1,10 +1,11 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { HOUR_MS, toIso } from '../../core/time.ts'
+import { toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder } from '../../core/files.ts'
 import { openWrites } from '../../store/writer.ts'
 import { collectWhenIdle } from '../../threads/idle-memory.ts'
+import { restWhenIdle } from '../../threads/rest.ts'
 import type { StopMessage, WorkerStarted } from '../../threads/supervisor.ts'
 import { applyBundle } from '../import/apply.ts'
 import type { BoxesStatus } from '../../domain/status.ts'
@@ -18,9 +19,15 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'data' | 'history'>
   readonly version: string
+  /** The last status of the thread before this one, which ended or rested. */
+  readonly before: BoxesStatus
 }
 
-export type ToBoxes = { readonly type: 'published' } | StopMessage
+export type ToBoxes =
+  | { readonly type: 'published' }
+  /** There is something in the inbox, or there was. */
+  | { readonly type: 'scan' }
+  | StopMessage
 
 export type FromBoxes =
   | { readonly type: 'status'; readonly status: BoxesStatus }
@@ -31,15 +38,15 @@ export type FromBoxes =
 /** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
 const RETRY_MS = 60_000
 
-/** Longest interval of checks whether the date in the outbox is outdated (`bundle.dateHours`), milliseconds; each opens the database. */
-const DATE_MS = 300_000
-
-/** Runs the thread: exports after each snapshot and imports new bundles, one after the other. */
+/**
+ * Runs the thread: exports after each snapshot and imports new bundles, one after the other. It rests while its inbox is empty and
+ * nothing is to be exported.
+ */
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
   const { bundle } = start.config
   const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
-  let status: BoxesStatus = { outbox: null, inbox: null }
+  let status = start.before
   const show = (more: Partial<BoxesStatus>): void => {
     status = { ...status, ...more }
     send({ type: 'status', status })
@@ -53,26 +60,21 @@ function main(port: MessagePort): void {
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void =>
     queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
-  const dateMs = Math.min(DATE_MS, bundle.dateHours * HOUR_MS)
   const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
-  const timers = [
-    ...(inbox === null ? [] : [setInterval(scan, bundle.pollSeconds * 1000)]),
-    // A run that finds nothing new publishes no snapshot, but confirms a later date.
-    ...(out === null ? [] : [setInterval(published, dateMs)]),
-  ]
   port.on('message', (message: ToBoxes) => {
     if (message.type === 'published') return published()
-    for (const timer of timers) clearInterval(timer)
-    void queue.end().then(() => port.close())
+    if (message.type === 'stop') void queue.end().then(() => port.close())
+    else if (inbox !== null) scan()
   })
   collectWhenIdle()
+  restWhenIdle(port, () => queue.isEmpty() && inbox?.isEmpty() !== false)
   send({ type: 'ready' })
   if (inbox !== null) scan()
   published()
 }
 
 function openInbox(
-  { config }: BoxesStart,
+  { config, before }: BoxesStart,
   folder: string,
   send: (message: FromBoxes) => void,
 ): Inbox {
@@ -83,7 +85,7 @@ function openInbox(
     // The first scan reports what is wrong with the folder.
   }
   return createInboxImporter({
-    ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now },
+    ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now, before: before.inbox },
     tries: createTries(config.data.dir),
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)
@@ -100,7 +102,7 @@ function openInbox(
 
 /** Returns a function that fills the outbox once; it resolves with false on failure. */
 function createOut(
-  { config, version }: BoxesStart,
+  { config, version, before }: BoxesStart,
   folder: string,
   send: (message: FromBoxes) => void,
   show: (status: Pick<BoxesStatus, 'outbox'>) => void,
@@ -108,7 +110,7 @@ function createOut(
   const keys = config.bundle.signingKeys.map(readSigningKey)
   const program = `patchmirror/${version}`
   const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
-  let last: NonNullable<BoxesStatus['outbox']>['last'] = null
+  let last = before.outbox?.last ?? null
   return async () => {
     show({ outbox: { last, exporting: true, problem: null, reason: null } })
     try {
@@ -137,6 +139,7 @@ function createOut(
 /** Runs one task at a time; a task that is already waiting is not added again. A failed task is retried after a pause. */
 function createQueue() {
   const waiting = new Map<string, () => Promise<void>>()
+  let retries = 0
   let running: Promise<void> | null = null
   let ending = false
   const run = async (): Promise<void> => {
@@ -153,12 +156,20 @@ function createQueue() {
   const add = (name: string, work: () => Promise<boolean>, retryMs: number | null): void => {
     waiting.set(name, async () => {
       const done = await work()
-      if (!done && retryMs !== null) setTimeout(() => add(name, work, retryMs), retryMs).unref()
+      if (done || retryMs === null) return
+      retries += 1
+      const again = (): void => {
+        retries -= 1
+        add(name, work, retryMs)
+      }
+      setTimeout(again, retryMs).unref()
     })
     begin()
   }
   return {
     add,
+    /** Whether nothing runs, waits or is to be retried. */
+    isEmpty: () => running === null && retries === 0,
     async end(): Promise<void> {
       ending = true
       await running

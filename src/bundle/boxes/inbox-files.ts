@@ -1,4 +1,5 @@
-import { lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { type Dirent, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { systemCode, MirrorError, messageOf } from '../../core/errors.ts'
 import { groupFiles } from '../format/split-names.ts'
@@ -19,7 +20,7 @@ const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
 /** Returns the bundles in the inbox, by name: only regular files. Throws the system's error for an unreadable folder. */
 export function listArrivals(folder: string): InboxFile[] {
   const names = readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
+    .filter(isArrival)
     .map(({ name }) => join(folder, name))
     .sort()
   return groupFiles(names).map((files) => {
@@ -31,8 +32,26 @@ export function listArrivals(folder: string): InboxFile[] {
 /** Returns the names of ignored inbox entries: links, pipes, folders. Throws as `listArrivals`. */
 export function listSkipped(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name))
+    .filter(isSkipped)
     .map(({ name }) => name)
+}
+
+/** Whether a folder contains anything that an inbox looks at, or cannot be read. Asks the system without waiting for it. */
+export async function isInteresting(folder: string): Promise<boolean> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.some((entry) => isArrival(entry) || isSkipped(entry))
+  } catch {
+    return true // the inbox reports why
+  }
+}
+
+function isArrival(entry: Dirent): boolean {
+  return entry.isFile() && BUNDLE.test(entry.name)
+}
+
+function isSkipped(entry: Dirent): boolean {
+  return !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name)
 }
 
 /** Folders that an inbox creates. */

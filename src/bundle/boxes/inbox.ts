@@ -17,6 +17,8 @@ interface InboxDeps {
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   readonly now: () => number
+  /** The last status of an earlier inbox of this folder, whose counts go on. */
+  readonly before?: InboxStatus | null
   /** Counter of the bundles that ended the process; null: not counted. */
   readonly tries?: Tries
   /** Called with the result of a bundle, for the log. */
@@ -36,6 +38,8 @@ export interface ImportResult {
 export interface Inbox {
   look(): Promise<void>
   status(): InboxStatus
+  /** Whether the last scan found nothing at all in the folder. */
+  isEmpty(): boolean
 }
 
 /**
@@ -43,12 +47,14 @@ export interface Inbox {
  * folder and the ledger: after a restart on a read-only medium all bundles are found to be stored already.
  */
 export function createInboxImporter(deps: InboxDeps): Inbox {
-  const { folder, now, onTrouble = () => undefined } = deps
+  const { folder, now, before = null, onTrouble = () => undefined } = deps
   const decisions = createDecisions(now)
-  const counts = { imported: 0, superseded: 0, refused: 0 }
-  let lastRefused: InboxStatus['lastRefused'] = null
+  const { imported = 0, superseded = 0, refused = 0 } = before ?? {}
+  const counts = { imported, superseded, refused }
+  let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
   let skips: ReadonlySet<string> = new Set()
+  let isEmpty = false
 
   const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
     const at = toIso(now())
@@ -84,10 +90,12 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         arrivals = listArrivals(folder)
         skips = reportSkipped(listSkipped(folder), skips, onTrouble)
         problem = null
+        isEmpty = arrivals.length + skips.size === 0
       } catch (error) {
         const now = systemCode(error) ?? 'it cannot be read'
         if (now !== problem) onTrouble(`the inbox ${folder} cannot be read (${now})`)
         problem = now
+        isEmpty = false
       }
       decisions.forgetOthers(arrivals)
       for (const file of decisions.overdue())
@@ -95,6 +103,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
+    isEmpty: () => isEmpty,
   }
 }
 

@@ -1,4 +1,6 @@
+import { HOUR_MS } from '../../core/time.ts'
 import type { ImportResult } from './inbox.ts'
+import { isInteresting } from './inbox-files.ts'
 import type { Shipped } from './outbox.ts'
 import { supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
@@ -15,7 +17,7 @@ export interface BoxesThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-interface BoxesThreadDeps extends BoxesStart {
+interface BoxesThreadDeps extends Omit<BoxesStart, 'before'> {
   readonly onSettled: (settled: ImportResult) => void
   readonly onShipped: (shipped: Shipped) => void
   readonly onFault: (message: string) => void
@@ -24,13 +26,18 @@ interface BoxesThreadDeps extends BoxesStart {
 /** How long an export or import that is under way may take to end, milliseconds. */
 const STOP_TIMEOUT_MS = 5_000
 
-/** Starts the thread. Never throws: a thread that ends is reported and replaced. */
+/** Shortest interval of checks whether the date in the outbox is outdated, hours, if dates may be as old: each may start the thread. */
+const DATE_HOURS = 1 / 12
+/** The share of `bundle.dateHours` that passes between two of them. */
+const DATE_SHARE = 1 / 12
+
+/** Starts the thread. Never throws: a thread that ends is reported and replaced. It rests while there is nothing for it to do. */
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
   let status: BoxesStatus = { outbox: null, inbox: null }
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),
-    data: data satisfies BoxesStart,
+    data: () => ({ ...data, before: status }) satisfies BoxesStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
     onMessage(message) {
@@ -41,9 +48,38 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
     },
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
+  const { inbox, outbox, pollSeconds, dateHours } = data.config.bundle
+  const published = (): void => supervisor.post({ type: 'published' })
+  const scan = (): void => supervisor.post({ type: 'scan' })
+  const dateMs = Math.min(dateHours, Math.max(DATE_HOURS, dateHours * DATE_SHARE)) * HOUR_MS
+  const timers = [
+    ...(inbox === null ? [] : [setInterval(createWatch(inbox, scan), pollSeconds * 1000)]),
+    // A run that finds nothing new publishes no snapshot, but confirms a later date.
+    ...(outbox === null ? [] : [setInterval(published, dateMs)]),
+  ]
   return {
-    published: () => supervisor.post({ type: 'published' }),
+    published,
     status: () => status,
-    close: () => supervisor.stop(),
+    close() {
+      timers.forEach(clearInterval)
+      return supervisor.stop()
+    },
+  }
+}
+
+/** Returns a function that calls `scan` if there is something in the inbox, or there was when it was called before. */
+function createWatch(inbox: string, scan: () => void): () => void {
+  let was = true
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    const is = await isInteresting(inbox)
+    if (is || was) scan()
+    was = is
+    isLooking = false
+  }
+  return () => {
+    if (isLooking) return // a folder of the network may answer late
+    isLooking = true
+    void look()
   }
 }

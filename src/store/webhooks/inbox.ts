@@ -81,8 +81,6 @@ export function createInboxReads(db: Db) {
       const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
       return { pending, dead, done, ignored, oldestPendingAt: oldest.get() ?? null }
     },
-    /** Returns a number that changes when another connection has written, and never by this one's own writes. */
-    dataVersion: (): number => Number(db.pragma('data_version', { simple: true })),
   }
 }
 

@@ -151,6 +151,8 @@ export function createRelayOutbox(db: Db) {
     settle: inOne((settled: readonly DeliveryResult[]): void => {
       for (const one of settled) settling.settle(one)
     }),
+    /** Whether `prune` would find anything. */
+    hasOlder: (before: number): boolean => (sql.oldest.get(before) ?? null) !== null,
     /** Gives up deliveries older than `before`, and deletes their events. */
     prune: inOne((before: number): void => {
       const upTo = sql.oldest.get(before) ?? null

@@ -1,4 +1,12 @@
-import { type Priority, type QuotaHeaders, learn, take, unknownQuota, waitFor } from './quota.ts'
+import {
+  type Priority,
+  type QuotaHeaders,
+  isOver,
+  learn,
+  take,
+  unknownQuota,
+  waitFor,
+} from './quota.ts'
 import { limitError, parseRetryAfter } from './errors.ts'
 
 /** Permission to send one request; its owner reports the end exactly once. */
@@ -14,6 +22,8 @@ export interface HostLimiter {
    * and the signal's reason when it aborts.
    */
   acquire(signal: AbortSignal, priority: Priority): Promise<RequestPermit>
+  /** Whether what is known of the limit has passed: another limiter would send the same. */
+  isOver(): boolean
 }
 
 /** Dependencies of a limiter. Clock and delay are arguments, so that tests are exact. */
@@ -42,6 +52,7 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
   const quota = unknownQuota()
   const pace = createPace(deps.perMinute)
   return {
+    isOver: () => isOver(quota, now()) && pace.waitFor('crawl', now()) <= 0,
     async acquire(signal, priority) {
       for (;;) {
         signal.throwIfAborted()

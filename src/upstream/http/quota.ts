@@ -54,6 +54,11 @@ export function waitFor(quota: Quota, priority: Priority, now: number): number {
   return Math.max(0, quota.crawledAt + left / usable - now)
 }
 
+/** Whether no wait and no window that responses announced is in force, and no response is awaited. */
+export function isOver({ blockedUntil, resetAt, inFlight }: Quota, now: number): boolean {
+  return inFlight === 0 && blockedUntil <= now && resetAt <= now
+}
+
 /** Counts a request that is sent now. */
 export function take(quota: Quota, priority: Priority, now: number): void {
   if (quota.limit !== null && now >= quota.resetAt) beginWindow(quota, now + quota.windowMs)

@@ -10,7 +10,6 @@ export const EMPTY: { readonly [Name in OperationName]?: ReturnType<InboxFunctio
   counts: { pending: 0, dead: 0, done: 0, ignored: 0, oldestPendingAt: null },
   eventTimes: [],
   announcedSince: { announcements: [], firstAt: null, lastAt: null },
-  changed: false,
   prune: 0,
 }
 

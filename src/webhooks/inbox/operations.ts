@@ -26,7 +26,6 @@ const writing = <A extends unknown[], R>(run: (...args: A) => R): InboxOperation
 export function createOperations(db: Db) {
   const inbox = createInbox(db)
   const reports = createInboxReports(db)
-  let version = inbox.dataVersion()
   return {
     receive: writing(inbox.receive),
     settle: writing(inbox.settle),
@@ -37,12 +36,6 @@ export function createOperations(db: Db) {
     counts: reading(inbox.counts),
     eventTimes: reading(reports.eventTimes),
     announcedSince: reading(reports.announcedSince),
-    /** Whether another connection has written since this was asked last. */
-    changed: reading((): boolean => {
-      const before = version
-      version = inbox.dataVersion()
-      return version !== before
-    }),
   }
 }
 

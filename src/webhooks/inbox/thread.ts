@@ -29,8 +29,6 @@ export interface InboxThread {
   nextDueAt(): Promise<number | null>
   settle(settlements: readonly Settlement[]): Promise<void>
   counts(): Promise<InboxCounts>
-  /** Whether another process wrote to the database since this was asked last, as `webhooks replay` does. */
-  changed(): Promise<boolean>
   /** Forgets what was received longer ago than it is to be remembered, but for pending rows; how many. */
   prune(now: number): Promise<number>
   /** Any operation of the table in `operations.ts`, by its name. */
@@ -90,7 +88,6 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
     nextDueAt: () => call('nextDueAt'),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),
-    changed: () => call('changed'),
     prune: (now) => call('prune', now - deps.keepMs),
     call,
     get started() {
@@ -112,7 +109,7 @@ function superviseInbox(
 ): Supervisor<ToInbox> {
   const supervisor = supervise<ToInbox, FromInbox>({
     file: workerFile('inbox.worker', import.meta.url),
-    data: { dataDir: deps.dataDir } satisfies InboxStart,
+    data: () => ({ dataDir: deps.dataDir }) satisfies InboxStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     ...(deps.restartMs !== undefined && { restartMs: deps.restartMs }),
     onMessage: ({ replies }) => replies.forEach(rpc.settle),

@@ -21,6 +21,8 @@ interface RefresherOptions {
   readonly reads: Pick<PinnedReads, 'pinned' | 'live'>
   /** Whether there is a secret, so that events can come. */
   readonly isOn: () => boolean
+  /** Adds a listener that is called when webhooks.db was written to, by any process. */
+  readonly onWritten: (listener: () => void) => void
 }
 
 /** From events in the inbox to a fresh mirror, running. */
@@ -31,9 +33,6 @@ interface Refresher {
   /** Before the thread that refreshes is stopped. */
   readonly stop: () => void
 }
-
-/** How often the inbox is asked whether another process wrote to it (`webhooks replay`), milliseconds. */
-const LOOK_MS = 2_000
 
 /** Timers and chance of this process. */
 const SYSTEM: Omit<TimeSource, 'now'> = {
@@ -55,13 +54,12 @@ export function startRefresher(options: RefresherOptions): Refresher {
     ...{ debounceMs, debounceMaxMs, inbox, sync, catalog, time, log },
   })
   const reports = createReports({ ...options, catalog: reads.live.catalog, coalescer })
-  const looking = watchOthers(options, coalescer)
+  options.onWritten(() => void takeUp(log, coalescer))
   coalescer.start()
   return {
     arrived: coalescer.arrived,
     report: reports.report,
     stop() {
-      clearInterval(looking)
       reports.stop()
       coalescer.stop()
     },
@@ -69,13 +67,10 @@ export function startRefresher(options: RefresherOptions): Refresher {
 }
 
 /** Takes up rows that a command made pending again. The relay and other commands write to the same database. */
-function watchOthers({ inbox, log }: RefresherOptions, coalescer: Coalescer): NodeJS.Timeout {
-  const look = async (): Promise<void> => {
-    try {
-      if (await inbox.changed()) await coalescer.changed()
-    } catch (error) {
-      log.debug({}, `the inbox cannot be looked at: ${messageOf(error)}`)
-    }
+async function takeUp(log: Logger, coalescer: Coalescer): Promise<void> {
+  try {
+    await coalescer.changed()
+  } catch (error) {
+    log.debug({}, `the inbox cannot be looked at: ${messageOf(error)}`)
   }
-  return setInterval(() => void look(), LOOK_MS).unref()
 }

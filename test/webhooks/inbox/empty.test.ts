@@ -29,7 +29,6 @@ test('the answers of an empty inbox are those of a thread that has an empty data
     counts: inbox.call('counts'),
     eventTimes: inbox.call('eventTimes', 9),
     announcedSince: inbox.call('announcedSince', NOW),
-    changed: inbox.call('changed'),
     prune: inbox.call('prune', NOW),
   }
   expect(Object.keys(asked).sort()).toEqual(Object.keys(EMPTY).sort())

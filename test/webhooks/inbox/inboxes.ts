@@ -96,7 +96,6 @@ export function openInboxHere(
       (await call('pending', ...args)).map((row) => ({ ...row, body: Buffer.from(row.body) })),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),
-    changed: () => call('changed'),
     prune: (now) => call('prune', now - KEEP_MS),
     call,
     ...{ alive: true, started: Promise.resolve() },
