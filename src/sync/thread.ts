@@ -4,6 +4,7 @@ import type { EventTarget } from '../domain/image-reference.ts'
 import { type SourceName, activeSources } from '../domain/sources.ts'
 import type { Reads } from '../store/reads.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
+import { keepFiles } from '../core/kept-files.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { Progress } from './context.ts'
@@ -73,6 +74,7 @@ export function needsRepair({ osv, runs }: Pick<Reads, 'osv' | 'runs'>, dataDir:
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
 export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const { config, version, offline = false } = deps
+  keepFiles(config.upstream.caFile === null ? [] : [config.upstream.caFile])
   let stopping = false
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),

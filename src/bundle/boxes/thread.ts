@@ -2,6 +2,7 @@ import { HOUR_MS } from '../../core/time.ts'
 import type { ImportResult } from './inbox.ts'
 import { isInteresting } from './inbox-files.ts'
 import type { Shipped } from './outbox.ts'
+import { keepFiles } from '../../core/kept-files.ts'
 import { supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
 import type { BoxesStatus } from '../../domain/status.ts'
@@ -34,6 +35,8 @@ const DATE_SHARE = 1 / 12
 /** Starts the thread. Never throws: a thread that ends is reported and replaced. It rests while there is nothing for it to do. */
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
+  const { signingKeys, trustedKeys } = data.config.bundle
+  keepFiles([...signingKeys, ...trustedKeys.filter((key) => !key.startsWith('ed25519:'))])
   let status: BoxesStatus = { outbox: null, inbox: null }
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),

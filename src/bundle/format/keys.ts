@@ -6,10 +6,11 @@ import {
   sign,
   verify,
 } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
+import { readKeptFile } from '../../core/kept-files.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
 
 /** The public half of a key that signs bundles. */
@@ -69,7 +70,7 @@ export function readPublicKey(given: string): PublicKey {
 
 function readKeyFile(path: string): string {
   try {
-    return readFileSync(path, 'latin1')
+    return readKeptFile(path).toString('latin1')
   } catch (error) {
     throw new MirrorError(
       'config',

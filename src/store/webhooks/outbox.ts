@@ -119,10 +119,7 @@ export function createRelayOutbox(db: Db) {
         }
       for (const url of urls) sql.target.run(url)
     }),
-    /**
-     * Enables a target: a disabled one gets events from now on; a failing one is retried at once. Returns false if there
-     * is none.
-     */
+    /** Enables a target: a disabled one gets events from now on, a failing one is retried at once. False if there is none. */
     enableTarget: inOne((id: number): boolean => {
       settling.advance(id, 0)
       return sql.enable.run(id).changes > 0

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
+import { readKeptFile } from '../../core/kept-files.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../core/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
@@ -155,7 +155,7 @@ export function authoritiesOf({
   caFile,
 }: Pick<Config['upstream'], 'caFile'>): string[] | undefined {
   if (caFile === null) return undefined
-  return [...getCACertificates('default'), readFileSync(caFile, 'utf8')]
+  return [...getCACertificates('default'), readKeptFile(caFile).toString('utf8')]
 }
 
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */

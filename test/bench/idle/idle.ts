@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,15 +25,35 @@ interface Run {
   readonly share: number
 }
 
+/** The service, and the target of the relay. */
+interface World {
+  readonly sandbox: SandboxProcess
+  readonly target: string
+  close(): Promise<void>
+}
+
 /** A daemon that has synced everything and waits, with every feature in use. */
-export const idle = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+export const idle = defineGroup<World, Run>({
   name: 'idle',
   about: 'an idle daemon with all features on',
   async prepare({ size }) {
     const sandbox = await startSandbox(size(RECORDS))
-    return { sandbox, close: () => sandbox.stop() }
+    // Takes what the relay sends: a target that refuses it keeps the relay busy.
+    const target = createServer((request, response) => {
+      request.resume().on('end', () => response.writeHead(204).end())
+    })
+    await once(target.listen(0, '127.0.0.1'), 'listening')
+    const { port } = target.address() as AddressInfo
+    return {
+      sandbox,
+      target: `http://127.0.0.1:${port}/`,
+      async close() {
+        target.close()
+        await sandbox.stop()
+      },
+    }
   },
-  run: ({ sandbox }, { seconds }) => rest(sandbox, seconds),
+  run: (world, { seconds }) => rest(world, seconds),
   lines: ({ size }) => {
     const work = `idle daemon, all features on, ${count(size(RECORDS))} records`
     return [
@@ -51,10 +74,10 @@ export const idle = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void
 })
 
 /** Syncs every source, restarts the daemon as an operator would find it on any day, and watches it do nothing. */
-async function rest(sandbox: SandboxProcess, seconds: Options['seconds']): Promise<Run> {
+async function rest({ sandbox, target }: World, seconds: Options['seconds']): Promise<Run> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-idle-'))
   try {
-    const settings = everything(sandbox, dir)
+    const settings = everything(sandbox, target, dir)
     const data = join(dir, 'data')
     const first = await startDaemon(sandbox.url, data, settings)
     for (const source of ['feeds', 'osv', 'catalog'] as const) await first.run(source)
@@ -78,7 +101,7 @@ async function rest(sandbox: SandboxProcess, seconds: Options['seconds']): Promi
 }
 
 /** Settings that use every feature of one mirror; a fleet has lines of its own. */
-function everything(sandbox: SandboxProcess, dir: string): Record<string, string> {
+function everything(sandbox: SandboxProcess, target: string, dir: string): Record<string, string> {
   const { line } = createKeyFiles(join(dir, 'key'))
   return {
     ...catalogSettings(sandbox),
@@ -88,7 +111,7 @@ function everything(sandbox: SandboxProcess, dir: string): Record<string, string
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
     PATCHMIRROR_IDENTITY_SCHEDULE: '0 0 1 1 *',
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-    PATCHMIRROR_RELAY_TARGETS: `${sandbox.url}/-/nothing`,
+    PATCHMIRROR_RELAY_TARGETS: target,
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(dir, 'key'),
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
