@@ -1,26 +1,30 @@
 import { readFileSync } from 'node:fs'
-import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
 
-const keyOf = (path: string): string => `patchmirror.file ${path}`
+/** What files had when the daemon was started, by their paths; those that could not be read are missing. */
+export type KeptFiles = Readonly<Record<string, Uint8Array>>
 
-/**
- * Keeps what files have now for the threads that are started from now on: a thread that rests and runs again uses what the daemon was
- * started with. A file that cannot be read is left to its reader. To be called on the main thread.
- */
-export function keepFiles(paths: readonly string[]): void {
-  for (const path of paths) setEnvironmentData(keyOf(path), contentOf(path))
+/** Reads files for the start data of a thread that rests: it uses what the daemon was started with, however often it starts. */
+export function keepFiles(paths: readonly (string | null)[]): KeptFiles {
+  return Object.fromEntries(paths.flatMap((path) => (path === null ? [] : contentOf(path))))
 }
 
-function contentOf(path: string): Buffer | undefined {
+function contentOf(path: string): [string, Uint8Array][] {
   try {
-    return readFileSync(path)
+    return [[path, readFileSync(path)]]
   } catch {
-    return undefined
+    return [] // its reader reports why
   }
 }
 
-/** Reads a file; in a thread of a daemon, what was kept of it. Throws the system's error. */
+let kept: KeptFiles = {}
+
+/** Sets the files of this thread. */
+export function useKeptFiles(files: KeptFiles): void {
+  kept = files
+}
+
+/** Reads a file; in a thread with kept files, what it had then. Throws the system's error. */
 export function readKeptFile(path: string): Buffer {
-  const kept = isMainThread ? undefined : getEnvironmentData(keyOf(path))
-  return kept instanceof Uint8Array ? Buffer.from(kept) : readFileSync(path)
+  const content = kept[path]
+  return content === undefined ? readFileSync(path) : Buffer.from(content)
 }

@@ -33,6 +33,7 @@ import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
 import { jobStarter } from './schedule.ts'
+import { syncSettings } from './sync-settings.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
 
@@ -194,13 +195,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   return {
     offline,
     mayRun: () => on.fleet?.mayRun() ?? true,
-    // The thread that talks to upstream has no business with the keys of the serving side.
-    config: {
-      ...config,
-      server: { ...config.server, keys: [] },
-      relay: { ...config.relay, secret: null, targets: [] },
-      webhooks: { ...config.webhooks, secrets: [] },
-    },
+    ...syncSettings(config),
     version,
     onEnded(report) {
       on.server?.snapshotChanged()

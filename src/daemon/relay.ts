@@ -3,6 +3,7 @@ import type { ServerOptions } from '../api/server.ts'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { HOUR_MS } from '../core/time.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
 import type { RelayStateChange } from '../relay/state-changes.ts'
 import { inboxPath, nameStorageError } from '../store/database/open.ts'
@@ -45,7 +46,9 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   let [served, isFindingsServed] = [0, false]
   let thread: Promise<RelayThread> | null =
     wantsRelay(config) || hasTargets(view, attempt) ? begin(options) : null
-  view.onWritten(() => void thread?.then((begun) => begun.written()))
+  const look = (): void => void thread?.then((begun) => begun.written())
+  view.onWritten(look)
+  const looking = setInterval(look, HOUR_MS).unref() // events get too old while the thread rests
   const onServed = (upTo: number): void => {
     served = upTo
     void thread?.then((begun) => begun.served(upTo))
@@ -80,6 +83,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
     },
     async close() {
       await (await thread)?.close()
+      clearInterval(looking)
       view.close()
     },
   }

@@ -1,7 +1,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError, messageOf } from '../core/errors.ts'
+import { type KeptFiles, useKeptFiles } from '../core/kept-files.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { readFindings } from '../store/findings/database.ts'
@@ -16,6 +17,7 @@ import type { RelayStateChange } from './state-changes.ts'
 export interface RelayStart {
   readonly config: Pick<Config, 'relay' | 'upstream' | 'data'>
   readonly version: string
+  readonly files: KeptFiles
 }
 
 export type ToRelay =
@@ -41,7 +43,8 @@ const CHECK_MS = 1_000
  * nothing is to be sent.
  */
 function main(port: MessagePort): void {
-  const { config, version } = workerData as RelayStart
+  const { config, version, files } = workerData as RelayStart
+  useKeptFiles(files)
   const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
   const opened = openOrRefuse(port, () => open(config))
   if (opened === null) return
@@ -49,7 +52,7 @@ function main(port: MessagePort): void {
   const { outbox: db, mirror } = opened
   const reads = createReads(mirror)
   const settings = { ...config.relay, targets: relayUrls(config.relay) }
-  let connecting: ReturnType<typeof connect> | null = null
+  const sending = createSending(() => connect(config, settings, version, reads))
   let [served, servesFindings] = [0, false]
   let wasWritten = true
   const relayLoop = createRelay({
@@ -64,10 +67,7 @@ function main(port: MessagePort): void {
     served: () => served,
     findings: (use) => readFindings(config.data.dir, use),
     servesFindings: () => servesFindings,
-    async send(url, delivery) {
-      const { send } = await (connecting ??= connect(config, settings, version, reads))
-      return send(url, delivery)
-    },
+    send: sending.send,
     now: Date.now,
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
@@ -87,8 +87,7 @@ function main(port: MessagePort): void {
     }
     clearInterval(timer)
     relayLoop.stop()
-    const closing = connecting?.then(({ transport }) => transport.close())
-    void Promise.resolve(closing).finally(() => {
+    void sending.close().finally(() => {
       db.close()
       mirror.close()
       port.close()
@@ -106,6 +105,25 @@ function mayRest(relayLoop: Relay): boolean {
     return false // the next turn reports what is wrong with the database
   }
 }
+
+/** Creates a sender that connects with the first delivery. What cannot be loaded is a failure of the delivery, which is tried again. */
+function createSending(load: () => ReturnType<typeof connect>) {
+  let connecting: ReturnType<typeof connect> | null = null
+  return {
+    async send(...delivery: Parameters<RelaySend>): ReturnType<RelaySend> {
+      try {
+        const { send } = await (connecting ??= load())
+        return await send(...delivery)
+      } catch (error) {
+        connecting = null
+        return { failure: `the relay cannot send: ${messageOf(error)}` }
+      }
+    },
+    close: async (): Promise<void> => (await connecting)?.transport.close(),
+  }
+}
+
+type RelaySend = Parameters<typeof createRelay>[0]['send']
 
 /** Loads what sends, with the first delivery: the modules of an HTTP client take more memory than all others of this thread. */
 async function connect(

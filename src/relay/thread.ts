@@ -1,6 +1,7 @@
 import { relayUrls } from '../config/kinds/urls.ts'
 import type { Config } from '../config/schema.ts'
 import { mayReceive } from '../config/kinds/webhooks.ts'
+import { keepFiles } from '../core/kept-files.ts'
 import { supervise } from '../threads/supervisor.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { RelayStateChange } from './state-changes.ts'
@@ -21,7 +22,7 @@ export interface RelayThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-interface RelayThreadDeps extends RelayStart {
+interface RelayThreadDeps extends Omit<RelayStart, 'files'> {
   /** A fault: nothing is lost by it, and it is tried again. */
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */
@@ -35,9 +36,10 @@ export async function startRelayThread({
   ...data
 }: RelayThreadDeps): Promise<RelayThread> {
   let [served, isServed] = [0, false]
+  const files = keepFiles([data.config.upstream.caFile])
   const supervisor = supervise<ToRelay, FromRelay>({
     file: workerFile('relay.worker', import.meta.url),
-    data: () => data satisfies RelayStart,
+    data: () => ({ ...data, files }) satisfies RelayStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     onMessage(message) {
       if (message.type === 'turn') onTurn(message.turn)

@@ -13,6 +13,9 @@ interface RunCallbacks {
   readonly onEnded?: (report: Run) => void
 }
 
+/** How long after its next attempt a repeated request is no longer shown, milliseconds: progress is seldom reported in between. */
+const STALE_MS = 60_000
+
 /** Creates callbacks that call the given ones and note how far the run of each source is, for the report on the mirror. */
 export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
   const noted = new Map<SourceName, RunProgress>()
@@ -32,7 +35,12 @@ export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
       else noted.delete(source)
     },
     /** How far the run of a source is that this daemon has begun; null: none runs here, or it has reported nothing yet. */
-    progressOf: (source: SourceName): RunProgress | null => noted.get(source) ?? null,
+    progressOf(source: SourceName): RunProgress | null {
+      const progress = noted.get(source)
+      if (progress?.retry === undefined) return progress ?? null
+      const { retry, ...rest } = progress
+      return Date.now() - Date.parse(retry.nextAt) > STALE_MS ? rest : progress
+    },
   }
 }
 

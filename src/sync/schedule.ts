@@ -83,7 +83,11 @@ function createJitter(
     begin() {
       const run = (): void => {
         waiting = null
-        job.run()
+        try {
+          job.run()
+        } catch (error) {
+          log.error({}, `${job.name}: it could not be started: ${messageOf(error)}`)
+        }
       }
       if (waiting !== null) log.debug({}, `${job.name}: starts overlap: the one before still waits`)
       waiting ??= { timer: setTimeout(run, delay), until: now() + delay }

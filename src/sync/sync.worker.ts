@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
+import { type KeptFiles, useKeptFiles } from '../core/kept-files.ts'
 import { goOffline } from '../core/offline.ts'
 import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
@@ -8,6 +9,7 @@ import { restWhenIdle } from '../threads/rest.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../threads/supervisor.ts'
 import { lowerPriority } from '../threads/worker-file.ts'
 import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
+import { needsRepair } from '../archive/lost.ts'
 import { repair } from './repair.ts'
 import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
@@ -17,6 +19,11 @@ export interface WorkerStart {
   config: Config
   version: string
   offline: boolean
+  /** Whether it may rest between runs. */
+  mayRest: boolean
+  files: KeptFiles
+  /** Whether no thread ran before it in this process. */
+  isFirst: boolean
 }
 
 export type ToWorker =
@@ -39,11 +46,12 @@ export type FromWorker =
 
 /**
  * The sync thread, the daemon's only writer. It has its own database connection and a lower priority than the thread
- * that answers requests, so that a sync does not delay reads. It rests between runs, unless it knows a limit or has a token of the
+ * that answers requests, so that a sync does not delay reads. It may rest between runs, unless it knows a limit or has a token of the
  * service that the next run has to go by.
  */
 function main(port: NonNullable<typeof parentPort>): void {
-  const { config, version, offline } = workerData as WorkerStart
+  const { config, version, offline, mayRest, isFirst, files } = workerData as WorkerStart
+  useKeptFiles(files)
   if (offline) goOffline()
   lowerPriority(10)
   const send = (message: FromWorker | WorkerStarted): void => port.postMessage(message)
@@ -58,16 +66,14 @@ function main(port: NonNullable<typeof parentPort>): void {
       ...{ config, store, upstream: service.connect, now: Date.now, signal: stop.signal },
       onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
     })
-  let runner = newRunner()
+  let [runner, rebuilding] = [newRunner(), null as Promise<void> | null]
   const running = new Set<Promise<void>>()
-  let rebuilding: Promise<void> | null = null
+  const repairAll = async (): Promise<void> => {
+    const failure = await repair(store, config.data.dir)
+    if (failure !== null) send({ type: 'failed', request: null, message: failure, isLocked: false })
+  }
   const rebuild = (): Promise<void> =>
-    (rebuilding ??= repair(store, config.data.dir)
-      .then((failure) => {
-        if (failure !== null)
-          send({ type: 'failed', request: null, message: failure, isLocked: false })
-      })
-      .finally(() => (rebuilding = null)))
+    (rebuilding ??= repairAll().finally(() => (rebuilding = null)))
 
   const run = async (request: RunRequest): Promise<void> => {
     try {
@@ -102,8 +108,11 @@ function main(port: NonNullable<typeof parentPort>): void {
       running.add(current)
     }
   })
-  restWhenIdle(port, () => running.size === 0 && rebuilding === null && service.isForgettable())
-  void rebuild().then(() => send({ type: 'ready' }))
+  const isIdle = () => running.size === 0 && rebuilding === null && service.isForgettable()
+  if (mayRest) restWhenIdle(port, isIdle)
+  // After a rest there is seldom anything to repair, and another process may want the lock.
+  const isDue = isFirst || needsRepair(store, config.data.dir)
+  void (isDue ? rebuild() : Promise.resolve()).then(() => send({ type: 'ready' }))
 }
 
 function isLocked(error: unknown): boolean {
@@ -143,7 +152,7 @@ function limitProgress(report: (progress: Progress) => void): (progress: Progres
       now - (reportedAt.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS
     )
       return
-    reportedAt.set(phase, now)
+    if (progress.retry === undefined) reportedAt.set(phase, now)
     report(progress)
   }
 }

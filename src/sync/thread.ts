@@ -1,8 +1,7 @@
-import { isArchiveLost } from '../archive/lost.ts'
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
+import { DAY_MS } from '../core/time.ts'
 import { type SourceName, activeSources } from '../domain/sources.ts'
-import type { Reads } from '../store/reads.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { keepFiles } from '../core/kept-files.ts'
 import { supervise } from '../threads/supervisor.ts'
@@ -45,6 +44,8 @@ export interface SyncThreadDeps {
   version: string
   /** Blocks every outgoing connection of the thread. */
   offline?: boolean
+  /** Whether the thread may end between runs; not when not given. */
+  mayRest?: boolean
   /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
   mayRun?: () => boolean
   onEnded(report: RunReport): void
@@ -63,32 +64,32 @@ export interface SyncThreadDeps {
 
 const STOPPED = 'the program is stopping'
 
-/**
- * Reports whether the thread repairs something before it is ready: until then the archive cannot be served, or a run that was
- * killed seems to be running.
- */
-export function needsRepair({ osv, runs }: Pick<Reads, 'osv' | 'runs'>, dataDir: string): boolean {
-  return runs.hasOpenRun() || isArchiveLost(osv, dataDir)
-}
+export { needsRepair } from '../archive/lost.ts'
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
 export function startSyncThread(deps: SyncThreadDeps): SyncThread {
-  const { config, version, offline = false } = deps
-  keepFiles(config.upstream.caFile === null ? [] : [config.upstream.caFile])
-  let stopping = false
+  const { config, version, offline = false, mayRest = false } = deps
+  const files = keepFiles([config.upstream.caFile])
+  let [stopping, starts] = [false, 0]
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
-    () => supervisor.isReady && !stopping && (deps.mayRun?.() ?? true),
+    () => {
+      const mayRun = !stopping && (deps.mayRun?.() ?? true)
+      if (mayRun) supervisor.wake() // one that rests is ready later, and starts what waits then
+      return mayRun && supervisor.isReady
+    },
   )
+  const report = { ...deps, onWarning: oncePerDay((text) => deps.onWarning?.(text)) }
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: () => ({ config, version, offline }) satisfies WorkerStart,
+    data: () =>
+      ({ config, version, offline, mayRest, files, isFirst: starts++ === 0 }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
     limits: { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 2000 },
     mustStart: true,
-    onMessage: (message) => dispatch(deps, requests, message),
+    onMessage: (message) => dispatch(report, requests, message),
     onReady: () => requests.startWaiting(),
     onFailed(message, wasReady) {
       if (!wasReady) requests.fail(`the sync thread cannot start: ${message}`)
@@ -110,7 +111,7 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),
-    abort: () => supervisor.post({ type: 'abort' }),
+    abort: () => void (supervisor.isReady && supervisor.post({ type: 'abort' })),
     checkpoint: () => supervisor.post({ type: 'checkpoint' }),
     rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {
@@ -118,6 +119,17 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
       await supervisor.stop()
       requests.fail(STOPPED)
     },
+  }
+}
+
+/** Returns `warn` without repetitions: each thread that starts after a rest warns again, of other numbers. */
+function oncePerDay(warn: (text: string) => void): (text: string) => void {
+  const warned = new Map<string, number>()
+  return (text) => {
+    const [kind, at] = [text.replace(/\d+/g, '#'), performance.now()]
+    if (at - (warned.get(kind) ?? -Infinity) < DAY_MS) return
+    warned.set(kind, at)
+    warn(text)
   }
 }
 

@@ -25,39 +25,55 @@ export function restWhenIdle(port: MessagePort, isIdle: () => boolean, checkMs =
   setInterval(check, checkMs).unref()
 }
 
-/** Creates the supervisor's state of a worker's rest: none, about to end, or ended until the next message. */
+/** What follows the end of a worker: a start at once, one after the pause for failures, or none until there is a message. */
+type AfterEnd = 'start' | 'restart' | 'rest'
+
+/**
+ * Creates the supervisor's state of a worker's rest. Messages that are posted from its beginning to the next worker's `ready` wait
+ * for that, also when a start fails in between.
+ */
 export function createRest<In>() {
-  let state: 'none' | 'ending' | 'resting' = 'none'
-  let posted = 0
-  let messages: In[] = []
+  let state: 'none' | 'ending' | 'resting' | 'waking' = 'none'
+  let [sent, isWanted] = [0, false]
+  const waiting: In[] = []
   return {
-    /** Begins a rest, unless there are messages that the worker has not seen. */
+    /** Whether messages go to the worker now. */
+    isOver: (): boolean => state === 'none',
+    /** A worker was started, which has received nothing. */
+    started: (): void => void (sent = 0),
+    /** Begins a rest, unless there are messages that the worker has not received. */
     begin(seen: number): boolean {
-      if (state !== 'none' || seen !== posted) return false
+      if (state !== 'none' || seen !== sent) return false
       state = 'ending'
       return true
     },
-    /** Counts a message; true: it waits for the worker that runs after the rest. */
-    holds(message: In): boolean {
-      posted += 1
-      if (state !== 'none') messages.push(message)
+    /** Counts a message for the worker; true: it waits for the next one. */
+    takes(message: In): boolean {
+      if (state === 'none') sent += 1
+      else waiting.push(message)
       return state !== 'none'
     },
-    hasMessages: () => messages.length > 0,
-    /** The worker has ended; true: to rest. */
-    ended(failure: string | null): boolean {
-      state = state === 'ending' && failure === null ? 'resting' : 'none'
-      posted = 0
-      if (state === 'none') messages = []
-      return state === 'resting'
+    /** A worker is wanted; true: it is to be started now. */
+    wake(): boolean {
+      isWanted = state === 'ending'
+      if (state !== 'resting') return false
+      state = 'waking'
+      return true
     },
-    /** Ends the rest and returns the messages for the worker that runs after it. */
-    over(): readonly In[] {
-      const waiting = messages
+    /** The worker has ended. */
+    ended(failure: string | null): AfterEnd {
+      if (state !== 'ending') return 'restart'
+      const isNeeded = isWanted || waiting.length > 0 || failure !== null
+      state = isNeeded ? 'waking' : 'resting'
+      isWanted = false
+      if (failure !== null) return 'restart'
+      return isNeeded ? 'start' : 'rest'
+    },
+    /** A worker is ready: returns the messages that waited for it. */
+    ready(): readonly In[] {
       state = 'none'
-      posted = waiting.length
-      messages = []
-      return waiting
+      sent += waiting.length
+      return waiting.splice(0)
     },
   }
 }

@@ -20,9 +20,14 @@ export interface Supervisor<In> {
    * (`MirrorError` with its code) or ended; it is not replaced then.
    */
   readonly started: Promise<void>
-  /** True from a worker's `ready` message to its end, and while it rests. */
+  /** True from a worker's `ready` message to its end, or its rest. */
   readonly isReady: boolean
-  /** Sends a message to the worker, ready or not; starts one that rests. Dropped between a failure and the next start. */
+  /** Starts a worker that rests; does nothing otherwise. */
+  wake(): void
+  /**
+   * Sends a message to the worker, ready or not; starts one that rests, and sends it when that is ready. Dropped between a failure and
+   * the next start.
+   */
   post(message: In): void
   /** Sends `stop` and resolves when the worker has ended; it is not replaced. */
   stop(): Promise<void>
@@ -51,6 +56,9 @@ interface SupervisorOptions<Out> extends Omit<WorkerOptions, 'data'> {
 /** Long enough that a worker that fails at once does not use up the CPU, short enough that a restart is hardly noticed. */
 const RESTART_MS = 5_000
 
+/** How long a worker may take to end that asked for rest, milliseconds; then it is terminated. */
+const REST_TIMEOUT_MS = 10_000
+
 /** Starts a long-lived worker and replaces it when it ends, until `stop` is called. */
 export function supervise<In, Out extends TypedMessage>(
   options: SupervisorOptions<Out>,
@@ -59,55 +67,54 @@ export function supervise<In, Out extends TypedMessage>(
   const first: PromiseWithResolvers<void> = Promise.withResolvers()
   const rest = createRest<In>()
   let worker: RunningWorker<In | StopMessage> | null = null
-  let restart: NodeJS.Timeout | null = null
+  let restart: NodeJS.Timeout | undefined
   let [isReady, stopping, starts] = [false, false, 0]
+  const events: StartEvents = {
+    onReady() {
+      isReady = true
+      for (const message of rest.ready()) worker?.post(message)
+      options.onReady?.(starts > 1)
+      first.resolve()
+    },
+    onStartFailed(error) {
+      if (stopping) return
+      stopping = mustStart && starts === 1
+      if (stopping) return first.reject(error)
+      options.onFailed(error.message, false)
+      first.resolve()
+    },
+    onRest({ seen }) {
+      if (worker !== null && !stopping && rest.begin(seen)) void stopWorker(worker, REST_TIMEOUT_MS)
+    },
+    onEnd(failure) {
+      const wasReady = isReady
+      worker = null
+      isReady = false
+      const next = rest.ended(failure)
+      if (wasReady && failure !== null) options.onFailed(failure, true)
+      if (wasReady && next === 'restart') options.onEnded?.(failure)
+      first.resolve() // stopped before it was ready
+      if (!stopping && next === 'start') start()
+      if (!stopping && next === 'restart') restart = setTimeout(start, restartMs).unref()
+    },
+  }
   const start = (): void => {
     starts += 1
-    worker = startReporting<In, Out>(options, {
-      onReady() {
-        isReady = true
-        options.onReady?.(starts > 1)
-        first.resolve()
-      },
-      onStartFailed(error) {
-        if (stopping) return
-        stopping = mustStart && starts === 1
-        if (stopping) return first.reject(error)
-        options.onFailed(error.message, false)
-        first.resolve()
-      },
-      onRest: ({ seen }) => void (!stopping && rest.begin(seen) && worker?.post({ type: 'stop' })),
-      onEnd(failure) {
-        const wasReady = isReady
-        worker = null
-        const toRest = rest.ended(failure)
-        isReady = toRest
-        if (wasReady && failure !== null) options.onFailed(failure, true)
-        if (wasReady && !toRest) options.onEnded?.(failure)
-        first.resolve() // stopped before it was ready
-        if (!stopping && toRest && rest.hasMessages()) wake()
-        if (!stopping && !toRest) restart = setTimeout(start, restartMs).unref()
-      },
-    })
+    rest.started()
+    worker = startReporting<In, Out>(options, events)
   }
-  const wake = (): void => {
-    isReady = false
-    start()
-    for (const message of rest.over()) worker?.post(message)
-  }
+  const wake = (): void => void (!stopping && rest.wake() && start())
   start()
   return {
     started: first.promise,
     get isReady() {
-      return isReady
+      return isReady && rest.isOver()
     },
-    post(message) {
-      if (stopping || !rest.holds(message)) worker?.post(message)
-      else if (worker === null) wake()
-    },
+    wake,
+    post: (message) => (stopping || !rest.takes(message) ? worker?.post(message) : wake()),
     async stop() {
       stopping = true
-      if (restart !== null) clearTimeout(restart)
+      clearTimeout(restart)
       if (worker !== null) await stopWorker(worker, stopTimeoutMs)
     },
   }
@@ -126,26 +133,32 @@ interface StartEvents {
   readonly onEnd: (failure: string | null) => void
 }
 
-/** Starts a worker and tells its first message, or its end without one, from all others. */
+/** Starts a worker and tells its first message, or its end without one, from all others. Null where no thread can be created. */
 function startReporting<In, Out extends TypedMessage>(
   options: SupervisorOptions<Out>,
   { onReady, onStartFailed, onRest, onEnd }: StartEvents,
-): RunningWorker<In | StopMessage> {
+): RunningWorker<In | StopMessage> | null {
   let isSettled = false
+  const ended = (error: Error | null): void => {
+    if (!isSettled) onStartFailed(error ?? new Error('the thread ended before it was ready'))
+    onEnd(error === null ? null : messageOf(error))
+  }
   const started = { ...options, data: options.data() }
-  return startWorker<In | StopMessage, Out | WorkerStarted | RestMessage>(started, {
-    onMessage(message) {
-      if (isRest(message)) return onRest(message)
-      if (!isStarted(message)) return options.onMessage(message)
-      isSettled = true
-      if (message.type === 'ready') onReady()
-      else onStartFailed(new MirrorError(message.code, message.message))
-    },
-    onEnd(error) {
-      if (!isSettled) onStartFailed(error ?? new Error('the thread ended before it was ready'))
-      onEnd(error === null ? null : messageOf(error))
-    },
-  })
+  try {
+    return startWorker<In | StopMessage, Out | WorkerStarted | RestMessage>(started, {
+      onMessage(message) {
+        if (isRest(message)) return onRest(message)
+        if (!isStarted(message)) return options.onMessage(message)
+        isSettled = true
+        if (message.type === 'ready') onReady()
+        else onStartFailed(new MirrorError(message.code, message.message))
+      },
+      onEnd: ended,
+    })
+  } catch (error) {
+    setImmediate(() => ended(error instanceof Error ? error : new Error(String(error))))
+    return null
+  }
 }
 
 async function stopWorker<In>(

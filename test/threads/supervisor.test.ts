@@ -44,12 +44,12 @@ interface Watched extends Supervisor<ToEcho | StopMessage> {
   readonly seen: string[]
 }
 
-function start(begin: string, mustStart = false): Watched {
+function start(begin: string, mustStart = false, data: unknown = null, restartMs = 1): Watched {
   const seen: string[] = []
   const supervisor = supervise<ToEcho | StopMessage, FromEcho>({
     file: workerOf(begin),
-    data: () => null,
-    restartMs: 1,
+    data: () => data,
+    restartMs,
     mustStart,
     onMessage: ({ text }) => seen.push(`echoed ${text}`),
     onReady: (isRestart) => seen.push(isRestart ? 'ready again' : 'ready'),
@@ -134,7 +134,7 @@ test.each(['ends', 'has ended'])(
   async (when) => {
     const worker = await resting()
     if (when === 'has ended') await endOfWorker()
-    expect(worker.isReady).toBe(true)
+    expect(worker.isReady).toBe(false)
     worker.post({ type: 'echo', text: 'a' })
     worker.post({ type: 'echo', text: 'b' })
     await expect
@@ -149,19 +149,22 @@ test.each(['ends', 'has ended'])(
 test('no message is lost to a worker that is about to rest', async () => {
   const worker = start(READY)
   await worker.started
+  const count = (pattern: RegExp) => worker.seen.filter((line) => pattern.test(line)).length
   const expected = []
   for (let i = 0; i < 200; i++) {
-    worker.post({ type: i % 3 === 0 ? 'careless' : 'sleepy' })
+    const asleep = count(/asleep/)
+    worker.post({ type: i % 3 === 1 ? 'careless' : 'sleepy' })
     if (i % 7 === 0) await new Promise((resolve) => setImmediate(resolve))
-    if (i % 20 === 0) await endOfWorker()
+    if (i % 12 === 0) await expect.poll(() => count(/asleep/), { interval: 1 }).toBe(asleep + 1)
+    if (i % 24 === 0) await endOfWorker()
     worker.post({ type: 'echo', text: String(i) })
     expected.push(`echoed ${i}`)
+    if (i % 12 === 11) await expect.poll(() => count(/echoed \d/)).toBe(i + 1)
   }
-  const echoes = () => worker.seen.filter((line) => /^echoed \d/.test(line))
-  await expect.poll(() => echoes().length).toBe(200)
-  expect(echoes()).toEqual(expected)
-  expect(worker.seen.filter((line) => line === 'ready again').length).toBeGreaterThan(5)
-  expect(worker.seen.filter((line) => /failed|ended/.test(line))).toEqual([])
+  await expect.poll(() => count(/echoed \d/)).toBe(200)
+  expect(worker.seen.filter((line) => /echoed \d/.test(line))).toEqual(expected)
+  expect(count(/ready again/)).toBeGreaterThanOrEqual(17)
+  expect(count(/failed|ended/)).toBe(0)
 })
 
 test('a worker that has not seen all messages goes on', async () => {
@@ -187,4 +190,53 @@ test('a worker that rests is stopped at once, and a message after that starts no
   worker.post({ type: 'echo', text: 'late' })
   await endOfWorker()
   expect(worker.seen).toEqual(['ready', 'echoed asleep'])
+  expect(worker.isReady).toBe(false)
+})
+
+test('a worker that is stopped while it ends to rest is not started again', async () => {
+  const worker = await resting()
+  worker.wake()
+  await worker.stop()
+  const lines = worker.seen.length
+  worker.post({ type: 'echo', text: 'late' })
+  await endOfWorker()
+  expect(worker.seen).toHaveLength(lines)
+  expect(worker.isReady).toBe(false)
+})
+
+test('a worker that rests is woken without a message', async () => {
+  const worker = await resting()
+  worker.wake()
+  worker.wake()
+  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
+  worker.wake()
+  worker.post({ type: 'echo', text: 'a' })
+  await expect
+    .poll(() => worker.seen)
+    .toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a'])
+})
+
+test('messages wait for the next ready worker when starts after a rest fail', async () => {
+  const shared = new Int32Array(new SharedArrayBuffer(4))
+  const worker = start(`if (Atomics.load(workerData, 0) > 0 && Atomics.sub(workerData, 0, 1) > 0) { ${REFUSED} } else ${READY}`, false, shared) // prettier-ignore
+  await worker.started
+  worker.post({ type: 'sleepy' })
+  await expect.poll(() => worker.seen).toEqual(['ready', 'echoed asleep'])
+  await endOfWorker()
+  Atomics.store(shared, 0, 2)
+  worker.post({ type: 'echo', text: 'a' })
+  worker.post({ type: 'echo', text: 'b' })
+  const failed = 'failed: no database (false)'
+  await expect.poll(() => worker.seen.slice(2)).toEqual([failed, failed, 'ready again', 'echoed a', 'echoed b']) // prettier-ignore
+})
+
+test('a worker rests also after a failure, whatever was posted before its restart', async () => {
+  const worker = start(READY, false, null, 50)
+  await worker.started
+  worker.post({ type: 'throw' })
+  await expect.poll(() => worker.seen.at(-1)).toBe('ended: thrown by the worker')
+  for (let i = 0; i < 3; i++) worker.post({ type: 'echo', text: 'dropped' })
+  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
+  worker.post({ type: 'sleepy' })
+  await expect.poll(() => worker.seen.at(-1)).toBe('echoed asleep')
 })

@@ -10,18 +10,32 @@ const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
  */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
-  return { ...status, sources: status.sources.map(openSource), relay }
+  return { ...status, sources: status.sources.map(openSourceStatus), relay }
 }
 
-function openSource(source: SourceStatus): SourceStatus {
+/** Returns one source of the report without upstream's messages and private paths. */
+export function openSourceStatus(source: SourceStatus): SourceStatus {
   if (!PRIVATE.has(source.name))
     return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
   const partialLists = source.partialLists.map(({ path, reason }) => {
     return { path: withoutNames(path), reason: withoutNames(reason) }
   })
-  const { lastRun } = source
-  return { ...source, partialLists, lastRun: lastRun && openRun(lastRun) }
+  const { lastRun, progress } = source
+  return {
+    ...source,
+    partialLists,
+    lastRun: lastRun && openRun(lastRun),
+    ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
+  }
 }
+
+/** A repeated request without its path, and without what upstream answered. */
+function openRetry({ nextAt }: Retry): Retry {
+  const reason = '"patchmirror status", on the machine of the mirror, shows why'
+  return { reason, nextAt }
+}
+
+type Retry = NonNullable<NonNullable<SourceStatus['progress']>['retry']>
 
 /** A run without the names of those who gave a command. */
 function withoutPeople(run: RunSummary): RunSummary {

@@ -3,6 +3,7 @@ import { describeRetry } from '../../domain/progress.ts'
 import { NO_AGE, type SourceName } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
+import { openSourceStatus } from './open-report.ts'
 import type { Status } from './report.ts'
 
 /** The verdict for load balancers, with the reason for each source. */
@@ -45,7 +46,7 @@ export function judgeReadiness(
   active: readonly SourceName[],
   now = Date.now(),
 ): Readiness {
-  const own = sources.filter(({ name }) => active.includes(name))
+  const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
   const judged = own.map(({ name, state, asOf, ageSeconds, progress }) => {
     if (asOf === null) {
       const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''

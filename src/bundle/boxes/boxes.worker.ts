@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { toIso } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
+import { type KeptFiles, useKeptFiles } from '../../core/kept-files.ts'
 import { makeFolder } from '../../core/files.ts'
 import { openWrites } from '../../store/writer.ts'
 import { collectWhenIdle } from '../../threads/idle-memory.ts'
@@ -19,6 +20,7 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'data' | 'history'>
   readonly version: string
+  readonly files: KeptFiles
   /** The last status of the thread before this one, which ended or rested. */
   readonly before: BoxesStatus
 }
@@ -44,6 +46,7 @@ const RETRY_MS = 60_000
  */
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
+  useKeptFiles(start.files)
   const { bundle } = start.config
   const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
   let status = start.before

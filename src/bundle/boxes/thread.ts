@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../core/time.ts'
+import { DAY_MS, HOUR_MS } from '../../core/time.ts'
 import type { ImportResult } from './inbox.ts'
 import { isInteresting } from './inbox-files.ts'
 import type { Shipped } from './outbox.ts'
@@ -18,7 +18,7 @@ export interface BoxesThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-interface BoxesThreadDeps extends Omit<BoxesStart, 'before'> {
+interface BoxesThreadDeps extends Omit<BoxesStart, 'before' | 'files'> {
   readonly onSettled: (settled: ImportResult) => void
   readonly onShipped: (shipped: Shipped) => void
   readonly onFault: (message: string) => void
@@ -36,11 +36,14 @@ const DATE_SHARE = 1 / 12
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
   const { signingKeys, trustedKeys } = data.config.bundle
-  keepFiles([...signingKeys, ...trustedKeys.filter((key) => !key.startsWith('ed25519:'))])
+  const files = keepFiles([
+    ...signingKeys,
+    ...trustedKeys.filter((key) => !key.startsWith('ed25519:')),
+  ])
   let status: BoxesStatus = { outbox: null, inbox: null }
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),
-    data: () => ({ ...data, before: status }) satisfies BoxesStart,
+    data: () => ({ ...data, files, before: status }) satisfies BoxesStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
     onMessage(message) {
@@ -54,7 +57,7 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { inbox, outbox, pollSeconds, dateHours } = data.config.bundle
   const published = (): void => supervisor.post({ type: 'published' })
   const scan = (): void => supervisor.post({ type: 'scan' })
-  const dateMs = Math.min(dateHours, Math.max(DATE_HOURS, dateHours * DATE_SHARE)) * HOUR_MS
+  const dateMs = dateIntervalOf(dateHours)
   const timers = [
     ...(inbox === null ? [] : [setInterval(createWatch(inbox, scan), pollSeconds * 1000)]),
     // A run that finds nothing new publishes no snapshot, but confirms a later date.
@@ -70,15 +73,21 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   }
 }
 
+/** Returns the interval of checks of the date in the outbox, milliseconds: a day at most, since timers have a limit. */
+export function dateIntervalOf(dateHours: number): number {
+  const share = Math.max(DATE_HOURS, dateHours * DATE_SHARE)
+  return Math.min(dateHours * HOUR_MS, share * HOUR_MS, DAY_MS)
+}
+
 /** Returns a function that calls `scan` if there is something in the inbox, or there was when it was called before. */
 function createWatch(inbox: string, scan: () => void): () => void {
   let was = true
   let isLooking = false
   const look = async (): Promise<void> => {
     const is = await isInteresting(inbox)
+    isLooking = false
     if (is || was) scan()
     was = is
-    isLooking = false
   }
   return () => {
     if (isLooking) return // a folder of the network may answer late

@@ -22,7 +22,7 @@ export interface HostLimiter {
    * and the signal's reason when it aborts.
    */
   acquire(signal: AbortSignal, priority: Priority): Promise<RequestPermit>
-  /** Whether what is known of the limit has passed: another limiter would send the same. */
+  /** Whether nothing is known of the limit that is worth keeping. */
   isOver(): boolean
 }
 

@@ -54,9 +54,9 @@ export function waitFor(quota: Quota, priority: Priority, now: number): number {
   return Math.max(0, quota.crawledAt + left / usable - now)
 }
 
-/** Whether no wait and no window that responses announced is in force, and no response is awaited. */
-export function isOver({ blockedUntil, resetAt, inFlight }: Quota, now: number): boolean {
-  return inFlight === 0 && blockedUntil <= now && resetAt <= now
+/** Whether nothing is known that another run would need: no wait or window is in force, no other length of a window was learned. */
+export function isOver({ blockedUntil, resetAt, inFlight, windowMs }: Quota, now: number): boolean {
+  return inFlight === 0 && blockedUntil <= now && resetAt <= now && windowMs === MINUTE_MS
 }
 
 /** Counts a request that is sent now. */

@@ -1,5 +1,6 @@
 import type { StorageState } from '../../../src/store/disk-state.ts'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { openStatus } from '../../../src/api/status/open-report.ts'
 import { judgeReadiness } from '../../../src/api/status/readiness.ts'
 import type { Status } from '../../../src/api/status/report.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
@@ -126,6 +127,27 @@ test('a run that no process executes any more is reported as ended without a res
   expect(sources[1]).toMatchObject({ state: 'failed', records: 1, lastRun })
 })
 
+test('why a request is repeated is shown of public sources alone to those without a key', () => {
+  const retry = { reason: '/v1/tags/acme-internal: upstream answered 503', nextAt: '2026-01-01T00:00:00.000Z' } // prettier-ignore
+  const progress = { phase: 'lists', unit: 'items', done: 3, total: null, retry }
+  for (const [name, isPrivate] of [
+    ['osv', false],
+    ['feeds', false],
+    ['catalog', true],
+    ['identity', true],
+  ] as const) {
+    // prettier-ignore
+    const source = { name, state: 'running', asOf: null, lastRun: null, partialLists: [], progress }
+    const status = { sources: [source], relay: [], storage: { state: 'ok' } } as unknown as Status
+    const limits = { maxAgeHours: 1 }
+    const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+    const [shown] = openStatus(status).sources
+    expect(shown?.progress).toMatchObject({ phase: 'lists', done: 3, retry: { nextAt: retry.nextAt } }) // prettier-ignore
+    const texts = JSON.stringify([shown, judgeReadiness(status, settings, [name])])
+    expect(texts.includes('acme-internal'), name).toBe(!isPrivate)
+  }
+})
+
 test('how long a run took is not known where the next one ended its row', () => {
   const run = { startedAt: 1000, endedAt: 61_000 }
   expect(lastedMs({ ...run, state: 'stopped', code: 'aborted' })).toBe(60_000)
@@ -137,7 +159,14 @@ test('how long a run took is not known where the next one ended its row', () => 
 test('a source that repeats a failed request before its first snapshot is not ready, with the reason', () => {
   const retry = { reason: 'no connection', nextAt: '2026-01-01T00:00:00.000Z' }
   const progress = { phase: 'index', unit: 'records', done: 0, total: null, retry } as const
-  const source = { name: 'osv', state: 'running', asOf: null, ageSeconds: null, progress }
+  const source = {
+    name: 'osv',
+    state: 'running',
+    asOf: null,
+    ageSeconds: null,
+    lastRun: null,
+    progress,
+  }
   const sources = [source as unknown as Status['sources'][number]]
   const limits = { maxAgeHours: 1 }
   const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }

@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { dateIntervalOf } from '../../../src/bundle/boxes/thread.ts'
 import { nameBoxFault, stripPaths } from '../../../src/bundle/boxes/inbox-files.ts'
 import { createInboxImporter } from '../../../src/bundle/boxes/inbox.ts'
 import { inspectBundle, openBundle } from '../../../src/bundle/import/open.ts'
@@ -357,4 +358,13 @@ describe('the inbox', () => {
     await look()
     expect(inbox.status().problem).toBeNull()
   })
+})
+
+test.each([
+  [0.01, 36_000],
+  [1, 300_000],
+  [6, 1_800_000],
+  [87_600, 86_400_000],
+])('the date in an outbox that may be %d hours old is checked every %d ms', (hours, ms) => {
+  expect(dateIntervalOf(hours)).toBe(ms)
 })
