@@ -32,7 +32,7 @@ import type { RunningEdge } from './edge.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
-import { jobStarter } from './schedule.ts'
+import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
 import { syncSettings } from './sync-settings.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -90,7 +90,7 @@ export function createAgent(given: AgentOptions): Agent {
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, () => on.schedule, routes), instance },
+      ...{ ...serverOptions(options, reads, on, routes), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
@@ -148,12 +148,14 @@ interface Running {
   edge?: RunningEdge
   metrics?: Counters
   stops: (() => void)[]
+  retries?: RunRetries
 }
 
 /** Stops what runs, in this order: what writes first, what serves after it. */
 async function stop(on: Running): Promise<void> {
   on.webhooks?.refuse()
   on.stops.forEach((end) => end())
+  on.retries?.stop()
   await on.schedule?.stop()
   await on.fleet?.close()
   await on.thread?.stop()
@@ -184,14 +186,13 @@ function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): P
   })
 }
 
-/** Pause before a first sync that failed is tried again, milliseconds. */
-const FIRST_RETRY_MS = 60_000
-
 /** Reacts on the serving side to messages of the sync thread. */
 function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   const { config, version, log, offline = false } = options
   const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'start')
   const retryWithRoom = awaitRoom(config.data.dir, retry)
+  const isStored = (source: SourceName) => !!on.reads?.live.snapshots.readSnapshot(source)
+  const retries = (on.retries = createRetries(isStored, retry))
   return {
     offline,
     mayRun: () => on.fleet?.mayRun() ?? true,
@@ -205,9 +206,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       logRun(log, report)
       // With nothing to serve yet, the next hour is too far away.
       const isEmpty = ['failed', 'stopped'].includes(report.state) && report.snapshot === null
-      if (isEmpty && config.upstream.apiRoot !== null) {
-        setTimeout(() => retry(report.source), FIRST_RETRY_MS).unref()
-      }
+      if (isEmpty && config.upstream.apiRoot !== null) retries.plan(report.source)
       if (report.code === 'storage') retryWithRoom(report.source)
       options.onEnded?.(report)
     },
@@ -222,7 +221,10 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       const isFull = probeStorage(config.data.dir, true).state !== 'ok'
       if (request !== null && isFull) retryWithRoom(request.source)
     },
-    onPostponed: (request, message) => logPostponed(log, request, message),
+    onPostponed(request, message) {
+      retries.postponed(request.source)
+      logPostponed(log, request, message)
+    },
     onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
     onWarning: (message) => log.warn({}, message),
   }
@@ -231,12 +233,13 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
 function serverOptions(
   { config, version, log, now = Date.now }: AgentOptions,
   reads: PinnedReads,
-  schedule: () => Schedule | undefined,
+  on: Running,
   following: NonNullable<ServerOptions['routes']>,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)
   const routes = (tools: RouteTools) => [...catalog(tools), ...following(tools)]
-  const nextRunAt = (source: SourceName): number | null => schedule()?.nextRunAt(source) ?? null
+  const nextRunAt = (source: SourceName): number | null =>
+    on.retries?.nextAt(source) ?? on.schedule?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
   const storage = (): StorageState => probeStorage(dataDir, true)
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }

@@ -68,3 +68,42 @@ function scheduledJobs(
   const hasCatalog = activeSources(config).includes('catalog')
   return polls.length === 0 ? [] : [...polls, reconcile, ...(hasCatalog ? [again] : [])]
 }
+
+/** Pause before a first sync that failed is tried again, milliseconds; one that was postponed waits as long. */
+const RETRY_MS = 60_000
+
+/** The runs that are tried again before their schedule. */
+export interface RunRetries {
+  /** A first sync failed: it is tried again, unless something is stored by then. */
+  plan(source: SourceName): void
+  /** A run was postponed: it is tried again by its queue. */
+  postponed(source: SourceName): void
+  /** When a run of a source is tried again, Unix milliseconds; null: at its schedule. */
+  nextAt(source: SourceName): number | null
+  /** Tries nothing again from now on. */
+  stop(): void
+}
+
+/** Creates the retries; `retry` requests a run. */
+export function createRetries(
+  isStored: (source: SourceName) => boolean,
+  retry: (source: SourceName) => void,
+): RunRetries {
+  const dueAt = new Map<SourceName, number>()
+  const timers = new Map<SourceName, NodeJS.Timeout>()
+  const postponed = (source: SourceName): void => void dueAt.set(source, Date.now() + RETRY_MS)
+  return {
+    postponed,
+    plan(source) {
+      postponed(source)
+      clearTimeout(timers.get(source))
+      const again = () => void (isStored(source) || retry(source))
+      timers.set(source, setTimeout(again, RETRY_MS).unref())
+    },
+    stop: () => timers.forEach(clearTimeout),
+    nextAt(source) {
+      const at = dueAt.get(source) ?? 0
+      return at > Date.now() ? at : null
+    },
+  }
+}

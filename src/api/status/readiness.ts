@@ -47,10 +47,12 @@ export function judgeReadiness(
   now = Date.now(),
 ): Readiness {
   const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
-  const judged = own.map(({ name, state, asOf, ageSeconds, progress }) => {
+  const judged = own.map(({ name, state, asOf, ageSeconds, progress, lastRun }) => {
     if (asOf === null) {
       const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
-      const why = state === 'running' ? `: the first run is in progress${repeated}` : ''
+      const failed =
+        state === 'failed' ? `: the last run failed (${lastRun?.code ?? 'unknown'})` : ''
+      const why = state === 'running' ? `: the first run is in progress${repeated}` : failed
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }
     const over = describeOverAge(config, name, ageSeconds)

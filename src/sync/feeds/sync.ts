@@ -58,8 +58,8 @@ export async function syncFeeds(
   const fetched =
     approved === null ? await fetchAll(context, paths) : admitApproved(approved, context)
   recordFacts(context, fetched)
-  const refusals = [...fetched.failed, ...fetched.quarantined].map(
-    ([path, why]) => `${path}: ${why}`,
+  const refusals = [...fetched.failed, ...fetched.quarantined].map(([path, why]) =>
+    why.includes(path) ? why : `${path}: ${why}`,
   )
   if (fetched.asOf === Number.POSITIVE_INFINITY)
     throw new MirrorError(codeOf(fetched.codes), refusals.join('; '))
@@ -90,6 +90,7 @@ async function fetchAll(context: SyncContext, paths: readonly string[]): Promise
   for (const path of paths) {
     try {
       await fetchOne(context, path, fetched)
+      done += 1
     } catch (error) {
       context.session.signal.throwIfAborted()
       if (!(error instanceof MirrorError)) throw error
@@ -100,7 +101,7 @@ async function fetchAll(context: SyncContext, paths: readonly string[]): Promise
       source: 'feeds',
       phase: 'feeds',
       unit: 'documents',
-      done: ++done,
+      done,
       total: paths.length,
     })
   }

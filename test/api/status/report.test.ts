@@ -148,6 +148,17 @@ test('why a request is repeated is shown of public sources alone to those withou
   }
 })
 
+test('a source whose first sync failed is not ready, with the code of the failure', () => {
+  const lastRun = { state: 'failed', code: 'upstream_unreachable', message: 'http://internal', facts: {} } // prettier-ignore
+  const source = { name: 'catalog', state: 'failed', asOf: null, ageSeconds: null, lastRun, partialLists: [] } // prettier-ignore
+  const status = { sources: [source], storage: { state: 'ok' } } as unknown as Status
+  const limits = { maxAgeHours: 1 }
+  const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+  expect(judgeReadiness(status, settings, ['catalog']).sources).toEqual([
+    { name: 'catalog', ready: false, reason: 'nothing mirrored yet: the last run failed (upstream_unreachable)' }, // prettier-ignore
+  ])
+})
+
 test('how long a run took is not known where the next one ended its row', () => {
   const run = { startedAt: 1000, endedAt: 61_000 }
   expect(lastedMs({ ...run, state: 'stopped', code: 'aborted' })).toBe(60_000)
