@@ -8,9 +8,9 @@ export type Attempt = <T>(work: () => T, otherwise: () => T) => T
 /** webhooks.db as the serving thread reads it. */
 export interface InboxView {
   /** Null while the file is missing or not migrated yet. Throws the errors of the database. */
-  reads(): OutboxReads | null
+  readonly reads: () => OutboxReads | null
   /** Adds a listener that is called when any connection wrote, of this process or another; looked at each second. */
-  onWritten(listener: () => void): void
+  readonly onWritten: (listener: () => void) => void
   close(): void
 }
 

@@ -97,7 +97,9 @@ export function createRetries(
     plan(source) {
       postponed(source)
       clearTimeout(timers.get(source))
-      const again = () => void (isStored(source) || retry(source))
+      const again = (): void => {
+        if (!isStored(source)) retry(source)
+      }
       timers.set(source, setTimeout(again, RETRY_MS).unref())
     },
     stop: () => timers.forEach(clearTimeout),

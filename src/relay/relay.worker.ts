@@ -110,7 +110,7 @@ function mayRest(relayLoop: Relay): boolean {
 function createSending(load: () => ReturnType<typeof connect>) {
   let connecting: ReturnType<typeof connect> | null = null
   return {
-    async send(...delivery: Parameters<RelaySend>): ReturnType<RelaySend> {
+    send: async (...delivery: Parameters<RelaySend>): ReturnType<RelaySend> => {
       try {
         const { send } = await (connecting ??= load())
         return await send(...delivery)

@@ -35,7 +35,7 @@ export function noteProgress({ onProgress, onEnded }: RunCallbacks) {
       else noted.delete(source)
     },
     /** How far the run of a source is that this daemon has begun; null: none runs here, or it has reported nothing yet. */
-    progressOf(source: SourceName): RunProgress | null {
+    progressOf: (source: SourceName): RunProgress | null => {
       const progress = noted.get(source)
       if (progress?.retry === undefined) return progress ?? null
       const { retry, ...rest } = progress

@@ -65,7 +65,7 @@ function cronLoggerOf(log: Logger): CronLogger {
 /** The delay of a job after the times of its expression. */
 interface Jitter {
   /** A time of the expression has come: runs the job after the delay, unless an earlier one still waits. */
-  begin(): void
+  readonly begin: () => void
   /** Returns when the job starts, if `next` is the next time of its expression, unix milliseconds. */
   startAt(next: number | null): number | null
   stop(): void

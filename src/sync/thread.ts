@@ -111,7 +111,9 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),
-    abort: () => void (supervisor.isReady && supervisor.post({ type: 'abort' })),
+    abort() {
+      if (supervisor.isReady) supervisor.post({ type: 'abort' })
+    },
     checkpoint: () => supervisor.post({ type: 'checkpoint' }),
     rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
     async stop() {

@@ -87,10 +87,9 @@ export function supervise<In, Out extends TypedMessage>(
       if (worker !== null && !stopping && rest.begin(seen)) void stopWorker(worker, REST_TIMEOUT_MS)
     },
     onEnd(failure) {
-      const wasReady = isReady
+      const [wasReady, next] = [isReady, rest.ended(failure)]
       worker = null
       isReady = false
-      const next = rest.ended(failure)
       if (wasReady && failure !== null) options.onFailed(failure, true)
       if (wasReady && next === 'restart') options.onEnded?.(failure)
       first.resolve() // stopped before it was ready
@@ -103,7 +102,9 @@ export function supervise<In, Out extends TypedMessage>(
     rest.started()
     worker = startReporting<In, Out>(options, events)
   }
-  const wake = (): void => void (!stopping && rest.wake() && start())
+  const wake = (): void => {
+    if (!stopping && rest.wake()) start()
+  }
   start()
   return {
     started: first.promise,
