@@ -91,10 +91,12 @@ export function createRetries(
 ): RunRetries {
   const dueAt = new Map<SourceName, number>()
   const timers = new Map<SourceName, NodeJS.Timeout>()
+  let isStopped = false
   const postponed = (source: SourceName): void => void dueAt.set(source, Date.now() + RETRY_MS)
   return {
     postponed,
     plan(source) {
+      if (isStopped) return // the run was stopped with the daemon
       postponed(source)
       clearTimeout(timers.get(source))
       const again = (): void => {
@@ -102,7 +104,10 @@ export function createRetries(
       }
       timers.set(source, setTimeout(again, RETRY_MS).unref())
     },
-    stop: () => timers.forEach(clearTimeout),
+    stop() {
+      isStopped = true
+      timers.forEach(clearTimeout)
+    },
     nextAt(source) {
       const at = dueAt.get(source) ?? 0
       return at > Date.now() ? at : null

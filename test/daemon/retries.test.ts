@@ -23,6 +23,7 @@ test('a first sync that failed is tried again in a minute, which is its next run
   expect([retries.nextAt('osv'), retries.nextAt('feeds')]).toEqual([null, null])
   retries.plan('osv')
   retries.stop()
+  retries.plan('osv')
   vi.advanceTimersByTime(60_000)
   expect(retried).toEqual(['osv'])
 })
