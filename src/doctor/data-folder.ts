@@ -34,7 +34,9 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   try {
     isPresent(dir)
   } catch (error) {
-    return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
+    const isBelowFile = systemCode(error) === 'ENOTDIR' // which is said below
+    if (!isBelowFile)
+      return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
   }
   if (!existsSync(dir)) {
     const parent = existingParent(dir)

@@ -109,7 +109,7 @@ describe('patchmirror sync catalog', () => {
       const whole = await world.patchmirror('sync', 'catalog')
       expect(whole).toMatchObject({ code: 0 })
       expect(whole.out).toMatch(/^catalog: complete \(run 1, \d+ requests, \d+ bytes\)/)
-      expect(whole.err).toMatch(/catalog: fetching items and artifacts: \d+ of \d+ items/)
+      expect(whole.err).toMatch(/catalog: requesting items and artifacts: \d+ of \d+ items/)
       const [tag = ''] = world.sandbox.service.ids('tags')
       world.sandbox.service.change('tags', tag)
       world.sandbox.faults.set(`/v1/patches`, { kind: 'status', status: 500 })
