@@ -1,4 +1,4 @@
-/** Progress of one phase of a run; `done` counts requests that failed too, `total` is null while unknown. */
+/** Progress of one phase of a run; of records and items `done` counts requests that failed too. `total` is null while unknown. */
 export interface RunProgress {
   readonly phase: keyof typeof RUN_PHASES
   readonly unit: 'bytes' | 'records' | 'documents' | 'items'
