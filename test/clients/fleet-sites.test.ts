@@ -1,10 +1,9 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { sha256Hex } from '../../src/core/digest.ts'
 import { answersOf, fleetStatus, untilFleet } from '../support/fleet/daemons.ts'
 import { bearer } from '../support/keys.ts'
+import { emptyDisk, fillDisk } from '../support/small-disk.ts'
 import { type Publications, type Scanners, rememberPublications, startScanners } from './fleet/scanners.ts' // prettier-ignore
 import { EDGES, LINE, READERS, type SiteFleet, type SiteNode, openSiteFleet, whyNoFleet } from './fleet/world.ts' // prettier-ignore
 import { tell } from './toolbox.ts'
@@ -229,9 +228,8 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
 
   test('serves the old generation from a full disk, says so, and catches up', async () => {
     const { nodes } = fleet
-    const filler = join(nodes.b3.data, 'filler')
-    const { bavail, bsize } = statfsSync(nodes.b3.data)
-    writeFileSync(filler, Buffer.alloc(bavail * bsize))
+    fillDisk(nodes.b3.data)
+    onTestFinished(() => emptyDisk(nodes.b3.data)) // also for the tests after one that failed
     const others = everywhere.filter((name) => name !== 'b3')
     const publication = change()
     await scanners.shown(publication, others)
@@ -240,7 +238,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     await answering(nodes.b3, '/-/ready', 503)
     expect(await codeOf(nodes.b3, INDEX)).toBe(200)
     expect(timesOf(publication, ['b3'])).toEqual([NaN])
-    rmSync(filler)
+    emptyDisk(nodes.b3.data)
     const freed = Date.now()
     await scanners.shown(publication, ['b3'])
     figure(`space free again: it caught up after ${seconds(Date.now() - freed)}`)

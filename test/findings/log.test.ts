@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { DAY_MS } from '../../src/core/time.ts'
 import { listChanges, listTags } from '../../src/findings/answers.ts'
 import { beginFindings, logFindings, writeFindings } from '../relay/findings-log.ts'
 import { NOW, scratch } from '../store/fixtures.ts'
+import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../support/small-disk.ts'
 import { readFindings } from './fixtures.ts'
 
 const ASKED = { now: NOW, idsOfDigest: () => [] }
@@ -79,23 +78,17 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
 })
 
 test('what is stored is read on a full disk, and judged again when there is room', (context) => {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-findings-'))
-  const mount = ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir]
-  const isMounted = spawnSync('mount', mount, { stdio: 'ignore' }).status === 0
-  onTestFinished(() => {
-    if (isMounted) spawnSync('umount', ['-l', dir])
-    rmSync(dir, { recursive: true, force: true })
-  })
-  if (!isMounted) return context.skip('no file system can be mounted')
+  const dir = mountDisk('1m')
+  if (dir === null) return context.skip('no file system can be mounted')
+  onTestFinished(() => unmountDisk(dir))
   beginFindings(dir)
   const names = (): unknown => readFindings(dir, (reads) => reads.listLog(0, 10).map(({ name }) => name)) // prettier-ignore
   logFindings(dir, 's1', ['a'])
-  const filler = join(dir, 'filler')
-  expect(() => writeFileSync(filler, Buffer.alloc(2 ** 20))).toThrow(/ENOSPC/)
+  fillDisk(dir)
   expect(names()).toEqual(['a'])
   expect(() => logFindings(dir, 's2', ['b'])).toThrow(/full|disk/)
   expect(names()).toEqual(['a'])
-  rmSync(filler)
+  emptyDisk(dir)
   logFindings(dir, 's2', ['b'])
   expect(names()).toEqual(['a', 'b'])
   expect(readdirSync(join(dir, 'derived'))).toEqual(['findings.db'])

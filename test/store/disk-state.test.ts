@@ -1,34 +1,30 @@
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { awaitRoom, folderBytes, probeStorage } from '../../src/store/disk-state.ts'
+import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../support/small-disk.ts'
 
 let dir: string
 let mounted: boolean
 
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'patchmirror-room-'))
-  const mount = ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', dir]
-  mounted = spawnSync('mount', mount, { stdio: 'ignore' }).status === 0
+  const disk = mountDisk('4m')
+  mounted = disk !== null
+  dir = disk ?? mkdtempSync(join(tmpdir(), 'patchmirror-room-'))
 })
 
-afterEach(() => {
-  if (mounted) spawnSync('umount', [dir], { stdio: 'ignore' })
-  rmSync(dir, { recursive: true, force: true })
-})
+afterEach(() => unmountDisk(dir))
 
 test('a full disk is reported until there is room again', (context) => {
   if (!mounted) return context.skip() // needs leave to mount
   expect(probeStorage(dir, true)).toMatchObject({ state: 'ok', reason: null })
-  const filler = join(dir, 'filler')
-  expect(() => writeFileSync(filler, Buffer.alloc(8_000_000))).toThrow(/ENOSPC/)
+  fillDisk(dir)
   const full = probeStorage(dir, true)
   expect(full).toMatchObject({ state: 'full', freeBytes: 0 })
   expect(full.reason).toContain('data.dir')
   expect(probeStorage(dir, false).state).toBe('full')
-  rmSync(filler)
+  emptyDisk(dir)
   expect(probeStorage(dir, true).state).toBe('ok')
   expect(readdirSync(dir)).toEqual([])
 })

@@ -6,7 +6,6 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
-  statfsSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,6 +17,7 @@ import { openWriter } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
+import { emptyDisk, fillDisk, mayMount, mountDisk, unmountDisk } from '../support/small-disk.ts'
 import { LONG, longTest, telling } from '../support/tables.ts'
 import {
   bench,
@@ -32,42 +32,22 @@ import { runChild } from './killing.ts'
 
 const mounts: string[] = []
 
-/** A file system of its own; null when the test may not mount one. */
-function mountSmall(size: string): string | null {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-small-'))
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', dir]).status !== 0) {
-    rmSync(dir, { recursive: true })
-    return null
-  }
+const MAY_MOUNT = mayMount()
+const MAY_SWITCH_USER = process.getuid?.() === 0
+
+afterAll(() => {
+  for (const dir of mounts) unmountDisk(dir)
+})
+
+function smallDisk(size: string): string {
+  const dir = mountDisk(size)
+  if (dir === null) throw new Error('no file system could be mounted')
   mounts.push(dir)
   return dir
 }
 
-const probe = mountSmall('1m')
-const MAY_MOUNT = probe !== null
-const MAY_SWITCH_USER = process.getuid?.() === 0
-
-afterAll(() => {
-  for (const dir of mounts) {
-    spawnSync('umount', ['-l', dir])
-    rmSync(dir, { recursive: true, force: true })
-  }
-})
-
-/** Fills the file system up to these bytes. */
-function fill(dir: string, leave: number): void {
-  const { bavail, bsize } = statfsSync(dir)
-  writeFileSync(join(dir, 'ballast'), Buffer.alloc(Math.max(0, bavail * bsize - leave)))
-}
-
-function empty(dir: string): void {
-  rmSync(join(dir, 'ballast'), { force: true })
-}
-
 async function onSmallDisk(size: string, records: number): Promise<Bench> {
-  const dir = mountSmall(size)
-  if (dir === null) throw new Error('no file system could be mounted')
-  return bench({ dir, sandbox: { records, large: 0 } })
+  return bench({ dir: smallDisk(size), sandbox: { records, large: 0 } })
 }
 
 async function codeOf(work: () => unknown): Promise<string> {
@@ -97,7 +77,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
       const snapshot = made.store.snapshots.readSnapshot('osv')
       made.sandbox.feed.change(200)
       made.sandbox.feed.add(20)
-      fill(made.dir, left)
+      fillDisk(made.dir, left)
       const failed = await made.run('osv').catch((error: unknown) => error)
       expect(failed).toMatchObject({ code: 'storage' })
       expect(contentsOf(made.dir)).toEqual(before)
@@ -105,7 +85,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
       onTestFinished(() => reads?.close())
       expect(reads?.pinned.snapshots.readSnapshot('osv')).toEqual(snapshot)
       if (reads !== null) expect(disagreements(reads.pinned, made.dir)).toEqual([])
-      empty(made.dir)
+      emptyDisk(made.dir)
       expect(await made.run('osv')).toMatchObject({ state: 'complete' })
       expect(differences(made)).toEqual([])
       expectAgreement(made)
@@ -118,28 +98,26 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
   longTest('that fills up several times keeps no unusable files', async () => {
     const made = await onSmallDisk('12m', 600)
     await made.run('osv')
-    fill(made.dir, 900_000)
+    fillDisk(made.dir, 900_000)
     made.sandbox.feed.change(240)
     for (let i = 0; i < 4; i++) {
       made.sandbox.feed.change(2)
       await made.run('osv').catch(() => undefined)
     }
     expect(readdirSync(join(made.dir, 'derived')).length).toBeLessThanOrEqual(2)
-    empty(made.dir)
+    emptyDisk(made.dir)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
   })
 
   test('that has no room for the first row is reported', async () => {
-    const dir = mountSmall('1m')
-    if (dir === null) throw new Error('no file system could be mounted')
-    fill(dir, 0)
+    const dir = smallDisk('1m')
+    fillDisk(dir)
     expect(await codeOf(() => openWrites(dir))).toBe('storage')
   })
 
   longTest('that is mounted read-only is reported', async () => {
-    const dir = mountSmall('8m')
-    if (dir === null) throw new Error('no file system could be mounted')
+    const dir = smallDisk('8m')
     const { sandbox } = await bench({ sandbox: { records: 50, large: 0 } })
     expect(await runChild(sandbox, dir)).toContain('ended complete ')
     expect(spawnSync('mount', ['-o', 'remount,ro', dir]).status).toBe(0)

@@ -1,14 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type World, openWorld } from '../../support/daemons.ts'
+import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../../support/small-disk.ts'
 
-const disk = mkdtempSync(join(tmpdir(), 'patchmirror-full-'))
-const MOUNT = ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', disk]
-const MAY_MOUNT = spawnSync('mount', MOUNT, { stdio: 'ignore' }).status === 0
-const filler = join(disk, 'filler')
+const mounted = mountDisk('48m')
+const disk = mounted ?? ''
 let world: World
 
 beforeAll(async () => {
@@ -19,16 +16,15 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await world.close()
-  if (MAY_MOUNT) spawnSync('umount', ['-l', disk])
-  rmSync(disk, { recursive: true, force: true })
+  if (mounted !== null) unmountDisk(mounted)
 })
 
 /** A copy of the data folder on the small disk, which is full afterwards to the last byte. */
 function fill(name: string): Record<string, string> {
-  rmSync(filler, { force: true })
+  emptyDisk(disk)
   const data = join(disk, name)
   cpSync(world.data, data, { recursive: true })
-  expect(() => writeFileSync(filler, Buffer.alloc(48 * 2 ** 20))).toThrow(/ENOSPC/)
+  fillDisk(disk)
   return { PATCHMIRROR_DATA_DIR: data }
 }
 
@@ -46,7 +42,7 @@ async function end(daemon: Awaited<ReturnType<World['serve']>>): Promise<void> {
   expect((await daemon.finished).code).toBe(0)
 }
 
-describe.skipIf(!MAY_MOUNT)('on a full disk (needs the right to mount a tmpfs)', () => {
+describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tmpfs)', () => {
   const FOLDERS: [string, () => Promise<unknown>][] = [
     ['that was only synced', () => Promise.resolve()],
     ['that was served', async () => end(await world.serve())],
@@ -75,7 +71,7 @@ describe.skipIf(!MAY_MOUNT)('on a full disk (needs the right to mount a tmpfs)',
     first.child.kill('SIGKILL')
     await first.finished
     const second = await world.serve(env)
-    rmSync(filler)
+    emptyDisk(disk)
     world.sandbox.feed.change(3)
     expect((await fetch(`${second.url}/-/ready`)).status).toBe(200)
     world.env = { ...world.env, ...env }
