@@ -189,7 +189,7 @@ function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): P
 /** Reacts on the serving side to messages of the sync thread. */
 function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   const { config, version, log, offline = false } = options
-  const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'start')
+  const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'retry')
   const retryWithRoom = awaitRoom(config.data.dir, retry)
   const isStored = (source: SourceName) => !!on.reads?.live.snapshots.readSnapshot(source)
   const retries = (on.retries = createRetries(isStored, retry))

@@ -45,7 +45,7 @@ function scheduledJobs(
       name: source,
       expression: expressions[source],
       lastSuccess: last?.state === 'complete' && !isTakeover ? last.endedAt : null,
-      run: () => thread.requestSync(source, 'sync', 'schedule'),
+      run: (cause) => thread.requestSync(source, 'sync', cause),
     }
   })
   const reconcile: DueJob = {
@@ -56,14 +56,14 @@ function scheduledJobs(
       live.runs.readLastReconcile('osv') ??
       live.snapshots.readSnapshot('osv')?.publishedAt ??
       Date.now(),
-    run: () => thread.requestSync('osv', 'reconcile', 'schedule'),
+    run: (cause) => thread.requestSync('osv', 'reconcile', cause),
   }
   const again: DueJob = {
     name: 'catalog reconcile',
     expression: config.catalog.reconcileSchedule,
     // Nothing is missed while the program is down: what is due stays due.
     lastSuccess: Date.now(),
-    run: () => thread.requestSync('catalog', 'reconcile', 'schedule'),
+    run: (cause) => thread.requestSync('catalog', 'reconcile', cause),
   }
   const hasCatalog = activeSources(config).includes('catalog')
   return polls.length === 0 ? [] : [...polls, reconcile, ...(hasCatalog ? [again] : [])]

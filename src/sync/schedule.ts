@@ -8,11 +8,14 @@ import {
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 
+/** Why a job runs: a time of its expression has come, or one was missed while the program was not running. */
+type JobCause = 'schedule' | 'start'
+
 /** A job that runs at the times of a cron expression, each time up to `jitterSeconds` later. */
 export interface Job {
   name: string
   expression: string
-  run(): void
+  run(cause: JobCause): void
 }
 
 /** A running schedule. */
@@ -84,7 +87,7 @@ function createJitter(
       const run = (): void => {
         waiting = null
         try {
-          job.run()
+          job.run('schedule')
         } catch (error) {
           log.error({}, `${job.name}: it could not be started: ${messageOf(error)}`)
         }
@@ -122,7 +125,7 @@ export function startSchedule(
         const { lastSuccess } = job
         const task = tasks.get(job.name)
         if (!options.catchUp || task === undefined) continue
-        if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task)) job.run()
+        if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task)) job.run('start')
       }
     },
     nextRunAt: (name) =>

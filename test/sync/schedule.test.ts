@@ -10,16 +10,18 @@ afterEach(async () => {
   for (const schedule of schedules.splice(0)) await schedule.stop()
 })
 
-/** Starts one hourly job and returns whether it ran at once. */
+/** Starts one hourly job and returns whether it ran at once; a run says that the start caused it. */
 function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
-  let runs = 0
-  const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run: () => runs++ }
+  const runs: string[] = []
+  const run = (cause: string): void => void runs.push(cause)
+  const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run }
   const options = { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, log: QUIET }
   const schedule = startSchedule([job], options)
   schedules.push(schedule)
-  expect(runs).toBe(0)
+  expect(runs).toEqual([])
   schedule.catchUp()
-  return runs === 1
+  expect(runs).toEqual(runs.map(() => 'start'))
+  return runs.length === 1
 }
 
 describe('the schedule', () => {
@@ -38,13 +40,8 @@ describe('the schedule', () => {
   })
 
   test('runs a job at the times of its expression, and returns the next time', async () => {
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    const job = {
-      name: 'osv',
-      expression: '* * * * * *',
-      lastSuccess: 0,
-      run: () => resolve(undefined),
-    }
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const job = { name: 'osv', expression: '* * * * * *', lastSuccess: 0, run: resolve }
     const schedule = startSchedule([job], {
       jitterSeconds: 0,
       catchUp: false,
@@ -55,7 +52,7 @@ describe('the schedule', () => {
     const next = schedule.nextRunAt('osv') ?? 0
     expect(next - Date.now()).toBeLessThanOrEqual(1000)
     expect(schedule.nextRunAt('unknown')).toBeNull()
-    await promise
+    expect(await promise).toBe('schedule')
   })
 
   test('logs a start that the jitter of the one before holds back, and writes nothing beside the log', async () => {

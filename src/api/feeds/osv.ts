@@ -15,40 +15,75 @@ import type { Problem } from '../http/problems.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
+/** A stored record whose answer is known but for its content, which is to be inflated. */
+export interface PackedRecord {
+  readonly member: Buffer
+  readonly size: number
+  readonly asOf?: number
+  /** Returns the answer with this content. */
+  answer(content: Buffer): JsonResponse
+}
+
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
 export function readRecordAnswer(reads: Reads, id: string, coding: Coding): JsonResponse | null {
+  const found = readStored(reads, id, coding)
+  return found && unpacked(found)
+}
+
+function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | PackedRecord | null {
   const record = reads.osv.readServed(id)
   if (record === null) return null
-  const { tag, changed } = record
+  const { tag, changed, size } = record
   const member = soundMember(record)
-  // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
-  const checked = coding === 'gzip' && record.bodyCrc32 !== null
-  const content = checked ? null : contentOf(member, record.size)
-  const body = coding === 'gzip' || content === null ? member : content
-  const answer = createAnswer(coding, body, tag, changed)
   // Upstream's date of the index does not confirm these bytes.
-  return reads.osv.isOutdated(id) ? { ...answer, asOf: record.asOf ?? changed * 1000 } : answer
+  const dated = reads.osv.isOutdated(id) ? { asOf: record.asOf ?? changed * 1000 } : {}
+  const answerOf = (body: Buffer): JsonResponse => ({ ...createAnswer(coding, body, tag, changed), ...dated }) // prettier-ignore
+  // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
+  if (coding === 'identity') return { member, size, ...dated, answer: answerOf }
+  if (record.bodyCrc32 === null) contentOf(member, size)
+  return answerOf(member)
 }
+
+function unpacked(found: JsonResponse | PackedRecord): JsonResponse {
+  return 'member' in found ? found.answer(contentOf(found.member, found.size)) : found
+}
+
+type FindIn = Pick<ServedSnapshot, 'cache' | 'reads' | 'knownOrigin'>
 
 /**
  * Looks a record up by its request target as received, in the cache first. Returns undefined when the target is not a record's,
  * or when the record is not stored: then the full lookup explains why. Throws as above.
  */
 export function findRecord(
-  served: Pick<ServedSnapshot, 'cache' | 'reads'>,
+  served: FindIn,
   target: string,
   coding: Coding,
 ): JsonResponse | undefined {
+  const found = findPacked(served, target, coding)
+  return found && unpacked(found)
+}
+
+/** Works as `findRecord`, but a plain record that is not in the cache is not inflated yet. */
+export function findPacked(
+  { cache, reads, knownOrigin }: FindIn,
+  target: string,
+  coding: Coding,
+): JsonResponse | PackedRecord | undefined {
   if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys contain characters that no target has
-  const known = served.cache.get(target, coding)
+  const known = cache.get(target, coding)
   if (known !== undefined) return known
   const path = decodedPath(target)
   const id = path === null ? null : recordId(path)
-  if (id === null) return undefined
-  const answer = readRecordAnswer(served.reads, id, coding)
-  if (answer === null) return undefined
-  served.cache.put(target, 'osv', answer)
-  return answer
+  const found = id === null ? null : readStored(reads, id, coding)
+  if (found === null) return undefined
+  const origin = knownOrigin('osv')
+  const keep = (answer: JsonResponse): JsonResponse => {
+    if (knownOrigin('osv') === origin) cache.put(target, 'osv', answer) // else of a snapshot before
+    return answer
+  }
+  return 'member' in found
+    ? { ...found, answer: (content) => keep(found.answer(content)) }
+    : keep(found)
 }
 
 /** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */

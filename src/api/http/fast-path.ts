@@ -19,10 +19,13 @@ interface FastPathResponse {
   readonly body: Buffer
 }
 
+/** A response, or what makes it when it is sent, at the end of the event loop's iteration. */
+type Found = FastPathResponse | (() => FastPathResponse)
+
 /** Source of the answers, and the idle timeout of a connection. */
 export interface FastPathOptions {
-  /** The answer for a record's target; undefined, or an error, hands the connection over. */
-  readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
+  /** The answer for a record's target; undefined, or an error, also of what makes it, hands the connection over. */
+  readonly find: (target: string, coding: Coding) => Found | undefined
   readonly keepAliveSeconds: number
   /** False sends a new connection to the HTTP server, as while each request is logged in detail. */
   readonly isEnabled: () => boolean
@@ -54,7 +57,7 @@ type Listener = (this: EventEmitter, socket: Socket) => void
 /** Installs the fast path before a server's own connection handling: the listeners of `options.event`. */
 export function openFastPath(server: EventEmitter, options: FastPathOptions): FastPath {
   const slow = server.listeners(options.event) as Listener[]
-  const sockets = new Map<Socket, () => void>()
+  const sockets = new Map<Socket, () => unknown>()
   const atEndOfIteration = createResponseQueue()
   const state = { open: true }
   const handOver = (socket: Socket): void => {
@@ -88,53 +91,58 @@ function drive(
   options: FastPathOptions,
   atEndOfIteration: (send: () => void) => void,
   handOver: (socket: Socket) => void,
-): () => void {
+): () => unknown {
   const readCoding = createHeaderMemory()
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 
-  const answerTo = (chunk: Buffer): FastPathResponse | undefined => {
+  const answerTo = (chunk: Buffer): Found | undefined => {
     const text = chunk.toString('latin1')
     const line = text.indexOf('\r\n')
     if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length))
       return undefined
     const coding = readCoding(text.slice(line))
     if (coding === null || socket.writableLength > 0) return undefined
-    try {
-      return options.find(text.slice(4, line - VERSION.length), coding)
-    } catch {
-      return undefined // the longer way meets the same error, and knows how to report it
-    }
+    return attempt(() => options.find(text.slice(4, line - VERSION.length), coding))
   }
-  let waiting: FastPathResponse | null = null
+  let waiting: { found: Found; request: Buffer } | null = null
   let [isFirst, arrivedAt] = [true, 0]
-  const send = (): void => {
-    if (waiting === null) return
-    const { head, body } = waiting
+  /** Sends the answer that waits; false: the connection was handed over instead, with its request and what came after it. */
+  const send = (after: readonly Buffer[] = []): boolean => {
+    if (waiting === null) return true
+    const { found, request } = waiting
     waiting = null
+    const answer = typeof found === 'function' ? attempt(found) : found
+    if (answer === undefined) {
+      leave(Buffer.concat([request, ...after]))
+      return false
+    }
+    const { head, body } = answer
     socket.cork()
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
     options.onAnswered?.((performance.now() - arrivedAt) / 1000, socket)
+    return true
   }
+  const sendWaiting = (): void => void send()
   const onData = (chunk: Buffer): void => {
-    send() // this request may have arrived before the last answer was sent
-    const answer = answerTo(chunk)
-    if (answer === undefined) return leave(chunk)
-    waiting = answer
+    if (!send([chunk])) return // this request may have arrived before the last answer was sent
+    const found = answerTo(chunk)
+    if (found === undefined) return leave(chunk)
+    waiting = { found, request: chunk }
     arrivedAt = performance.now()
     if (isFirst) socket.setTimeout(options.keepAliveSeconds * 1000)
     isFirst = false
-    atEndOfIteration(send)
+    atEndOfIteration(sendWaiting)
   }
   const onEnd = (): void => {
-    send()
-    socket.end()
+    if (send()) socket.end()
   }
   const destroy = (): void => void socket.destroy()
 
   const leave = (chunk: Buffer): void => {
     socket.off('data', onData).off('end', onEnd).off('timeout', destroy).off('error', destroy)
+    if (socket.readableEnded) return destroy() // nothing can be read from it again
     socket.setTimeout(0)
     socket.pause()
     socket.unshift(chunk)
@@ -147,6 +155,15 @@ function drive(
 }
 
 const VERSION = ' HTTP/1.1'
+
+/** Returns undefined after an error: the longer way meets it as well, and knows how to report it. */
+function attempt<T>(make: () => T): T | undefined {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * Collects answers until all requests that have arrived are processed (the end of the event loop iteration), then sends

@@ -47,7 +47,7 @@ export function openThreadRecords({ dataDir, settings, ...memory }: ServingStart
       createEdgeFields(settings.edge).of,
     ),
     served: {
-      ...{ reads: reads.pinned, cache },
+      ...{ reads: reads.pinned, cache, knownOrigin: origins.known },
       originOf(source) {
         const origin = origins.known(source)
         if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])

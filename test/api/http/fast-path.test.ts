@@ -175,6 +175,67 @@ test('a connection on the fast path is answered from a new snapshot', async () =
   expect(head).toContain('X-Mirror-As-Of: 2026-07-01T00:01:00.000Z')
 })
 
+/** Damages what a record's bytes inflate to, which no cheap check finds. */
+const damageStream = (id: string): string => `
+  UPDATE osv_record SET body_crc32 = NULL WHERE id = '${id}';
+  UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)
+    WHERE rowid = (SELECT body FROM osv_record WHERE id = '${id}')`
+
+const MANY = Object.fromEntries(
+  Array.from({ length: 40 }, (_, i) => [`r${i}`, `{"id":"r${i}","text":"${`${i} `.repeat(300)}"}`]),
+)
+
+test('plain records of many connections at once are each as stored, beside one that is damaged', async () => {
+  const { port } = await serve((store) => {
+    store.publishOsv({ ...MANY, large: JSON.stringify('z'.repeat(200_000)) })
+    store.damage(damageStream('r7'))
+  })
+  const ids = [...Object.keys(MANY), 'large', 'r3', 'nothing']
+  const clients = await Promise.all(ids.map(() => dial(port)))
+  for (let again = 0; again < 2; again++) {
+    const answers = await Promise.all(
+      clients.map(({ ask }, i) => ask(plain(`/external/osv/${ids[i] ?? ''}.json`))),
+    )
+    for (const [i, { head, body }] of answers.entries()) {
+      const id = ids[i] ?? ''
+      const status = id === 'r7' ? '500' : id === 'nothing' ? '404' : '200'
+      expect([id, head.slice(9, 12)]).toEqual([id, status])
+      if (id in MANY) expect(body === MANY[id]).toBe(id !== 'r7')
+    }
+  }
+})
+
+test('a damaged record is reported before the answer to the request behind it', async () => {
+  const { port, errors } = await serve((store) => {
+    store.publishOsv(MANY)
+    store.damage(damageStream('r7'))
+  })
+  const { socket, ask, next } = await dial(port)
+  expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
+  socket.write(plain('/external/osv/r7.json'))
+  socket.write(plain('/external/osv/r2.json'))
+  expect((await next()).head).toContain('500')
+  expect((await next()).body).toBe(MANY['r2'])
+  const closing = await dial(port)
+  closing.socket.end(plain('/external/osv/r7.json'))
+  closing.socket.resume()
+  await once(closing.socket, 'close')
+  expect(errors.length).toBeGreaterThan(0)
+})
+
+test('a record that waits to be sent while a new snapshot is published is not kept for it', async () => {
+  const { port, store, server } = await serve((store) => store.publishOsv(MANY))
+  const asked = await dial(port)
+  const answer = asked.ask(plain('/external/osv/r1.json'))
+  setImmediate(() => {
+    store.publishOsv({ ...MANY, r1: '"new"' }, FILLED_AT + 60_000)
+    server.snapshotChanged()
+  })
+  expect([MANY['r1'], '"new"']).toContain((await answer).body)
+  const later = await dial(port)
+  expect((await later.ask(plain('/external/osv/r1.json'))).body).toBe('"new"')
+})
+
 longTest('idle connections are closed after the keep-alive time', async () => {
   const { port } = await serve((store) => store.publishOsv(RECORDS), {
     env: { PATCHMIRROR_SERVER_KEEP_ALIVE_SECONDS: '1' },

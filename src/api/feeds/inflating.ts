@@ -1,0 +1,43 @@
+import { inflateMembers, trailerSize } from '../../core/gzip/member.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+
+/** Content above this size, bytes, gains nothing by sharing a call. */
+const LARGE = 1 << 16
+
+/** Members that are inflated together when the first content is needed. */
+interface Batch {
+  readonly members: { readonly member: Buffer; readonly size: number }[]
+  /** Undefined: not inflated yet; null: together they cannot be. */
+  contents: Buffer[] | null | undefined
+}
+
+/**
+ * Creates the inflating of stored members: returns for each a function that returns its content, or throws as `contentOf`.
+ * The members that were given before the first such function is called are inflated with it, in one call of zlib: one call
+ * each takes several times as long for records of some kilobytes.
+ */
+export function createInflating(): (member: Buffer, size: number) => () => Buffer {
+  let open: Batch = { members: [], contents: undefined }
+  return (member, size) => {
+    if (size > LARGE) return () => contentOf(member, size)
+    const batch = open
+    const at = batch.members.push({ member, size }) - 1
+    return () => {
+      if (batch === open) open = { members: [], contents: undefined }
+      if (batch.contents === undefined) batch.contents = inflate(batch)
+      return batch.contents?.[at] ?? contentOf(member, size)
+    }
+  }
+}
+
+/** Null where there is only one, or one of them is not sound: then each is inflated by itself. */
+function inflate({ members }: Batch): Buffer[] | null {
+  if (members.length < 2) return null
+  if (members.some(({ member, size }) => trailerSize(member) !== size)) return null
+  let end = 0
+  const ends = members.map(({ member }) => (end += member.length))
+  const contents = inflateMembers(Buffer.concat(members.map(({ member }) => member), end), ends) // prettier-ignore
+  if (contents === null) return null
+  let from = 0
+  return members.map(({ size }) => contents.subarray(from, (from += size)))
+}

@@ -1,0 +1,39 @@
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { createInflating } from '../../../src/api/feeds/inflating.ts'
+import { packContent } from '../../../src/store/database/gzip.ts'
+import { deflate } from '../../../src/zip/member.ts'
+
+const CONTENTS = Array.from({ length: 30 }, (_, i) => Buffer.from(`record ${i} `.repeat(1 + i * 7)))
+const pack = (content: Buffer): Buffer => packContent(content, deflate)
+
+test('returns the contents of all members in any order, and of more that come later', () => {
+  const inflating = createInflating()
+  const first = CONTENTS.map((content) => inflating(pack(content), content.length))
+  expect(first.toReversed().map((content) => content())).toEqual(CONTENTS.toReversed())
+  const later = CONTENTS.map((content) => inflating(pack(content), content.length))
+  expect(later.map((content) => content())).toEqual(CONTENTS)
+  expect(first.map((content) => content())).toEqual(CONTENTS)
+})
+
+test('returns every other content when one is damaged, and what another program packed', () => {
+  const inflating = createInflating()
+  const members = CONTENTS.map((content) => pack(content))
+  members[3]?.fill(0, 12, 20)
+  members[5] = gzipSync(CONTENTS[5] ?? '')
+  members[6]?.writeUInt32LE(1, members[6].length - 8) // its CRC-32
+  const contents = members.map((member, i) => inflating(member, CONTENTS[i]?.length ?? 0))
+  for (const [i, content] of contents.entries()) {
+    if (i === 3 || i === 6) expect(content).toThrow()
+    else expect(content()).toEqual(CONTENTS[i])
+  }
+})
+
+test('refuses content of another size than is recorded, also alone', () => {
+  const inflating = createInflating()
+  const [one = Buffer.alloc(0), two = Buffer.alloc(0)] = CONTENTS
+  const both = [inflating(pack(one), one.length + 1), inflating(pack(two), two.length)]
+  expect(both[0]).toThrow(/inflates to/)
+  expect(both[1]?.()).toEqual(two)
+  expect(inflating(pack(one), one.length - 1)).toThrow()
+})
