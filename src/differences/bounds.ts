@@ -38,10 +38,12 @@ function countValues(text: string): number {
 
 /** Returns the offset of the quote that ends the text at an offset. */
 export function endOfText(text: string, start: number): number {
-  let at = start + 1
-  for (; at < text.length && text.charCodeAt(at) !== QUOTE; at++)
-    if (text.charCodeAt(at) === BACKSLASH) at++
-  return at
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let before = at - 1
+    while (text.charCodeAt(before) === BACKSLASH) before--
+    if ((at - before) % 2 === 1) return at // as many escape each other
+  }
+  return text.length
 }
 
 function lengthOf(value: unknown): number {

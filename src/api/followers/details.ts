@@ -117,11 +117,11 @@ function createVersionReader(
   /** The version that a row of the log replaced. */
   const earlier = (id: string, log: number): Version | string => {
     const found = osv.readEarlier(id, log)
+    const bytes = found?.body ?? (found === null ? undefined : osv.readRecord(id)?.body)
+    if (found !== null && bytes !== undefined)
+      return parse(bytes, found.size, found.sha256, found.modified)
     const replacedAt = changes.readLogged(log)?.publishedAt
-    const unstored = `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
-    if (found === null) return unstored
-    const bytes = found.body ?? osv.readRecord(id)?.body
-    return bytes === undefined ? unstored : parse(bytes, found.size, found.sha256, found.modified)
+    return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
   }
   return ({ name, change, log }) => {
     const next = until === null ? null : changes.readNextChange('osv', name, until)

@@ -92,18 +92,9 @@ function drive(
   atEndOfIteration: (send: () => void) => void,
   handOver: (socket: Socket) => void,
 ): () => unknown {
-  const readCoding = createHeaderMemory()
+  const answerTo = createAnswering(options.find)
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 
-  const answerTo = (chunk: Buffer): Found | undefined => {
-    const text = chunk.toString('latin1')
-    const line = text.indexOf('\r\n')
-    if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length))
-      return undefined
-    const coding = readCoding(text.slice(line))
-    if (coding === null || socket.writableLength > 0) return undefined
-    return attempt(() => options.find(text.slice(4, line - VERSION.length), coding))
-  }
   let waiting: { found: Found; request: Buffer } | null = null
   let [isFirst, arrivedAt] = [true, 0]
   /** Sends the answer that waits; false: the connection was handed over instead, with its request and what came after it. */
@@ -127,7 +118,7 @@ function drive(
   const sendWaiting = (): void => void send()
   const onData = (chunk: Buffer): void => {
     if (!send([chunk])) return // this request may have arrived before the last answer was sent
-    const found = answerTo(chunk)
+    const found = socket.writableLength > 0 ? undefined : answerTo(chunk)
     if (found === undefined) return leave(chunk)
     waiting = { found, request: chunk }
     arrivedAt = performance.now()
@@ -155,6 +146,20 @@ function drive(
 }
 
 const VERSION = ' HTTP/1.1'
+
+/** Creates what finds the answer to a chunk of a connection; undefined: it is not exactly one plain request for a record. */
+function createAnswering(find: FastPathOptions['find']): (chunk: Buffer) => Found | undefined {
+  const readCoding = createHeaderMemory()
+  return (chunk) => {
+    const text = chunk.toString('latin1')
+    const line = text.indexOf('\r\n')
+    if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length))
+      return undefined
+    const coding = readCoding(text.slice(line))
+    if (coding === null) return undefined
+    return attempt(() => find(text.slice(4, line - VERSION.length), coding))
+  }
+}
 
 /** Returns undefined after an error: the longer way meets it as well, and knows how to report it. */
 function attempt<T>(make: () => T): T | undefined {
