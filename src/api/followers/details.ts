@@ -112,7 +112,7 @@ function createVersionReader(
   const current = (id: string): Version | string => {
     const found = osv.readRecord(id)
     if (found === null) return DAMAGED
-    return parse(found.body, found.size, found.sha256, osv.readEntry(id)?.modified ?? '')
+    return parse(found.body, found.size, found.sha256, found.modified)
   }
   /** The version that a row of the log replaced. */
   const earlier = (id: string, log: number): Version | string => {

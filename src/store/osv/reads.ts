@@ -11,6 +11,8 @@ interface StoredRecord {
   /** Bytes of the content. */
   size: number
   sha256: Buffer
+  /** As the served index says it. */
+  modified: string
   /** Last-Modified, unix seconds. */
   changed: number
 }
@@ -81,7 +83,7 @@ const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
 export function createOsvReader(db: Db) {
   // A scalar subquery, not a join: measured three times as fast for a point read of a kilobyte blob.
   const record = db.prepare<[string], StoredRecord>(
-    `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size, r.sha256, r.changed
+    `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size, r.sha256, r.modified, r.changed
      FROM osv_record r WHERE r.id = ? AND r.body IN (SELECT rowid FROM osv_body)`,
   )
   const served = db.prepare<[string], ServedRecord>(

@@ -16,8 +16,14 @@ describe('a record', () => {
     const store = writes()
     const stored = record('ROOT ünï/🐙', '{"id":"x"}')
     store.osv.insertRecord(stored, SECONDS)
-    const { body, size, sha256 } = stored
-    expect(store.osv.readRecord(stored.id)).toEqual({ body, size, sha256, changed: SECONDS })
+    const { body, size, sha256, modified } = stored
+    expect(store.osv.readRecord(stored.id)).toEqual({
+      body,
+      size,
+      sha256,
+      modified,
+      changed: SECONDS,
+    })
     expect(store.osv.readServed(stored.id)).toEqual({
       body,
       size,
