@@ -32,7 +32,7 @@ describe('a record', () => {
       bodyCrc32: crc32Of(body),
       asOf: stored.asOf,
     })
-    const { modified, crc32, asOf } = stored
+    const { crc32, asOf } = stored
     expect(store.osv.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
     expect(contentOf(body, size).toString()).toBe('{"id":"x"}')
     expect([
