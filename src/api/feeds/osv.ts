@@ -16,7 +16,7 @@ import { findMissingRecord } from '../lookup/missing-record.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
 /** A stored record whose answer is known but for its content, which is to be inflated. */
-export interface PackedRecord {
+interface PackedRecord {
   readonly member: Buffer
   readonly size: number
   readonly asOf?: number

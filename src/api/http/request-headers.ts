@@ -103,3 +103,60 @@ function decide({ gzip, identity, any }: Weights): Coding {
   const gzipRefused = gzip === 0 || any === 0
   return identity === 0 && !gzipRefused ? 'gzip' : 'identity'
 }
+
+/** Header fields that change nothing about the answer to a plain GET, or, the last three, whose value is looked at. */
+const PLAIN_FIELDS: ReadonlySet<string> = new Set([
+  'user-agent',
+  'accept',
+  'accept-language',
+  'authorization',
+  'api-key',
+  'cache-control',
+  'cookie',
+  'dnt',
+  'from',
+  'origin',
+  'pragma',
+  'referer',
+  'host',
+  'connection',
+  'accept-encoding',
+])
+
+/** A longer block is Node's to read. */
+const MAX_BLOCK = 8192
+/** One class, so that a failed match takes one pass. */
+const PLAIN_VALUE = /^[\t -~]*$/
+
+/**
+ * Parses a block of headers (from the end of the request line on). Returns the coding to answer with, or null when it contains
+ * anything that is not plain. A client repeats the same block on a connection, so the last result is cached.
+ */
+export function createHeaderMemory(): (block: string) => Coding | null {
+  let last = ''
+  let coding: Coding | null = null
+  return (block) => {
+    if (block.length > MAX_BLOCK) return null
+    if (block !== last) {
+      coding = readPlainHeaders(block)
+      last = block
+    }
+    return coding
+  }
+}
+
+function readPlainHeaders(block: string): Coding | null {
+  if (!block.endsWith('\r\n\r\n')) return null
+  const fields = new Map<string, string>()
+  for (const line of block.slice(2, -4).split('\r\n')) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, Math.max(0, colon)).toLowerCase()
+    if (!PLAIN_FIELDS.has(name) || fields.has(name)) return null
+    const value = line.slice(colon + 1)
+    if (!PLAIN_VALUE.test(value)) return null
+    fields.set(name, value.trim())
+  }
+  const connection = fields.get('connection') ?? 'keep-alive'
+  if (!fields.has('host') || connection.toLowerCase() !== 'keep-alive') return null
+  return chooseCoding(fields.get('accept-encoding'))
+}
