@@ -90,17 +90,15 @@ const LARGE_HEAP = 50e6
 /** Growth since the last collection from which another one is worth its time. */
 const LARGE_GROWTH = 1.4
 
+/** Bytes that the last collection of this thread's heap left. */
+let leftBytes = 0
+
 /**
- * Returns a function that collects this thread's heap if it is large and has grown. For a long run of small answers, now and
- * then and before the step that needs the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
+ * Collects this thread's heap if it is large and has grown. For a long run of small answers, now and then and before the step
+ * that needs the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
  */
-export function createLargeHeapCollection(): () => void {
-  let bytesAfter = 0
-  return () => {
-    if (heapBytes() <= Math.max(LARGE_HEAP, LARGE_GROWTH * bytesAfter)) return
-    collectHeap()
-    bytesAfter = heapBytes()
-  }
+export function collectLargeHeap(): void {
+  if (heapBytes() > Math.max(LARGE_HEAP, LARGE_GROWTH * leftBytes)) collectHeap()
 }
 
 /**
@@ -110,6 +108,7 @@ export function createLargeHeapCollection(): () => void {
 export function collectHeap(): void {
   const gc = globalThis.gc ?? offeredGc()
   gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' })
+  leftBytes = heapBytes()
 }
 
 /**

@@ -1,10 +1,7 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import {
-  collectHeap,
-  createIdleCollection,
-  createLargeHeapCollection,
-  heapBytes,
-} from '../../src/threads/idle-memory.ts'
+import { collectHeap, createIdleCollection, heapBytes } from '../../src/threads/idle-memory.ts'
 
 const MINUTE = 60_000
 
@@ -67,19 +64,32 @@ test('a collection returns what the heap does not need', () => {
   expect(kept.objects).toEqual([])
 })
 
-test('a large heap is collected once, and again when it has grown', () => {
-  const collect = createLargeHeapCollection()
-  const kept = { objects: fill(1_500_000) } // more than 50 MB
-  const before = heapBytes()
-  expect(before).toBeGreaterThan(50e6)
-  kept.objects = []
-  collect()
-  const after = heapBytes()
-  expect(after).toBeLessThan(before - 30e6)
-  kept.objects = fill(2_500_000)
-  const grown = heapBytes()
-  kept.objects = []
-  collect()
-  expect(heapBytes()).toBeLessThan(grown - 50e6)
-  expect(kept.objects).toEqual([])
+/** Measures in a thread, whose heap is its own: the bytes before and after each call, of a heap that is filled and freed in between. */
+const MEASURED = `
+  import { parentPort, workerData } from 'node:worker_threads'
+  const { collectLargeHeap, heapBytes } = await import(workerData)
+  const fill = (count) => Array.from({ length: count }, (_, n) => ({ n }))
+  const kept = { objects: [] }
+  const steps = []
+  for (const count of [100_000, 1_500_000, 300_000, 2_500_000]) {
+    kept.objects = fill(count)
+    const before = heapBytes()
+    kept.objects = []
+    collectLargeHeap()
+    steps.push([before, heapBytes()])
+  }
+  parentPort.postMessage([steps, kept.objects])`
+
+test('a large heap is collected, and again when it has grown', async () => {
+  const source = new URL(`data:text/javascript,${encodeURIComponent(MEASURED)}`)
+  const thread = new Worker(source, {
+    workerData: new URL('../../src/threads/idle-memory.ts', import.meta.url).href,
+  })
+  const [[steps]] = (await once(thread, 'message')) as [[[before: number, after: number][]]]
+  await thread.terminate()
+  const [small, large, less, grown] = steps.map(([before, after]) => before - after)
+  expect(small).toBeLessThan(3e6)
+  expect(large).toBeGreaterThan(30e6)
+  expect(less).toBeLessThan(3e6)
+  expect(grown).toBeGreaterThan(50e6)
 })
