@@ -3,10 +3,13 @@ import { contentOf } from '../../store/database/gzip.ts'
 
 /** Content above this size, bytes, gains nothing by sharing a call. */
 const LARGE = 1 << 16
+/** Bytes of content from which a call takes no more. */
+const ENOUGH = 1 << 20
 
 /** Members that are inflated together when the first content is needed. */
 interface Batch {
   readonly members: { readonly member: Buffer; readonly size: number }[]
+  bytes: number
   /** Undefined: not inflated yet; null: together they cannot be. */
   contents: Buffer[] | null | undefined
 }
@@ -17,13 +20,16 @@ interface Batch {
  * each takes several times as long for records of some kilobytes.
  */
 export function createInflating(): (member: Buffer, size: number) => () => Buffer {
-  let open: Batch = { members: [], contents: undefined }
+  const begin = (): Batch => ({ members: [], bytes: 0, contents: undefined })
+  let open = begin()
   return (member, size) => {
     if (size > LARGE) return () => contentOf(member, size)
     const batch = open
     const at = batch.members.push({ member, size }) - 1
+    batch.bytes += size
+    if (batch.bytes >= ENOUGH) open = begin()
     return () => {
-      if (batch === open) open = { members: [], contents: undefined }
+      if (batch === open) open = begin()
       if (batch.contents === undefined) batch.contents = inflate(batch)
       return batch.contents?.[at] ?? contentOf(member, size)
     }
@@ -39,5 +45,6 @@ function inflate({ members }: Batch): Buffer[] | null {
   const contents = inflateMembers(Buffer.concat(members.map(({ member }) => member), end), ends) // prettier-ignore
   if (contents === null) return null
   let from = 0
-  return members.map(({ size }) => contents.subarray(from, (from += size)))
+  // Copies: a client that is slow to read one of them must not keep all in memory.
+  return members.map(({ size }) => Buffer.from(contents.subarray(from, (from += size))))
 }

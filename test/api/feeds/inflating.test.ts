@@ -37,3 +37,13 @@ test('refuses content of another size than is recorded, also alone', () => {
   expect(both[1]?.()).toEqual(two)
   expect(inflating(pack(one), one.length - 1)).toThrow()
 })
+
+test('returns contents of which none keeps the others in memory, of any number of bytes', () => {
+  const inflating = createInflating()
+  const contents = Array.from({ length: 300 }, (_, i) => Buffer.alloc(10_000, i % 256))
+  const all = contents.map((content) => inflating(pack(content), content.length))
+  for (const [i, content] of all.entries()) {
+    expect(content()).toEqual(contents[i])
+    expect(content().buffer.byteLength).toBeLessThan(100_000)
+  }
+})
