@@ -19,7 +19,11 @@ export function changedFields(before: string, after: string): string[] {
     one === other ||
     (isSameInStep(one, other) ?? valueIn(one, numberOf) === valueIn(other, numberOf))
   const [old, now] = [fieldsIn(before), fieldsIn(after)]
-  const names = new Set([...old.keys(), ...now.keys()])
+  const names = new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])
+  if (old === null || now === null) {
+    const isEqual = old === now && isSame(before, after)
+    return isEqual ? [] : [...names.add(WHOLE)].sort()
+  }
   const isChanged = (name: string): boolean => {
     const [one = [], other = []] = [old.get(name), now.get(name)]
     return one.length !== other.length || !one.every((text, i) => isSame(text, other[i]))
@@ -27,11 +31,11 @@ export function changedFields(before: string, after: string): string[] {
   return [...names].filter(isChanged).sort()
 }
 
-/** Returns the texts of an object's members by name, several where it is there twice; of other JSON the whole. */
-function fieldsIn(text: string): Map<string, string[]> {
+/** Returns the texts of an object's members by name, several where it is there twice; null for other JSON. */
+function fieldsIn(text: string): Map<string, string[]> | null {
   const fields = new Map<string, string[]>()
   let at = behindBlanks(text, 0)
-  if (text.charCodeAt(at) !== OPEN_OBJECT) return fields.set(WHOLE, [text])
+  if (text.charCodeAt(at) !== OPEN_OBJECT) return null
   for (
     at = behindBlanks(text, at + 1);
     text.charCodeAt(at) === QUOTE;

@@ -90,15 +90,23 @@ const LARGE_HEAP = 50e6
 /** Growth since the last collection from which another one is worth its time. */
 const LARGE_GROWTH = 1.4
 
-/** Bytes that the last collection of this thread's heap left. */
-let leftBytes = 0
+/** How long a run may rely on what a collection before it left, milliseconds: later, other things are in use. */
+const TRUSTED_MS = 10_000
+
+/** The last collection of this thread's heap: when, and the bytes that it left. */
+let last = { at: -Infinity, leftBytes: 0 }
 
 /**
- * Collects this thread's heap if it is large and has grown. For a long run of small answers, now and then and before the step
- * that needs the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
+ * Returns for a run what collects this thread's heap if it is large and has grown. For a long run of small answers, now and
+ * then and before the step that needs the most memory beside the heap: V8 lets garbage wait until it is as large as what is in use.
  */
-export function collectLargeHeap(): void {
-  if (heapBytes() > Math.max(LARGE_HEAP, LARGE_GROWTH * leftBytes)) collectHeap()
+export function createLargeHeapCollection(): () => void {
+  let bytesAfter = performance.now() - last.at < TRUSTED_MS ? last.leftBytes : 0
+  return () => {
+    if (heapBytes() <= Math.max(LARGE_HEAP, LARGE_GROWTH * bytesAfter)) return
+    collectHeap()
+    bytesAfter = last.leftBytes
+  }
 }
 
 /**
@@ -108,7 +116,7 @@ export function collectLargeHeap(): void {
 export function collectHeap(): void {
   const gc = globalThis.gc ?? offeredGc()
   gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' })
-  leftBytes = heapBytes()
+  last = { at: performance.now(), leftBytes: heapBytes() }
 }
 
 /**

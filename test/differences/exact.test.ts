@@ -27,6 +27,7 @@ test.each([
   ['no objects', '[1,{"a":2}]', '[1,{"a":3}]', ['(record)']],
   ['equal lists', '[1, {"a":2}]', '[1,{"a":2}]', []],
   ['an object and a text', '{"a":1}', '"a"', ['(record)', 'a']],
+  ['a list and an object with such a name', '[1]', '{"(record)":[1]}', ['(record)']],
   ['empty objects', '{}', ' { } ', []],
 ])('compares %s', (_what, before, after, fields) => {
   expect(changedFields(before, after)).toEqual(fields)

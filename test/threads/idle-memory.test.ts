@@ -67,7 +67,8 @@ test('a collection returns what the heap does not need', () => {
 /** Measures in a thread, whose heap is its own: the bytes before and after each call, of a heap that is filled and freed in between. */
 const MEASURED = `
   import { parentPort, workerData } from 'node:worker_threads'
-  const { collectLargeHeap, heapBytes } = await import(workerData)
+  const { createLargeHeapCollection, heapBytes } = await import(workerData)
+  const collect = createLargeHeapCollection()
   const fill = (count) => Array.from({ length: count }, (_, n) => ({ n }))
   const kept = { objects: [] }
   const steps = []
@@ -75,7 +76,7 @@ const MEASURED = `
     kept.objects = fill(count)
     const before = heapBytes()
     kept.objects = []
-    collectLargeHeap()
+    collect()
     steps.push([before, heapBytes()])
   }
   parentPort.postMessage([steps, kept.objects])`

@@ -29,8 +29,8 @@ export function openFastRecords(
         body: answer.body,
       })
       if (!('member' in found)) return ready(found)
-      const content = inflating(found.member, found.size)
-      return () => ready(found.answer(content()))
+      const content = inflating(target, found.member, found.size)
+      return () => ready(found.known() ?? found.answer(content()))
     },
   })
 }

@@ -9,6 +9,8 @@ const ENOUGH = 1 << 20
 /** Members that are inflated together when the first content is needed. */
 interface Batch {
   readonly members: { readonly member: Buffer; readonly size: number }[]
+  /** Their places in `members` by what was asked for. */
+  readonly places: Map<string, number>
   bytes: number
   /** Undefined: not inflated yet; null: together they cannot be. */
   contents: Buffer[] | null | undefined
@@ -16,16 +18,17 @@ interface Batch {
 
 /**
  * Creates the inflating of stored members: returns for each a function that returns its content, or throws as `contentOf`.
- * The members that were given before the first such function is called are inflated with it, in one call of zlib: one call
+ * A name means one member until that is called. The members that were given before the first such function is called are inflated with it, in one call of zlib: one call
  * each takes several times as long for records of some kilobytes.
  */
-export function createInflating(): (member: Buffer, size: number) => () => Buffer {
-  const begin = (): Batch => ({ members: [], bytes: 0, contents: undefined })
+export function createInflating(): (name: string, member: Buffer, size: number) => () => Buffer {
+  const begin = (): Batch => ({ members: [], places: new Map(), bytes: 0, contents: undefined })
   let open = begin()
-  return (member, size) => {
+  return (name, member, size) => {
     if (size > LARGE) return () => contentOf(member, size)
     const batch = open
-    const at = batch.members.push({ member, size }) - 1
+    const at = batch.places.get(name) ?? batch.members.push({ member, size }) - 1
+    batch.places.set(name, at)
     batch.bytes += size
     if (batch.bytes >= ENOUGH) open = begin()
     return () => {

@@ -16,12 +16,18 @@ import { findMissingRecord } from '../lookup/missing-record.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
 /** A stored record whose answer is known but for its content, which is to be inflated. */
-interface PackedRecord {
+interface StoredMember {
   readonly member: Buffer
   readonly size: number
   readonly asOf?: number
   /** Returns the answer with this content. */
   answer(content: Buffer): JsonResponse
+}
+
+/** One that was not in the cache. */
+interface PackedRecord extends StoredMember {
+  /** Returns the answer if it is in the cache by now. */
+  known(): JsonResponse | undefined
 }
 
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
@@ -30,7 +36,7 @@ export function readRecordAnswer(reads: Reads, id: string, coding: Coding): Json
   return found && unpacked(found)
 }
 
-function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | PackedRecord | null {
+function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | StoredMember | null {
   const record = reads.osv.readServed(id)
   if (record === null) return null
   const { tag, changed, size } = record
@@ -38,13 +44,14 @@ function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | Pa
   // Upstream's date of the index does not confirm these bytes.
   const dated = reads.osv.isOutdated(id) ? { asOf: record.asOf ?? changed * 1000 } : {}
   const answerOf = (body: Buffer): JsonResponse => ({ ...createAnswer(coding, body, tag, changed), ...dated }) // prettier-ignore
+  if (record.bodyCrc32 !== null)
+    return coding === 'gzip' ? answerOf(member) : { member, size, ...dated, answer: answerOf }
   // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
-  if (coding === 'identity') return { member, size, ...dated, answer: answerOf }
-  if (record.bodyCrc32 === null) contentOf(member, size)
-  return answerOf(member)
+  const content = contentOf(member, size)
+  return answerOf(coding === 'gzip' ? member : content)
 }
 
-function unpacked(found: JsonResponse | PackedRecord): JsonResponse {
+function unpacked(found: JsonResponse | StoredMember): JsonResponse {
   return 'member' in found ? found.answer(contentOf(found.member, found.size)) : found
 }
 
@@ -77,13 +84,17 @@ export function findPacked(
   const found = id === null ? null : readStored(reads, id, coding)
   if (found === null) return undefined
   const origin = knownOrigin('osv')
+  const isCurrent = (): boolean => knownOrigin('osv') === origin // the cache may be a later snapshot's
   const keep = (answer: JsonResponse): JsonResponse => {
-    if (knownOrigin('osv') === origin) cache.put(target, 'osv', answer) // else of a snapshot before
+    if (isCurrent()) cache.put(target, 'osv', answer)
     return answer
   }
-  return 'member' in found
-    ? { ...found, answer: (content) => keep(found.answer(content)) }
-    : keep(found)
+  if (!('member' in found)) return keep(found)
+  return {
+    ...found,
+    answer: (content) => keep(found.answer(content)),
+    known: () => (isCurrent() ? cache.get(target, coding) : undefined),
+  }
 }
 
 /** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */

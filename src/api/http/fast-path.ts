@@ -57,7 +57,7 @@ type Listener = (this: EventEmitter, socket: Socket) => void
 /** Installs the fast path before a server's own connection handling: the listeners of `options.event`. */
 export function openFastPath(server: EventEmitter, options: FastPathOptions): FastPath {
   const slow = server.listeners(options.event) as Listener[]
-  const sockets = new Map<Socket, () => unknown>()
+  const sockets = new Map<Socket, () => boolean>()
   const atEndOfIteration = createResponseQueue()
   const state = { open: true }
   const handOver = (socket: Socket): void => {
@@ -74,10 +74,7 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
     handOver,
     close() {
       state.open = false
-      for (const [socket, send] of sockets) {
-        send()
-        socket.destroySoon()
-      }
+      for (const [socket, send] of sockets) if (send()) socket.destroySoon()
     },
     cut() {
       for (const socket of sockets.keys()) socket.destroy()
@@ -85,13 +82,13 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
   }
 }
 
-/** Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer. */
+/** Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer; false: it was handed over. */
 function drive(
   socket: Socket,
   options: FastPathOptions,
   atEndOfIteration: (send: () => void) => void,
   handOver: (socket: Socket) => void,
-): () => unknown {
+): () => boolean {
   const answerTo = createAnswering(options.find)
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 

@@ -6,7 +6,7 @@ import { IN_PART, createRunDates } from './run-dates.ts'
 
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
 export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
-/** What caused a run. `start`: what the program missed while it did not run; `retry`: a first sync had failed, or the disk was full. */
+/** What caused a run. `start`: the schedule was missed while this mirror did not run, or did not lead its fleet; `retry`: a first sync had failed, or the disk was full. */
 export type RunTrigger = 'schedule' | 'start' | 'retry' | 'command' | 'webhook' | 'inbox' | 'fleet'
 /** How a run can end. `complete` only with a full proof; `stopped` on request, before it had a result. */
 export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed' | 'stopped'

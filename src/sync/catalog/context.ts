@@ -1,6 +1,7 @@
 import type { CatalogResource, ResourceSurface } from '../../domain/resources.ts'
 import type { ArtifactSink } from '../../upstream/artifacts.ts'
 import type { Session } from '../../upstream/http/session.ts'
+import { createLargeHeapCollection } from '../../threads/idle-memory.ts'
 import type { SyncContext } from '../context.ts'
 import type { Sessions } from '../sessions.ts'
 
@@ -18,6 +19,8 @@ export interface CatalogContext extends SyncContext {
    * milliseconds, and with one request at a time none but the one in flight.
    */
   keep: <T>(work: () => T) => Promise<T>
+  /** Collects the thread's heap if it is large and has grown. */
+  collectHeap: () => void
   /** Adds listed items to the progress display. */
   counted(items: number): void
 }
@@ -40,6 +43,7 @@ export function createCatalogContext(context: SyncContext, sessions: Sessions): 
     relative: ({ surface }, path) => (surface === 'catalog' ? path : path.replace(VERSION, '')),
     fetchDocument: (url, sink) => sessions.fetchDocument(url, sink),
     keep: (work) => store.gathered(most, work),
+    collectHeap: createLargeHeapCollection(),
     counted(items) {
       listed += items
       context.progress({ source, phase: 'lists', unit: 'items', done: listed, total: null })

@@ -3,7 +3,6 @@ import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
 import type { SyncResult } from '../context.ts'
-import { collectLargeHeap } from '../../threads/idle-memory.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { digestOfCatalog } from './digest.ts'
@@ -47,7 +46,7 @@ export async function publishCatalog(
     await settleQuarantine(context)
     return resultOf(context, crawl, asOf, null)
   }
-  collectLargeHeap()
+  context.collectHeap()
   await store.transaction(() => {
     recordArrivals(context, crawl.walks)
     for (const { path, resource, frame, facets } of lists) {

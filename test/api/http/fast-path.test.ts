@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type Socket, connect } from 'node:net'
-import { gunzipSync } from 'node:zlib'
+import { crc32, gunzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
+import { packContent } from '../../../src/store/database/gzip.ts'
+import { deflate } from '../../../src/zip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
 import { longTest } from '../../support/tables.ts'
 
@@ -175,53 +177,76 @@ test('a connection on the fast path is answered from a new snapshot', async () =
   expect(head).toContain('X-Mirror-As-Of: 2026-07-01T00:01:00.000Z')
 })
 
-/** Damages what a record's bytes inflate to, which no cheap check finds. */
-const damageStream = (id: string): string => `
+/** Damages what a record's bytes inflate to, of one that was stored by an earlier version: it is inflated at once. */
+const damageUnsealed = (id: string): string => `
   UPDATE osv_record SET body_crc32 = NULL WHERE id = '${id}';
   UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)
     WHERE rowid = (SELECT body FROM osv_record WHERE id = '${id}')`
+
+/** The same, with the checksum of the damaged bytes: only inflating finds it. */
+function damageSealed(id: string): string {
+  const member = packContent(Buffer.from('damaged '.repeat(100)), deflate)
+  const size = Buffer.byteLength(MANY[id] ?? '')
+  member.fill(0, 12, member.length - 8).writeUInt32LE(size, member.length - 4)
+  return `
+    UPDATE osv_record SET body_crc32 = ${crc32(member)} WHERE id = '${id}';
+    UPDATE osv_body SET bytes = x'${member.toString('hex')}'
+      WHERE rowid = (SELECT body FROM osv_record WHERE id = '${id}')`
+}
+
+const DAMAGES = [
+  ['of an earlier version', damageUnsealed],
+  ['with a checksum', damageSealed],
+] as const
 
 const MANY = Object.fromEntries(
   Array.from({ length: 40 }, (_, i) => [`r${i}`, `{"id":"r${i}","text":"${`${i} `.repeat(300)}"}`]),
 )
 
-test('plain records of many connections at once are each as stored, beside one that is damaged', async () => {
-  const { port } = await serve((store) => {
-    store.publishOsv({ ...MANY, large: JSON.stringify('z'.repeat(200_000)) })
-    store.damage(damageStream('r7'))
-  })
-  const ids = [...Object.keys(MANY), 'large', 'r3', 'nothing']
-  const clients = await Promise.all(ids.map(() => dial(port)))
-  for (let again = 0; again < 2; again++) {
-    const answers = await Promise.all(
-      clients.map(({ ask }, i) => ask(plain(`/external/osv/${ids[i] ?? ''}.json`))),
-    )
-    for (const [i, { head, body }] of answers.entries()) {
-      const id = ids[i] ?? ''
-      const status = id === 'r7' ? '500' : id === 'nothing' ? '404' : '200'
-      expect([id, head.slice(9, 12)]).toEqual([id, status])
-      if (id in MANY) expect(body === MANY[id]).toBe(id !== 'r7')
+test.each(DAMAGES)(
+  'plain records of many connections at once are each as stored, beside a damaged one %s',
+  async (_, damage) => {
+    const { port } = await serve((store) => {
+      store.publishOsv({ ...MANY, large: JSON.stringify('z'.repeat(200_000)) })
+      store.damage(damage('r7'))
+    })
+    const ids = [...Object.keys(MANY), 'large', 'r3', 'nothing']
+    const clients = await Promise.all(ids.map(() => dial(port)))
+    for (let again = 0; again < 2; again++) {
+      const answers = await Promise.all(
+        clients.map(({ ask }, i) => ask(plain(`/external/osv/${ids[i] ?? ''}.json`))),
+      )
+      for (const [i, { head, body }] of answers.entries()) {
+        const id = ids[i] ?? ''
+        const status = id === 'r7' ? '500' : id === 'nothing' ? '404' : '200'
+        expect([id, head.slice(9, 12)]).toEqual([id, status])
+        if (id in MANY) expect(body === MANY[id]).toBe(id !== 'r7')
+      }
     }
-  }
-})
+  },
+)
 
-test('a damaged record is reported before the answer to the request behind it', async () => {
-  const { port, errors } = await serve((store) => {
-    store.publishOsv(MANY)
-    store.damage(damageStream('r7'))
-  })
-  const { socket, ask, next } = await dial(port)
-  expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
-  socket.write(plain('/external/osv/r7.json'))
-  socket.write(plain('/external/osv/r2.json'))
-  expect((await next()).head).toContain('500')
-  expect((await next()).body).toBe(MANY['r2'])
-  const closing = await dial(port)
-  closing.socket.end(plain('/external/osv/r7.json'))
-  closing.socket.resume()
-  await once(closing.socket, 'close')
-  expect(errors.length).toBeGreaterThan(0)
-})
+test.each(DAMAGES)(
+  'a damaged record %s is reported before the answer to the request behind it',
+  async (_, damage) => {
+    const { port, errors } = await serve((store) => {
+      store.publishOsv(MANY)
+      store.damage(damage('r7'))
+    })
+    const { socket, ask, next } = await dial(port)
+    expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
+    socket.write(plain('/external/osv/r7.json'))
+    socket.write(plain('/external/osv/r2.json'))
+    expect((await next()).head).toContain('500')
+    expect((await next()).body).toBe(MANY['r2'])
+    expect(errors).toHaveLength(1)
+    const closing = await dial(port)
+    closing.socket.end(plain('/external/osv/r7.json'))
+    expect((await closing.next()).head).toContain('500')
+    await once(closing.socket, 'close')
+    expect(errors).toHaveLength(2)
+  },
+)
 
 test('a record that waits to be sent while a new snapshot is published is not kept for it', async () => {
   const { port, store, server } = await serve((store) => store.publishOsv(MANY))

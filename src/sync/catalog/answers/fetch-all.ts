@@ -2,7 +2,6 @@ import { messageOf, MirrorError } from '../../../core/errors.ts'
 import { isAddressable } from '../../../domain/path-templates.ts'
 import { type StoredAnswer, type StoredAnswers, isNone } from '../../../store/catalog/answers.ts'
 import { statusOf } from '../../../upstream/http/errors.ts'
-import { collectLargeHeap } from '../../../threads/idle-memory.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
@@ -48,7 +47,7 @@ export async function fetchAll(
   const total = due.length
   await runPool(due, config.catalog.concurrency, async (task, done) => {
     context.progress({ source, phase: 'items', unit: 'items', done, total })
-    if (done > 0 && done % COLLECT_AFTER === 0) collectLargeHeap()
+    if (done > 0 && done % COLLECT_AFTER === 0) context.collectHeap()
     const reason = failures.skipReason(task)
     if (reason !== null) crawl.missing.set(task.canonical, reason)
     else await fetchOne(context, crawl, stored.get(task.canonical) ?? null, task, failures)
