@@ -220,6 +220,7 @@ export function createStaging(db: Db) {
   const ids = db.prepare<[], string>('SELECT id FROM staged').pluck()
   const take = db.prepare<[string], StagedRow>('SELECT * FROM staged WHERE id = ?')
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM staged)').pluck()
+  const one = db.prepare<[string], number>('SELECT 1 FROM staged WHERE id = ?').pluck()
   const clear = db.prepare('DELETE FROM staged')
   return {
     stage: (record: RecordToStore): void => {
@@ -235,6 +236,7 @@ export function createStaging(db: Db) {
       }
     },
     isEmpty: (): boolean => any.get() !== 1,
+    isStaged: (id: string): boolean => one.get(id) !== undefined,
     clear: (): void => {
       clear.run()
     },

@@ -21,8 +21,10 @@ interface Comparison {
   silent: number
   /** Number of members newer than their stamp in the index. */
   newer: number
-  /** Number of members older than the record fetched by itself meanwhile; these are skipped. */
+  /** Number of members older by their own stamp than the record fetched by itself meanwhile; these are skipped. */
   behind: number
+  /** Ids of stored records with the listed stamp whose bytes are dated later than the archive, which has other bytes. */
+  datedLater: Set<string>
   /** Number of members that the index does not list. */
   unlisted: number
 }
@@ -70,7 +72,7 @@ export async function ingestArchive(
   target: IngestTarget,
 ): Promise<IngestedRecords> {
   const { asOf, dispose } = archive
-  const comparison = { silent: 0, newer: 0, behind: 0, unlisted: 0 }
+  const comparison = { silent: 0, newer: 0, behind: 0, datedLater: new Set<string>(), unlisted: 0 }
   const result: Comparison = { unresolved: new Map(), written: 0, ...comparison }
   const now = context.now()
   const changedOf = createChangedOf(asOf ?? now, now)
@@ -78,7 +80,11 @@ export async function ingestArchive(
   recordComparison(context, result)
   await dispose() // a downloaded archive is large, and publishing needs the room
   const agrees = result.written === 0 && result.unresolved.size === 0
-  return { agrees, result: await fetchContradicted(context, index, [...result.unresolved.keys()]) }
+  const fetched = await fetchContradicted(context, index, [...result.unresolved.keys()])
+  const { isStaged } = context.store.osv.staging
+  const others = [...result.datedLater].filter(isStaged).length // upstream went back to other bytes
+  context.facts['silentChanges'] = result.silent + others
+  return { agrees, result: fetched }
 }
 
 /** Writes the members that differ, and counts what they mean. */
@@ -103,8 +109,7 @@ async function writeMembers(ingest: Ingest, archive: UpstreamArchive): Promise<v
 }
 
 function recordComparison({ facts }: SyncContext, result: Comparison): void {
-  const { silent, newer, behind, unlisted, unresolved } = result
-  facts['silentChanges'] = silent
+  const { newer, behind, unlisted, unresolved } = result
   facts['contradicted'] = unresolved.size
   if (newer > 0) facts['newerThanListed'] = newer
   if (behind > 0) facts['archiveBehind'] = behind
@@ -176,6 +181,11 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
   const { own } = member
   const listed = index.ids.modifiedAt(ordinal)
   const order = compareStamps(own, listed)
+  if (result.datedLater.has(id)) {
+    if (order === 'older') result.behind++
+    else result.unresolved.set(id, 'its bytes in the archive are others, and the stored ones are dated later') // prettier-ignore
+    return
+  }
   if (order === 'newer') result.newer++
   const stored = target.kind !== 'empty store' && context.store.osv.readEntry(id) !== null
   // Stamps can also go backwards, so a differing stamp does not show which is later: the stored record stays until it
@@ -227,8 +237,8 @@ function differs(
   }
   if (same) return false
   if (stored.asOf !== null && archiveAsOf !== null && stored.asOf > archiveAsOf) {
-    result.behind++
-    return false
+    result.datedLater.add(stored.id) // its own stamp, which is read next, shows which are the newer ones
+    return true
   }
   result.silent++
   return true

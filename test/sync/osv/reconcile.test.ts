@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import { createSandbox } from '../../../src/sandbox/server.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import {
   ARCHIVE,
@@ -92,6 +93,29 @@ describe('a reconcile', () => {
     expect(await reconcile(made)).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
   })
+
+  test.each([{ kind: 'reconcile' as const }, { full: true }])(
+    'finds that the service went back to earlier bytes, whose archive is older than what is stored: %j',
+    async (request) => {
+      const made = await synced()
+      const restored = await createSandbox({ records: 120, service: false }) // as before the changes
+      onTestFinished(() => restored.close())
+      const changed = made.sandbox.feed.changeSilently(3)
+      expect(await reconcile(made)).toMatchObject({ facts: { silentChanges: 3 } })
+      const env = { PATCHMIRROR_UPSTREAM_API_ROOT: restored.url }
+      expect(await made.runWith(env, 'osv', request)).toMatchObject({
+        ...{ state: 'complete', facts: { silentChanges: 3 } },
+        message: '0 added, 0 changed, 0 removed, 3 changed under the same date',
+      })
+      const ids = restored.feed.ids()
+      expect(ids).toEqual(expect.arrayContaining(changed))
+      for (const id of ids) expect(made.content(id)).toEqual(restored.feed.record(id))
+      expect(restored.requests.count(RECORDS)).toBe(3)
+      expectAgreement(made)
+      expect(await made.runWith(env, 'osv', request)).toMatchObject({ state: 'complete' })
+      expect(restored.requests.count(RECORDS)).toBe(3)
+    },
+  )
 
   test('fetches a record singly when an archive without a date contradicts the stored record', async () => {
     const made = await synced()
