@@ -179,6 +179,41 @@ describe('a page about data that is not known', () => {
   })
 })
 
+const people = (config: Parameters<typeof createWeb>[0]['config']) =>
+  createWeb({ config, version: '9.9.9' })
+
+test('a record is found by its id as it is, trimmed, and by the text that a link has of it', async () => {
+  const other = await serve((store) => store.publishOsv({ 'A-1 ': '{"id":"A-1 "}', 'B-1': '{"id":"B-1"}' }), { people }) // prettier-ignore
+  const of = async (id: string) => {
+    const { status, body } = await other.get(`/-/ui/record?id=${id}`, { accept: BROWSER })
+    return [status, body.toString().includes('On this mirror')]
+  }
+  for (const id of ['A-1+', 'A-1%20', 'A-1', 'a-1', 'b-1', '+B-1'])
+    expect([id, ...(await of(id))]).toEqual([id, id !== 'a-1' ? 200 : 404, id !== 'a-1'])
+})
+
+test('changes of a source that is not mirrored yet are not said to be too old', async () => {
+  const other = await serve((store) => store.publishFeeds(FEEDS), { people })
+  const { status, body } = await other.get('/-/ui/changes?since=today', { accept: BROWSER })
+  expect([status, body.toString().includes('Nothing of osv is mirrored yet')]).toEqual([404, true])
+  expect(body.toString()).not.toContain('does not reach back')
+})
+
+test('the overview names the last exported state, also of an export by a command', async () => {
+  const other = await serve((store) => {
+    store.publishFeeds(FEEDS)
+    store.damage(`INSERT INTO bundle_export (digest, sources, exported_at) VALUES ('d', '{}', ${FILLED_AT})`) // prettier-ignore
+  }, { people }) // prettier-ignore
+  const html = (await other.get('/', { accept: BROWSER })).body.toString()
+  expect(html).toMatch(/exported: state 1</)
+  expect((await page('/')).body.toString()).toContain('none exported or imported')
+})
+
+test('the form of changes shows the source that the page is about', async () => {
+  const html = (await page('/-/ui/changes?since=today')).body.toString()
+  expect(html).toMatch(/<option[^>]*value="osv"[^>]*selected/)
+})
+
 describe('pages behind a path prefix', () => {
   test('have their links and the stylesheet below it', async () => {
     const other = await serve((store) => store.publishFeeds(FEEDS), {

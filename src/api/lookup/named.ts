@@ -3,12 +3,25 @@ import { RESOURCES } from '../../domain/resources.ts'
 import { hasDigest, isNamed, namesOf, textsWithin } from '../../domain/image-reference.ts'
 import { readQuestion } from '../../query/query.ts'
 import type { Reads } from '../../store/reads.ts'
+import { createOtherIds } from '../snapshot/other-ids.ts'
 
 /** Returns ids of records that begin with a text, as it is written and in upper case; at most `limit`. */
 export function findRecordIds(osv: Reads['osv'], text: string, limit: number): string[] {
   const forms = [...new Set([text, text.toUpperCase()])]
   const ids = new Set(forms.flatMap((form) => osv.listIdsFrom(form, limit)))
   return [...ids].slice(0, limit)
+}
+
+/**
+ * Returns the stored record that a person means: of the texts the first that is an id, as given, trimmed or in upper case; else
+ * the one id that has one of them as another form, such as one with white space at its end. Null: none, or several.
+ */
+export function recordNamed(osv: Reads['osv'], given: string): string | null {
+  const text = given.trim()
+  const exact = [given, text, text.toUpperCase()].find((one) => osv.readEntry(one) !== null)
+  if (exact !== undefined) return exact
+  const [id, ...more] = createOtherIds(osv.listUntidyIds).find([given, text])
+  return id === undefined || more.length > 0 ? null : id
 }
 
 /**

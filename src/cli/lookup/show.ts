@@ -1,7 +1,7 @@
 import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { dateInWords, datesInWords } from '../../api/lookup/dates.ts'
 import { findMissingRecord } from '../../api/lookup/missing-record.ts'
-import { MOST_TAGS, findRecordIds, findTags } from '../../api/lookup/named.ts'
+import { MOST_TAGS, findRecordIds, findTags, recordNamed } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { plainRepository } from '../../domain/image-reference.ts'
 import { toIso } from '../../core/time.ts'
@@ -29,7 +29,7 @@ export function showCommand(name: string, options: LookupOptions): number {
   const limit = limitOf(options.limit, LIMIT)
   return runLookup(options, (stored) => {
     const withoutRecords = stored.use('osv')
-    const record = withoutRecords === null ? recordOf(stored, text, limit) : null
+    const record = withoutRecords === null ? recordOf(stored, name, limit) : null
     if (record !== null) return record
     const withoutCatalog = stored.use('catalog')
     const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
@@ -38,10 +38,10 @@ export function showCommand(name: string, options: LookupOptions): number {
   })
 }
 
-function recordOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
-  const { osv } = stored.reads
-  const id = [text, text.toUpperCase()].find((one) => osv.readEntry(one) !== null)
-  if (id !== undefined) return recordFinding(stored, id, limit)
+function recordOf(stored: LookupCall, name: string, limit: number): LookupResult | null {
+  const id = recordNamed(stored.reads.osv, name)
+  if (id !== null) return recordFinding(stored, id, limit)
+  const text = name.trim()
   const naming = stored.views((views) => views.listAliasIds(text, '', NAMED + 1)) ?? []
   const [only] = naming
   if (only === undefined) return null
@@ -110,6 +110,9 @@ function refuseMissing(
     : 'neither a record nor a tag'
   const index = stored.views(() => true) === null ? `; ${noIndex(stored)}` : ''
   const similar = findRecordIds(osv, text, 3)
-  const next = similar.length === 0 ? '' : `; ids that begin with it: ${similar.join(', ')}`
+  const next =
+    similar.length === 0
+      ? ''
+      : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
   throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`) // prettier-ignore
 }

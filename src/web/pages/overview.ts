@@ -168,8 +168,11 @@ function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
   })
 }
 
-function bundlesOf({ now }: PageCall, { bundle, boxes }: Status): Cell[] {
+function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] {
   const cells: Cell[] = []
+  const [exported] = reads.ledger.listNewestExports(Number.MAX_SAFE_INTEGER, 1)
+  if (exported !== undefined)
+    cells.push(plain(`exported: state ${exported.sequence}`), time(exported.exportedAt, now))
   if (bundle !== null) {
     cells.push(plain(`imported: ${bundle.kind} ${bundle.sequence}`), time(bundle.importedAt, now))
   }

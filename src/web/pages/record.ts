@@ -2,6 +2,7 @@ import { readOrigin } from '../../api/http/origin.ts'
 import { whyOutOfScope } from '../../api/feeds/osv.ts'
 import { datesInWords } from '../../api/lookup/dates.ts'
 import { findMissingRecord } from '../../api/lookup/missing-record.ts'
+import { recordNamed } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
@@ -40,7 +41,8 @@ export const RECORD: Page = {
   usesStatus: false,
   parameters: { id: 'The id of a record.', at: 'Affected packages before those on the page.' },
   load(call) {
-    const id = parameter(call.query, 'id')
+    const asked = parameter(call.query, 'id')
+    const id = recordNamed(call.reads.osv, call.query.get('id') ?? '') ?? asked
     const stored = call.reads.osv.readRecord(id)
     if (stored === null) return missingView(call, id)
     const fields = stored.size > MAX_BYTES ? null : parse(contentOf(stored.body, stored.size))

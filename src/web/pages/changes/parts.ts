@@ -8,7 +8,7 @@ import { type PageCall, parameter } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 
 /** Returns the form that asks what changed since a time, of a source or a package. */
-export function formBlock(call: PageCall): Block {
+export function formBlock(call: PageCall, shown = parameter(call.query, 'source')): Block {
   const { query, ui, signedIn } = call
   const known = SOURCES.filter((source) => signedIn || !isPrivateSource(source))
   const since = parameter(query, 'since')
@@ -18,7 +18,7 @@ export function formBlock(call: PageCall): Block {
     label: 'What changed',
     action: ui('changes'),
     fields: [
-      selectOf('source', 'Source', known, parameter(query, 'source')),
+      selectOf('source', 'Source', known, shown),
       { name: 'since', label: 'Since', value: since, hint },
       {
         name: 'purl',

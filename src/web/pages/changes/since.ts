@@ -39,7 +39,9 @@ export function sinceView(call: PageCall): PageView {
   const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
   const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${clip(since, 64)}`}`
   const note = place && firstStoredText(place)
-  const blocks = [formBlock(call), ...(note === null ? [] : [youngNotice(note)])]
+  const blocks = [formBlock(call, source), ...(note === null ? [] : [youngNotice(note)])]
+  if (reads.snapshots.readSnapshot(source) === null)
+    return { title, status: 404, blocks: [...blocks, notMirrored(source)] }
   const asked = {
     after: parameter(query, 'after') || null,
     limit: PAGE,
@@ -115,6 +117,13 @@ const UNKNOWN: Block = {
   title: 'The log does not reach back that far',
   text: 'Everything may have changed since then. Follow the link above, or ask since a later time; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
 }
+
+const notMirrored = (source: SourceName): Block => ({
+  kind: 'notice',
+  tone: 'warn',
+  title: `Nothing of ${source} is mirrored yet`,
+  text: 'Its changes are listed from its first snapshot on.',
+})
 
 const EVERYTHING: Block = {
   kind: 'notice',
