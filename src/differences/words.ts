@@ -58,7 +58,7 @@ function sentenceOf(difference: RecordDifference): string {
     case 'aliases_removed':
       return `aliases ${difference.kind.slice(8)}: ${listed(difference.aliases)}`
     case 'severity_changed':
-      return `severity changed (${clean(difference.scale)})${fromTo(difference)}`
+      return severityWords(difference)
     case 'other_changed':
       return `other fields changed: ${listed(difference.fields.map((name) => `"${name}"`))}`
     case 'modified_only':
@@ -117,6 +117,17 @@ function fromTo({
   readonly to: string | null
 }): string {
   return `${from === null ? '' : ` from ${clean(from)}`}${to === null ? ' to none' : ` to ${clean(to)}`}`
+}
+
+function severityWords({
+  scale,
+  from,
+  to,
+}: Extract<RecordDifference, { kind: 'severity_changed' }>): string {
+  const where = `(${clean(scale)})`
+  if (from === null) return `severity added ${where}: ${clean(to ?? '')}`
+  if (to === null) return `severity removed ${where}: ${clean(from)}`
+  return `severity changed ${where} from ${clean(from)} to ${clean(to)}`
 }
 
 function listedRanges(ranges: readonly AffectedRange[]): string {

@@ -246,7 +246,7 @@ describe('match', () => {
   test('prints the findings of an SBOM with their fixes, what was not judged, and the snapshot', async () => {
     const { code, out } = await ask('match', sbom)
     expect(code).toBe(0)
-    expect(out).toMatch(/^CycloneDX 1\.6, app: 3 packages, 2 findings in 1 \(2 of no stated severity\); 2 with a fix; 1 not judged/) // prettier-ignore
+    expect(out).toMatch(/^CycloneDX 1\.6, app: 3 packages, 2 findings in 1 of them \(2 of no stated severity\); 2 with a fix; 1 not judged/) // prettier-ignore
     expect(out).toMatch(/^unknown +lodash +4\.17\.0 +4\.17\.21 +GHSA-1 +CVE-2026-1, CVE-2026-2$/m)
     expect(out).toMatch(/^1 +it has no package URL \(purl\) +file$/m)
     expect(out).toMatch(/^osv: snapshot [\da-f]{12}, published .*, as of 2026-07-01 00:00:00Z, \d+ d/m) // prettier-ignore

@@ -113,11 +113,11 @@ describe('the differences of two versions of a record', () => {
     expect(words({ ...base, withdrawn: 'x' }, base)).toEqual(['no longer withdrawn'])
     expect(of({ aliases: ['CVE-1', 'CVE-2'] })).toEqual(['aliases added: CVE-1, CVE-2'])
     expect(of({ database_specific: { severity: 'HIGH', x: 1 } })).toEqual([
-      'severity changed (database_specific) to HIGH',
+      'severity added (database_specific): HIGH',
       'other fields changed: "database_specific"',
     ])
     expect(of({ severity: [{ type: 'CVSS_V3', score: 'CVSS:3.1/AV:N' }] })).toEqual([
-      'severity changed (CVSS_V3) to CVSS:3.1/AV:N',
+      'severity added (CVSS_V3): CVSS:3.1/AV:N',
     ])
     expect(of({ details: 'new', references: [], modified: '2025-01-01T00:00:00Z' })).toEqual([
       'other fields changed: "details", "references"',

@@ -19,7 +19,8 @@ import { rawTarget, readTarget } from '../http/request-target.ts'
 interface StoredMember {
   readonly member: Buffer
   readonly size: number
-  readonly asOf?: number
+  /** As of the answer. */
+  readonly asOf: number | undefined
   /** Returns the answer with this content. */
   answer(content: Buffer): JsonResponse
 }
@@ -42,10 +43,13 @@ function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | St
   const { tag, changed, size } = record
   const member = soundMember(record)
   // Upstream's date of the index does not confirm these bytes.
-  const dated = reads.osv.isOutdated(id) ? { asOf: record.asOf ?? changed * 1000 } : {}
-  const answerOf = (body: Buffer): JsonResponse => ({ ...createAnswer(coding, body, tag, changed), ...dated }) // prettier-ignore
+  const asOf = reads.osv.isOutdated(id) ? (record.asOf ?? changed * 1000) : undefined
+  const answerOf = (body: Buffer): JsonResponse => {
+    const answer = createAnswer(coding, body, tag, changed)
+    return asOf === undefined ? answer : { ...answer, asOf }
+  }
   if (record.bodyCrc32 !== null)
-    return coding === 'gzip' ? answerOf(member) : { member, size, ...dated, answer: answerOf }
+    return coding === 'gzip' ? answerOf(member) : { member, size, asOf, answer: answerOf }
   // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
   const content = contentOf(member, size)
   return answerOf(coding === 'gzip' ? member : content)
@@ -90,8 +94,11 @@ export function findPacked(
     return answer
   }
   if (!('member' in found)) return keep(found)
+  const { member, size, asOf } = found
   return {
-    ...found,
+    member,
+    size,
+    asOf,
     answer: (content) => keep(found.answer(content)),
     known: () => (isCurrent() ? cache.get(target, coding) : undefined),
   }
@@ -102,6 +109,7 @@ const RECORD_TARGET = /^\/external\/osv\/[!-"$->@-~]+$/
 
 /** The decoded path of a target; null for one that cannot be decoded. */
 function decodedPath(target: string): string | null {
+  if (/^[^%?#]*$/.test(target)) return target
   try {
     return readTarget(target).path
   } catch {

@@ -86,7 +86,7 @@ function headline({ sbom, counts }: MatchResult): string {
   const rest =
     notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
   if (findings === 0) return `${what}, no findings${rest}`
-  return `${what}, ${counted(findings, 'finding')} in ${vulnerable} (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
+  return `${what}, ${counted(findings, 'finding')} in ${vulnerable} of them (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
 }
 
 function rowOf({ severity, component, fixed, id, aliases }: MatchFinding): string[] {

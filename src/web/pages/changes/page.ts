@@ -118,11 +118,16 @@ function entryView(call: PageCall, id: number): PageView {
       nameCell(call, row.source, one.name),
       ...(describe === null ? [] : [describe(one)]),
     ]),
-    empty: row.complete ? 'No name changed.' : 'No names are stored: everything may have changed.',
+    empty: emptyText(row),
     first: after === '' ? null : ui('changes', parameters),
     next: names.length > PAGE ? ui('changes', { ...parameters, after: shown.at(-1)?.name }) : null,
   }
   return { title: `${row.source}: ${changeWords(row)}`, blocks: [facts, table] }
+}
+
+function emptyText({ previous, complete }: LoggedSnapshot): string {
+  if (previous === null) return 'This is the first snapshot of the source: everything in it is new.'
+  return complete ? 'No name changed.' : 'No names are stored: everything may have changed.'
 }
 
 /** Creates what says how a snapshot changed a record, of as many records as one page compares. */
