@@ -85,9 +85,9 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
   return {
     look: () => plan(performance.now() + settleMs),
     wanted() {
-      if (running !== null || closed) return
+      if (closed) return
       waits.hurry()
-      alarm.set(0)
+      if (running === null) alarm.set(0) // else what is missing is built when that one has ended
     },
     damaged(kind) {
       if (rebuilds.has(kind)) return

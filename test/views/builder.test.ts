@@ -133,6 +133,18 @@ test('a build waits for the end of the run whose snapshot it shows, unless a cli
   await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
 })
 
+test('what a client waits for while something is built is built next, although a run is under way', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'vex' }) // prettier-ignore
+  bench.publishOsv()
+  bench.publishCatalog('c2')
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv')?.making, SOON).toBe(true)
+  builder.wanted()
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+})
+
 test('views are retried after their pause, although they are looked at all the time, and a repaired document ends it', async () => {
   const bench = await openBench()
   const builder = start(bench, { settleMs: 100, retryMs: 150 })
