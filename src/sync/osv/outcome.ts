@@ -62,7 +62,9 @@ export function runOutcome(
   const silent = Number(facts['silentChanges'] ?? 0)
   const doubted = doubts === null ? '' : `; published, but doubtful: ${doubts}`
   const summary =
-    (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) + scopedBy(context, index) + doubted
+    (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) +
+    scopedBy(context, index) +
+    doubted
   if (isWhole(index, missing)) {
     const done = committed || !plan.isEmpty ? summary : `nothing changed${scopedBy(context, index)}`
     return { outcome: 'complete', asOf, message: done + comparedBy(context) }
