@@ -2,29 +2,17 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { type BackupOptions, writeBackup } from '../../src/backup/write.ts'
 import { migrate } from '../../src/store/database/migrate.ts'
 import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
-import { BALLAST, emptyDisk, fillDisk, mayMount, mountDisk, unmountDisk } from '../support/small-disk.ts' // prettier-ignore
-
-const mounts: string[] = []
+import { BALLAST, emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts' // prettier-ignore
 
 const MAY_MOUNT = mayMount()
-
-afterAll(() => {
-  for (const dir of mounts) unmountDisk(dir)
-})
-
-function smallDisk(size: string): string {
-  const dir = mountDisk(size)
-  if (dir === null) throw new Error('no file system could be mounted')
-  mounts.push(dir)
-  return dir
-}
+const smallDisk = smallDisks()
 
 function folder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-data-'))

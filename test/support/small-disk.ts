@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import { systemCode } from '../../src/core/errors.ts'
 
 /** The name of the file that takes the room of a disk. */
@@ -22,6 +23,18 @@ export function mountDisk(size: string): string | null {
 export function unmountDisk(dir: string): void {
   spawnSync('umount', ['-l', dir], { stdio: 'ignore' })
   rmSync(dir, { recursive: true, force: true })
+}
+
+/** Returns what mounts such file systems for the tests of a file, after which they are unmounted. */
+export function smallDisks(): (size: string) => string {
+  const mounts: string[] = []
+  afterAll(() => mounts.forEach(unmountDisk))
+  return (size) => {
+    const dir = mountDisk(size)
+    if (dir === null) throw new Error('no file system could be mounted')
+    mounts.push(dir)
+    return dir
+  }
 }
 
 /** Whether a test may mount a file system here. */

@@ -11,13 +11,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
 import { openWriter } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
-import { emptyDisk, fillDisk, mayMount, mountDisk, unmountDisk } from '../support/small-disk.ts'
+import { emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
 import { LONG, longTest, telling } from '../support/tables.ts'
 import {
   bench,
@@ -30,21 +30,9 @@ import {
 } from './fixtures.ts'
 import { runChild } from './killing.ts'
 
-const mounts: string[] = []
-
 const MAY_MOUNT = mayMount()
+const smallDisk = smallDisks()
 const MAY_SWITCH_USER = process.getuid?.() === 0
-
-afterAll(() => {
-  for (const dir of mounts) unmountDisk(dir)
-})
-
-function smallDisk(size: string): string {
-  const dir = mountDisk(size)
-  if (dir === null) throw new Error('no file system could be mounted')
-  mounts.push(dir)
-  return dir
-}
 
 async function onSmallDisk(size: string, records: number): Promise<Bench> {
   return bench({ dir: smallDisk(size), sandbox: { records, large: 0 } })
