@@ -8,7 +8,7 @@ import {
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 
-/** Why a job runs: a time of its expression has come, or one was missed while the program was not running. */
+/** Why a job runs: a time of its expression has come, or one was missed before the schedule was started. */
 type JobCause = 'schedule' | 'start'
 
 /** A job that runs at the times of a cron expression, each time up to `jitterSeconds` later. */

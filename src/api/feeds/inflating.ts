@@ -1,7 +1,7 @@
 import { inflateMembers, trailerSize } from '../../core/gzip/member.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 
-/** Content above this size, bytes, gains nothing by sharing a call. */
+/** Content above this size, bytes, is inflated by itself: the begin of a call is little of its time. */
 const LARGE = 1 << 16
 /** Bytes of content from which a call takes no more. */
 const ENOUGH = 1 << 20
@@ -18,8 +18,8 @@ interface Batch {
 
 /**
  * Creates the inflating of stored members: returns for each a function that returns its content, or throws as `contentOf`.
- * A name means one member until that is called. The members that were given before the first such function is called are inflated with it, in one call of zlib: one call
- * each takes several times as long for records of some kilobytes.
+ * The members that are given before the first such function is called are inflated with it, in one call of zlib: for a record
+ * of 2.6 kB, 5 of the 13 µs of a call are its begin and end. Until then a name means one member.
  */
 export function createInflating(): (name: string, member: Buffer, size: number) => () => Buffer {
   const begin = (): Batch => ({ members: [], places: new Map(), bytes: 0, contents: undefined })

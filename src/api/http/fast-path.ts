@@ -82,7 +82,10 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
   }
 }
 
-/** Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer; false: it was handed over. */
+/**
+ * Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer; that
+ * returns false when it handed the connection over instead.
+ */
 function drive(
   socket: Socket,
   options: FastPathOptions,
@@ -129,8 +132,8 @@ function drive(
   const destroy = (): void => void socket.destroy()
 
   const leave = (chunk: Buffer): void => {
-    socket.off('data', onData).off('end', onEnd).off('timeout', destroy).off('error', destroy)
     if (socket.readableEnded) return destroy() // nothing can be read from it again
+    socket.off('data', onData).off('end', onEnd).off('timeout', destroy).off('error', destroy)
     socket.setTimeout(0)
     socket.pause()
     socket.unshift(chunk)
