@@ -90,7 +90,8 @@ function partsOf(text: string, width: number): string[] {
   let rest = text
   while (rest.length > width) {
     const space = rest.lastIndexOf(' ', width)
-    const end = space > width / 2 ? space : width
+    const [word = ''] = rest.slice(space + 1).split(' ', 1)
+    const end = space > 0 && (space > width / 2 || word.length <= width) ? space : width
     parts.push(rest.slice(0, end))
     rest = rest.slice(end).trimStart()
   }

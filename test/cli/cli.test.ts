@@ -325,6 +325,9 @@ describe('the command line', () => {
     expect((await patchmirror('status')).code).toBe(4)
     const wrong = (await patchmirror('runs', '--failed')).out.trim().split('\n').slice(1)
     expect(wrong.map((line) => line.split(/ +/)[3])).toEqual(['quarantined', 'partial', 'failed'])
+    expect((await patchmirror('runs', '--failed')).out).toMatch(
+      /^run .* took +trigger +what happened\n.* command  /,
+    )
     expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })
 

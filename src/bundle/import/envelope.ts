@@ -21,7 +21,10 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   const span = Math.min(source.size, END_SPAN)
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
   const tail = Buffer.from(await source.read(source.size - span, span))
-  const location = located(tail, source.size, () => checkedLocation(tail, source.size, limits))
+  const head = await source.read(0, Math.min(source.size, ZIP_HEAD.length))
+  const location = located({ head, tail }, source.size, () =>
+    checkedLocation(tail, source.size, limits),
+  )
   const entries = Buffer.from(await source.read(location.offset, location.size))
   const directory = parseDirectory(wholeDirectory(entries), location)
   const signatures = new Map<string, Buffer>()
@@ -43,12 +46,23 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   )
 }
 
-/** Distinguishes a file without an end record, which may be incomplete, from a damaged one. */
-function located<T>(tail: Buffer, size: number, work: () => T): T {
+/** How a bundle begins: with the header of its first member. */
+const ZIP_HEAD = Buffer.from('PK\x03\x04', 'latin1')
+
+/** First and last bytes of a file. */
+interface Ends {
+  head: Buffer
+  tail: Buffer
+}
+
+/** Distinguishes a file without an end record, which may be incomplete, from a damaged one and from one that is no zip. */
+function located<T>({ head, tail }: Ends, size: number, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    const why = whyDamaged(tail, size)
+    // Space that is reserved before the bytes arrive is zeros.
+    const mayBeZip = head.equals(ZIP_HEAD.subarray(0, head.length)) || head.every((byte) => byte === 0) // prettier-ignore
+    const why = mayBeZip ? whyDamaged(tail, size) : 'it is not a zip: bundles begin with PK'
     if (why !== null) throw new MirrorError('bundle', why, { cause: error })
     throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))
   }

@@ -167,7 +167,7 @@ function describeReport(report: ImportReport): string {
       ? 'A ROLLBACK: numbers count from it again'
       : renewed
         ? 'its date and number are taken over'
-        : 'nothing to do'
+        : 'nothing to do. Its content was not read; "--again" reads and imports it'
     return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${held}`
   }
   const dry = 'a dry run, nothing was stored; it would be imported'

@@ -14,11 +14,18 @@ export async function mirrorDoctorCommand(
   return checksExitCode(results)
 }
 
+/** Returns a text of one or more lines, the first behind `label` and the others below it. */
+function described(label: string, text: string): string[] {
+  const [first = '', ...others] = text.split('\n')
+  const below = ' '.repeat(label.length)
+  return [`${label}${visible(first)}`, ...others.map((line) => `${below}${visible(line).trim()}`)]
+}
+
 /** One line for each check, below it what to do; at the end how many are in which state. */
 function describeResults(results: readonly CheckResult[]): string[] {
   const lines = results.flatMap(({ state, name, found, action }) => [
-    `${state.padEnd(7)}  ${name.padEnd(13)}  ${visible(found)}`,
-    ...(action === null ? [] : [`${' '.repeat(24)}→ ${visible(action)}`]),
+    ...described(`${state.padEnd(7)}  ${name.padEnd(13)}  `, found),
+    ...(action === null ? [] : described(`${' '.repeat(24)}→ `, action)),
   ])
   const counts = (['fail', 'warn', 'ok', 'skipped'] as const).map((state) => {
     const count = results.filter((one) => one.state === state).length

@@ -51,11 +51,27 @@ function disagreeingLines(findings: readonly MatchFinding[]): string[] {
   return ['', `of ${counted(found, 'finding')} the record's word and its CVSS score are of different levels: the higher one is shown and counts`] // prettier-ignore
 }
 
-/** The column of patches is shown where any finding has one. */
+/** A column that is shown where it says something of any finding. */
+interface OptionalColumn {
+  readonly name: string
+  readonly says: (finding: MatchFinding) => boolean
+  readonly cell: (finding: MatchFinding) => string
+}
+
+/** The release of a distribution, which a component's name and version do not have; and the patches. */
+const OPTIONAL: readonly OptionalColumn[] = [
+  {
+    name: 'ecosystem',
+    says: ({ ecosystems }) => ecosystems.some((one) => one.includes(':')),
+    cell: ({ ecosystems }) => cut(ecosystems.join(', '), 40) || '-',
+  },
+  { name: 'patches', says: ({ patches }) => patches.length > 0, cell: patchCell },
+]
+
 function findingLines(findings: readonly MatchFinding[]): string[] {
-  if (findings.every(({ patches }) => patches.length === 0)) return section('', findings.map(rowOf), FINDING_HEAD) // prettier-ignore
-  const rows = findings.map((one) => [...rowOf(one), patchCell(one)])
-  return section('', rows, [...FINDING_HEAD, 'patches'])
+  const more = OPTIONAL.filter(({ says }) => findings.some(says))
+  const rows = findings.map((one) => [...rowOf(one), ...more.map(({ cell }) => cell(one))])
+  return section('', rows, [...FINDING_HEAD, ...more.map(({ name }) => name)])
 }
 
 function patchCell({ patches, patchCount }: MatchFinding): string {

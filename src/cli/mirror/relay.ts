@@ -11,6 +11,7 @@ import {
   openReader,
   openWriter,
 } from '../../store/database/open.ts'
+import type { Db } from '../../store/database/sqlite.ts'
 import {
   type RelayTarget,
   createRelayOutbox,
@@ -107,14 +108,26 @@ export function enableTargetCommand(
   const known = openInboxReader(dir)
   known?.close()
   const db = known === null ? null : openInbox(dir)
-  const found =
-    db !== null &&
-    closing(db, () =>
-      guarded(dir, () => createRelayOutbox(db).enableTarget(number), inboxPath(dir)),
-    )
-  if (!found)
+  const before =
+    db === null ? null : closing(db, () => guarded(dir, () => enable(db, number), inboxPath(dir)))
+  if (before === null)
     throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
-  if (options.json === true) printJson({ id: number, enabled: true })
-  else print(`target ${number} is enabled`)
+  if (options.json === true) printJson({ id: number, enabled: true, before })
+  else print(`target ${number} ${ENABLED[before]}`)
   return 0
+}
+
+/** What enabling a target did, by its state before. */
+const ENABLED: Readonly<Record<RelayTarget['state'], string>> = {
+  disabled: 'is enabled: it gets the events from now on',
+  failing: 'was not disabled: what waits for it is sent again at once',
+  ok: 'was not disabled: nothing was changed',
+}
+
+/** Enables a target; returns the state that it had, null where there is none. */
+function enable(db: Db, id: number): RelayTarget['state'] | null {
+  const outbox = createRelayOutbox(db)
+  const target = outbox.listTargets().find((one) => one.id === id)
+  outbox.enableTarget(id)
+  return target?.state ?? null
 }

@@ -58,9 +58,11 @@ function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {
     run.state,
     timeOf(run.startedAt),
     tookCell(lastedMs(run)),
+    run.trigger,
     messageNow(reads, run.message) ?? '',
   ])
-  print(table(['run', 'source', 'kind', 'state', 'started', 'took', 'what happened'], rows))
+  const head = ['run', 'source', 'kind', 'state', 'started', 'took', 'trigger', 'what happened']
+  print(table(head, rows))
 }
 
 function tookCell(ms: number | null): string {

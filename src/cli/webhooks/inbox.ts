@@ -53,7 +53,7 @@ export function deadLettersCommand(options: InboxOptions): number {
   return 0
 }
 
-const HEAD = ['id', 'received', 'state', 'type', 'names', 'visible after', 'tries', 'note']
+const HEAD = ['id', 'received', 'state', 'type', 'names', 'visible after', 'failed tries', 'note']
 
 function cells(row: InboxRow): string[] {
   const { id, receivedAt, state, type, target, visibleAt, attempts } = row

@@ -239,7 +239,7 @@ const STORAGE_FAULTS: Partial<Record<string, string>> = {
   EPERM: CLOSED,
   EROFS: `is on a read-only file system: ${FOLDER}`,
   ELOOP: 'cannot be reached: a link in its path leads back to itself',
-  ENOTDIR: 'is not a folder',
-  EEXIST: 'is not a folder',
+  ENOTDIR: `is not a folder: ${FOLDER}`,
+  EEXIST: `is not a folder: ${FOLDER}`,
   ENOENT: 'cannot be created, or is not there any more',
 }

@@ -348,6 +348,18 @@ describe('the inbox', () => {
     expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
   })
 
+  test('refuses at once what cannot become a zip, and waits for one whose space is only reserved', async () => {
+    const box = folder()
+    writeFileSync(join(box, 'note.zip'), 'this is a text, not a bundle')
+    writeFileSync(join(box, 'reserved.zip'), Buffer.alloc(10_000))
+    writeFileSync(join(box, 'begun.zip'), 'PK')
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(settled).toMatchObject([{ file: 'note.zip', outcome: 'refused' }])
+    expect(settled[0]?.detail).toContain('it is not a zip')
+    expect(inbox.status().waiting.map(({ file }) => file)).toEqual(['begun.zip', 'reserved.zip'])
+  })
+
   test('that does not exist is reported until it does', async () => {
     const box = join(folder(), 'not-mounted')
     const { inbox, troubles, look } = watch(box, below())

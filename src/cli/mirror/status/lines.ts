@@ -1,3 +1,5 @@
+import { listArrivals } from '../../../bundle/boxes/inbox-files.ts'
+import { messageOf } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import { describeMissing } from '../../../api/snapshot/missing.ts'
 import type { BundleStatus } from '../../../api/status/bundles.ts'
@@ -65,6 +67,18 @@ export function describeBoxes({ boxes }: Status): string[] {
   }
   if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
   return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
+}
+
+/** Returns a line for each bundle in the inbox where no daemon answers: its report would have them. */
+export function describeArrivals({ bundle }: Config, from: GatheredStatus['from']): string[] {
+  if (bundle.inbox === null || from === 'daemon') return []
+  try {
+    return listArrivals(bundle.inbox).map(
+      ({ name }) => `inbox: ${name} waits: no daemon answers that would import it`,
+    )
+  } catch (error) {
+    return [`inbox: it cannot be looked into: ${messageOf(error)}`]
+  }
 }
 
 /** What is served lacks something, whatever became of the last run. */

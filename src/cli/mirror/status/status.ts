@@ -14,6 +14,7 @@ import { describeOsvScope } from '../../../domain/osv-scope.ts'
 import { describeRunProgress } from '../../../domain/progress.ts'
 import { type GatheredStatus, gatherStatus } from './gather.ts'
 import {
+  describeArrivals,
   describeBoxes,
   describeBundle,
   describeCompared,
@@ -74,7 +75,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of describeSourcesMissing(status)) print(line)
   for (const { name, unsynced } of status.sources) if (unsynced) print(`${name}: ${unsynced}`)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
-  for (const line of describeBoxes(status)) print(line)
+  for (const line of [...describeBoxes(status), ...describeArrivals(config, from)]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   const judgedLine = describeFindings(config, status)
