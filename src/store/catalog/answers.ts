@@ -39,11 +39,16 @@ export type StoredAnswer = Pick<
   'path' | 'resource' | 'owner' | 'ownerSha' | 'etag' | 'status' | 'sha256' | 'confirmedAt'
 >
 
-/** The stored answers of a run, by path. */
+/** The answers that are stored when a run begins, by path. */
 export interface StoredAnswers {
   get(path: string): StoredAnswer | undefined
   has(path: string): boolean
-  values(): Iterable<Pick<StoredAnswer, 'path' | 'owner' | 'status'>>
+  /** The items that have any. */
+  owners(): ReadonlySet<string>
+  /** The answers of the items for which `isWanted` returns true. */
+  ofOwners(
+    isWanted: (owner: string) => boolean,
+  ): Iterable<Pick<StoredAnswer, 'path' | 'owner' | 'status'>>
 }
 
 type StoredRow = [
@@ -165,26 +170,38 @@ function createStoredAnswers(db: Db) {
   const one = db
     .prepare<[string], StoredRow>(`SELECT ${columns} FROM catalog_answer WHERE path = ?`)
     .raw()
-  const names = db
-    .prepare<[], [string, string, number]>('SELECT path, owner, status FROM catalog_answer')
-    .raw()
+  const has = db.prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE path = ?').pluck()
+  const owners = db.prepare<[], string>('SELECT DISTINCT owner FROM catalog_answer').pluck()
+  const ofOwner = db.prepare<[string], Pick<StoredAnswer, 'path' | 'owner' | 'status'>>(
+    'SELECT path, owner, status FROM catalog_answer WHERE owner = ?',
+  )
+  const eachStoredAnswer = function* (): Generator<StoredAnswer> {
+    for (const row of rows.iterate()) yield new StoredAnswerRow(row)
+  }
   return {
     /** Every stored answer, without its bytes. */
-    *eachStoredAnswer(): Generator<StoredAnswer> {
-      for (const row of rows.iterate()) yield new StoredAnswerRow(row)
-    },
-    /** Every stored answer for a run that needs the digests of few: those are read when they are asked for. */
-    readStoredNames(): StoredAnswers {
-      const known = new Map(
-        names.all().map(([path, owner, status]) => [path, { path, owner, status }]),
-      )
+    eachStoredAnswer,
+    /** Reads every stored answer, for a run that compares most of them. */
+    readStoredAnswers(): StoredAnswers {
+      const all = new Map([...eachStoredAnswer()].map((answer) => [answer.path, answer]))
       return {
-        has: (path) => known.has(path),
-        values: () => known.values(),
+        get: (path) => all.get(path),
+        has: (path) => all.has(path),
+        owners: () => new Set([...all.values()].map(({ owner }) => owner)),
+        ofOwners: (isWanted) => [...all.values()].filter(({ owner }) => isWanted(owner)),
+      }
+    },
+    /** Reads the names of the items alone, for a run that compares few: their answers are read when they are asked for. */
+    readStoredOwners(): StoredAnswers {
+      const names: ReadonlySet<string> = new Set(owners.all())
+      return {
         get(path) {
-          const row = known.has(path) ? one.get(path) : undefined
+          const row = one.get(path)
           return row && new StoredAnswerRow(row)
         },
+        has: (path) => has.get(path) !== undefined,
+        owners: () => names,
+        ofOwners: (isWanted) => [...names].filter(isWanted).flatMap((owner) => ofOwner.all(owner)),
       }
     },
   }

@@ -22,12 +22,21 @@ export interface RefreshScope {
   add(owner: string): void
 }
 
+/** The items of which a refresh need not plan any request, because an earlier run did all for them. */
+export interface Settled {
+  /** Whether each wanted answer of an item (`resource/id`) is stored or recorded as missing, and none is to be requested. */
+  owner(owner: string): boolean
+  /** Whether a path that is recorded as missing belongs to such an item. */
+  missing(path: Pick<MissingPath, 'path' | 'resource'>): boolean
+}
+
 /** Results of a run, ready to be published. */
 export interface Crawl {
   walks: Walks
   refreshScope: RefreshScope
-  /** Every path in scope, stored or not. */
+  /** Every path in scope, stored or not, but for those of settled items. */
   wanted: Map<string, Task>
+  settled: Settled
   wantedLists: Set<string>
   /** Paths whose answer equals the stored one, though their owner changed. */
   confirmed: (Task & { at: number })[]

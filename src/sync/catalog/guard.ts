@@ -9,6 +9,7 @@ import type { CatalogContext } from './context.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 import type { Crawl } from './crawl.ts'
 import type { SyncResult } from '../context.ts'
+import { isDocument } from './answers/plan.ts'
 import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
 
 /**
@@ -36,7 +37,7 @@ export async function guardCatalog(
   }
   const owners = ownersOf(context, crawl, stored)
   const reason = refuseRemoval(
-    owners.stored.size,
+    owners.stored,
     owners.gone.length,
     limits,
     'items with their artifacts',
@@ -70,7 +71,7 @@ export async function guardCatalog(
 /** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */
 function lostArtifacts(
   { store }: CatalogContext,
-  { wanted }: Crawl,
+  { wanted, settled }: Crawl,
   stored: StoredAnswers,
 ): { stored: number; gone: string[] } {
   const isArtifact = (path: string): boolean => (wanted.get(path)?.document ?? null) !== null
@@ -80,7 +81,8 @@ function lostArtifacts(
   let count = 0
   // Where nothing is lost, the number of artifacts decides nothing.
   if (gone.length > 0)
-    for (const { path, status } of stored.values()) if (status === 200 && isArtifact(path)) count++
+    for (const { path, owner, status } of stored.ofOwners(() => true))
+      if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
   return { stored: count, gone: gone.sort() }
 }
 
@@ -106,17 +108,18 @@ function digestOfIds(ids: Iterable<string>): string {
   return hash.digest('hex')
 }
 
-/** Returns the items with stored answers, and those of them that are no longer in scope. */
+/** Returns the number of items with stored answers, and those of them that are no longer in scope. */
 function ownersOf(
   { source }: CatalogContext,
-  { wanted }: Crawl,
+  { wanted, settled }: Crawl,
   stored: StoredAnswers,
-): { stored: Set<string>; gone: string[] } {
+): { stored: number; gone: string[] } {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
-  const all = new Set<string>()
-  for (const { owner } of stored.values())
-    if (!all.has(owner) && ownsResource(source, owner.split('/', 1)[0] ?? '')) all.add(owner)
-  return { stored: all, gone: [...all].filter((owner) => !kept.has(owner)).sort() }
+  const all = [...stored.owners()].filter((owner) =>
+    ownsResource(source, owner.split('/', 1)[0] ?? ''),
+  )
+  const gone = all.filter((owner) => !kept.has(owner) && !settled.owner(owner))
+  return { stored: all.length, gone: gone.sort() }
 }
 
 /** Returns the result of a run that must wait for the decision on an earlier quarantined run. */

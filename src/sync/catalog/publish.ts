@@ -19,7 +19,11 @@ export async function publishCatalog(
   stored: StoredAnswers,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
-  const gone = [...stored.values()].filter((answer) => isGone(context, crawl, answer))
+  const gone = [...stored.ofOwners((owner) => !crawl.settled.owner(owner))].filter((answer) =>
+    isGone(context, crawl, answer),
+  )
+  const isWanted = (path: string): boolean =>
+    crawl.wanted.has(path) || crawl.settled.owner(stored.get(path)?.owner ?? '')
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = store.catalog
     .listLists()
@@ -38,7 +42,7 @@ export async function publishCatalog(
   let unpublished = 0
   let mayDrop = !isNarrow(context) || gone.length > 0 || crawl.droppedFetched
   for (const path of store.catalog.eachFetchedPath()) {
-    if (crawl.wanted.has(path)) unpublished++
+    if (isWanted(path)) unpublished++
     mayDrop ||= store.catalog.replacesLinks(path)
   }
   if (moved + unpublished === 0 && before?.whole === whole) {
@@ -59,7 +63,7 @@ export async function publishCatalog(
     for (const { path } of gone) store.catalog.removeAnswer(path)
     store.catalog.publishFetched(
       (resource) => ownsResource(source, resource),
-      (path) => crawl.wanted.has(path),
+      isWanted,
       context.now(),
     )
     confirm(context, crawl)
@@ -146,7 +150,7 @@ function recordMissing(
   )
 }
 
-/** Returns whether an answer is no longer in scope. While its owner's list fails, it stays in scope. */
+/** Returns whether an answer of an item that is not settled is no longer in scope. While its owner's list fails, it stays in scope. */
 function isGone(
   { source }: CatalogContext,
   crawl: Crawl,

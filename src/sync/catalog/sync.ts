@@ -2,7 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
-import type { Crawl, Walks } from './crawl.ts'
+import type { Crawl, Settled, Walks } from './crawl.ts'
 import { fetchAll } from './answers/fetch-all.ts'
 import { refreshScopeOf, carriedOver, isNarrow } from './scope/refresh-scope.ts'
 import { guardCatalog } from './guard.ts'
@@ -13,7 +13,14 @@ import {
   releaseTasks,
   versionTasks,
 } from './answers/releases.ts'
-import { type Scope, scopeOf } from './scope/scope.ts'
+import { type ListedItem, type Scope, scopeOf } from './scope/scope.ts'
+import {
+  NONE_SETTLED,
+  continuesSettled,
+  listedDigest,
+  recordSettled,
+  settledOf,
+} from './scope/settled.ts'
 import {
   type Task,
   digestOf,
@@ -51,11 +58,11 @@ async function crawlAll(
   walks: Walks,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
-  const { facts } = context
+  const { facts, store } = context
   const walking = walkLists(context, walks)
   const known = await readMeanwhile(context, walking)
-  const { crawl, tasks, inScope } = await planCrawl(context, walks)
-  const stored = known ?? readStored(context)
+  const { crawl, tasks, inScope } = await planCrawl(context, walks, known)
+  const stored = known ?? store.catalog.readStoredAnswers()
   await fetchAll(context, crawl, stored, tasks)
   await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))
@@ -71,28 +78,23 @@ async function crawlAll(
   const refused = await guardCatalog(context, crawl, stored, approved)
   if (refused !== null) return refused
   const result = await publishCatalog(context, crawl, stored)
+  recordSettled(context, crawl)
   if (unusable.length === 0) return result
   const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
   return { ...result, message: `${result.message}; ${warning}` }
 }
 
-/** Waits for the lists. Reads the stored answers of a refresh meanwhile; null: another run would have them and the lists in memory. */
+/** Waits for the lists. Reads the stored items of a refresh meanwhile; null: another run would have all answers and the lists in memory. */
 async function readMeanwhile(
   context: CatalogContext,
   walking: Promise<void>,
 ): Promise<StoredAnswers | null> {
-  const reading = isNarrow(context) ? nextIteration().then(() => readStored(context)) : null
+  const { catalog } = context.store
+  const reading = isNarrow(context) ? nextIteration().then(() => catalog.readStoredOwners()) : null
   const [known] = await Promise.allSettled([reading, walking])
   await walking
   if (known.status === 'rejected') throw known.reason
   return known.value
-}
-
-/** Returns the stored answers; a refresh compares the digests of few. */
-function readStored(context: CatalogContext): StoredAnswers {
-  const { catalog } = context.store
-  if (isNarrow(context)) return catalog.readStoredNames()
-  return new Map([...catalog.eachStoredAnswer()].map((answer) => [answer.path, answer]))
 }
 
 /** What a run requests first, and the number of items in scope. */
@@ -103,12 +105,18 @@ interface Plan {
 }
 
 /** Computes the scope of a run and its first tasks; the listed items are free afterwards, as a crawl takes long. */
-async function planCrawl(context: CatalogContext, walks: Walks): Promise<Plan> {
-  const scope = readScope(context, walks)
+async function planCrawl(
+  context: CatalogContext,
+  walks: Walks,
+  known: StoredAnswers | null,
+): Promise<Plan> {
+  const continued = continuesSettled(context) ? known : null
+  const scope = readScope(context, walks, continued !== null)
   await walkSublists(context, walks, scope)
+  const refreshScope = refreshScopeOf(context, walks, scope)
+  const settled = continued === null ? NONE_SETTLED : settledOf(scope, refreshScope, continued)
   const crawl: Crawl = {
-    walks,
-    refreshScope: refreshScopeOf(context, walks, scope),
+    ...{ walks, refreshScope, settled },
     wanted: new Map(),
     wantedLists: wantedLists(context, scope),
     confirmed: [],
@@ -121,9 +129,10 @@ async function planCrawl(context: CatalogContext, walks: Walks): Promise<Plan> {
     requested: new Set([...walks.walked.keys(), ...walks.failed.keys()]),
     carriedOver: { missing: new Map(), unrequested: 0 },
   }
+  const tasks = continued === null ? itemTasks(context, walks, scope) : changedTasks(scope, settled)
   const { images, tags, packages } = scope
-  const inScope = images.length + tags.length + packages.length
-  return { crawl, tasks: itemTasks(context, walks, scope), inScope }
+  const others = continued === null ? packages.length : countPackages(continued)
+  return { crawl, tasks, inScope: images.length + tags.length + others }
 }
 
 /** Returns the query parameters of lists that match no item field: the mirror cannot answer them and reports this. */
@@ -142,7 +151,8 @@ function incompleteOf({ walked }: Walks): Crawl['incomplete'] {
   )
 }
 
-function readScope(context: CatalogContext, walks: Walks): Scope {
+/** `settled`: the packages in scope need not be known, unless subscriptions may name them. */
+function readScope(context: CatalogContext, walks: Walks, settled: boolean): Scope {
   const { config, source, store } = context
   const subscriptions = { count: 0, unresolved: new Map<string, string>() }
   if (source === 'identity') return { images: [], tags: [], packages: [], subscriptions }
@@ -151,7 +161,7 @@ function readScope(context: CatalogContext, walks: Walks): Scope {
     subscriptions: items('subscriptions'),
     images: items('images'),
     tags: items('tags'),
-    packages: items('packages'),
+    packages: settled && config.catalog.scope === 'all' ? () => [] : items('packages'),
   }
   return scopeOf(config.catalog, input, (owner) => store.catalog.hasAnswers(owner))
 }
@@ -175,22 +185,40 @@ function itemTasks(context: CatalogContext, walks: Walks, scope: Scope): Task[] 
   return tasks
 }
 
+/** Returns the tasks of images and tags in scope that are not settled. */
+function changedTasks({ images, tags }: Scope, settled: Settled): Task[] {
+  const tasksOf = (name: string, items: readonly ListedItem[]): Task[] =>
+    items
+      .filter(({ id }) => !settled.owner(`${name}/${id}`))
+      .flatMap(({ id, sha }) => tasksOfItem(resourceNamed(name), id, sha))
+  return [...tasksOf('images', images), ...tasksOf('tags', tags)]
+}
+
+function countPackages(stored: StoredAnswers): number {
+  return [...stored.owners()].filter((owner) => owner.startsWith('packages/')).length
+}
+
 /**
  * Returns the tasks of artifact sets that stored items name or the settings list; each is requested when an item that
  * names it changed.
  */
-function mentionTasks(context: CatalogContext, { wanted, refreshScope }: Crawl): Task[] {
+function mentionTasks(context: CatalogContext, { wanted, settled, refreshScope }: Crawl): Task[] {
   if (context.source !== 'catalog') return []
   const avrs = resourceNamed('avrs')
   const mentions = context.store.catalog.listMentions()
-  const owners = new Map<string, Task | null>(mentions.map(([, owner]) => [owner, null]))
-  for (const task of wanted.values())
-    if (owners.get(task.owner) === null) owners.set(task.owner, task)
+  const digests = new Map<string, Buffer | null>(
+    mentions.map(([, owner]) => [
+      owner,
+      settled.owner(owner) ? listedDigest(context, owner) : null,
+    ]),
+  )
+  for (const { owner, ownerSha } of wanted.values())
+    if (digests.get(owner) === null) digests.set(owner, ownerSha)
   const naming = new Map<string, string[]>()
   for (const [id, owner] of mentions) {
-    const task = owners.get(owner) ?? null
-    if (task === null) continue
-    naming.set(id, [...(naming.get(id) ?? []), `${owner} ${task.ownerSha.toString('hex')}`])
+    const digest = digests.get(owner) ?? null
+    if (digest === null) continue
+    naming.set(id, [...(naming.get(id) ?? []), `${owner} ${digest.toString('hex')}`])
     if (refreshScope.covers({ owner })) refreshScope.add(`${avrs.name}/${id}`)
   }
   const named = [...naming].flatMap(([id, shas]) => tasksOfItem(avrs, id, digestOf(shas)))

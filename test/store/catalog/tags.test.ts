@@ -233,13 +233,22 @@ describe('the artifacts of a listed tag', () => {
     expect([...store.catalog.eachFetchedPath()]).toHaveLength(500)
     const stored = [...store.catalog.eachStoredAnswer()]
     expect(stored).toHaveLength(1999)
-    const names = store.catalog.readStoredNames()
     const digests = (one: StoredAnswer | undefined) => one && [one.path, one.ownerSha, one.sha256, one.confirmedAt] // prettier-ignore
-    expect(stored.map(({ path }) => digests(names.get(path)))).toEqual(stored.map(digests))
     expect(stored[0]?.sha256.length).toBe(answer('').sha256.length)
     const shown = stored.map(({ path, owner, status }) => ({ path, owner, status }))
-    expect([...names.values()]).toEqual(shown)
-    expect([names.get('/v1/tags/2499'), names.has('/v1/tags/2499')]).toEqual([undefined, false])
+    const owners = new Set(stored.map(({ owner }) => owner))
+    const [first = ''] = owners
+    for (const read of [store.catalog.readStoredAnswers(), store.catalog.readStoredOwners()]) {
+      expect(stored.map(({ path }) => digests(read.get(path)))).toEqual(stored.map(digests))
+      expect(read.owners()).toEqual(owners)
+      const named = [...read.ofOwners((owner) => owner === first)]
+      expect(named.map(({ path, owner, status }) => ({ path, owner, status }))).toEqual(
+        shown.filter(({ owner }) => owner === first),
+      )
+      expect([...read.ofOwners(() => false)]).toEqual([])
+      expect([read.get('/v1/tags/2499'), read.has('/v1/tags/2499')]).toEqual([undefined, false])
+      expect(read.has(shown[0]?.path ?? '')).toBe(true)
+    }
   })
 
   test('are reported as complete, none yet, lacking or out of scope', async () => {

@@ -14,7 +14,8 @@ export type Event =
   | { what: 'sync'; full: boolean }
   | { what: 'refresh'; named: readonly number[] }
 
-const EDITS = [
+/** The changes that `edit` makes. */
+export const EDITS = [
   'addTag',
   'addPackage',
   'addTicket',
@@ -83,7 +84,8 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   },
 )
 
-function edit(service: Service, name: (typeof EDITS)[number], pick: number): void {
+/** Changes one thing of the service. */
+export function edit(service: Service, name: (typeof EDITS)[number], pick: number): void {
   const one = (kind: Parameters<Service['ids']>[0]): string | null => {
     const ids = service.ids(kind)
     return ids.length < 2 ? null : (ids[pick % ids.length] ?? null) // the guard never sees a kind vanish

@@ -1,11 +1,12 @@
 import { DAY_MS } from '../../../core/time.ts'
 import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
-import { canonicalPath, fillPath } from '../../../domain/path-templates.ts'
+import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
 import {
   type DocumentKind,
   type CatalogResource,
   type ResourceSurface,
+  RELEASES,
   RESOURCES,
 } from '../../../domain/resources.ts'
 
@@ -49,6 +50,12 @@ export function absenceDigest(ownerSha: Buffer, now: number): Buffer {
 /** Returns the task of a document without a list (`/v1/me`): requested in every run, with its validator. */
 export function singletonTask(resource: CatalogResource, path: string): Task {
   return taskOf(resource, path, `${resource.name}/`, NO_OWNER_DIGEST, null)
+}
+
+/** Returns whether the answer of a canonical path links to documents, or is one, by the form of the path. */
+export function isDocument(path: string): boolean {
+  const forms = RESOURCES.flatMap(({ artifacts }) => artifacts.map((artifact) => artifact.path))
+  return [...forms, RELEASES.provenance].some((form) => matchPath(form, path) !== null)
 }
 
 /** Returns whether no digest shows that the answer changed, so that it is requested in every run. */

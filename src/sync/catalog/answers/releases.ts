@@ -164,8 +164,8 @@ export function carriedReleases(
 ): Task[] {
   if (!isNarrow(context)) return []
   const owners = new Set([...wanted.values()].map(({ owner }) => owner))
-  return [...stored.values()].flatMap(({ path, owner }) => {
-    if (wanted.has(path) || !owners.has(owner) || !path.startsWith('/packages/')) return []
+  return [...stored.ofOwners((owner) => owners.has(owner))].flatMap(({ path, owner }) => {
+    if (wanted.has(path) || !path.startsWith('/packages/')) return []
     const document = matchPath(RELEASES.provenance, path) === null ? null : 'provenance'
     const ownerSha = stored.get(path)?.ownerSha ?? NO_OWNER_DIGEST
     return [{ ...taskOf(RELEASE, path, owner, ownerSha, document), canonical: path }]

@@ -89,7 +89,7 @@ function changedOwners(
  */
 export function carriedOver(
   context: CatalogContext,
-  { wanted, wantedLists, requested }: Crawl,
+  { wanted, wantedLists, requested, settled }: Crawl,
   stored: StoredAnswers,
 ): Crawl['carriedOver'] {
   const { store, source } = context
@@ -97,7 +97,7 @@ export function carriedOver(
   if (!isNarrow(context)) return { missing, unrequested: 0 }
   for (const one of store.catalog.listMissingPaths()) {
     const { path, resource } = one
-    const isWanted = wanted.has(path) || wantedLists.has(path)
+    const isWanted = wanted.has(path) || wantedLists.has(path) || settled.missing(one)
     if (ownsResource(source, resource) && isWanted && !requested.has(path)) missing.set(path, one)
   }
   const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
