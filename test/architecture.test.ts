@@ -196,6 +196,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   eta: ['web/render.ts'],
   'fastest-levenshtein': ['config/suggest.ts'],
   fastify: ['api/status/routes.ts'],
+  'lru-cache': ['api/followers/details.ts'],
   'node-cron': ['sync/schedule.ts'],
   'packageurl-js': ['query/purl.ts'],
   pino: ['core/log.ts'],

@@ -326,7 +326,7 @@ describe('the command line', () => {
     const wrong = (await patchmirror('runs', '--failed')).out.trim().split('\n').slice(1)
     expect(wrong.map((line) => line.split(/ +/)[3])).toEqual(['quarantined', 'partial', 'failed'])
     expect((await patchmirror('runs', '--failed')).out).toMatch(
-      /^run .* took +trigger +what happened\n.* command  /,
+      /^run .* took +trigger +what happened\n.* command +\S/,
     )
     expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })

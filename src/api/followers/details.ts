@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { sha256Of } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
 import { refuseComparison } from '../../differences/bounds.ts'
@@ -34,6 +35,23 @@ export interface Detailer {
   notJudged(): number
 }
 
+/** A comparison of two versions, and the bytes that were read for it. */
+interface Comparison {
+  readonly detail: RecordDetail
+  readonly bytes: number
+}
+
+/**
+ * What was compared last, by the digests of the versions: followers of a feed and readers of a page ask for the same changes again
+ * and again. Holds about two megabytes at most.
+ */
+const recent = new LRUCache<string, Comparison>({
+  max: 4_000,
+  maxSize: 2_000_000,
+  maxEntrySize: 50_000,
+  sizeCalculation: ({ detail }) => JSON.stringify(detail).length,
+})
+
 /** Creates what describes changes up to a row of the log, `until`; null: up to the served state. */
 export function createDetailer(
   reads: Pick<Reads, 'osv' | 'changes'>,
@@ -42,24 +60,47 @@ export function createDetailer(
 ): Detailer {
   let spent = 0
   let unjudged = 0
-  const versions = createVersionReader(reads, until, (bytes) => (spent += bytes))
+  const find = createFinder(reads, until)
+  const describePair = (pair: Pair): RecordDetail | null => {
+    const { before, after, problem } = parsePair(pair, (bytes) => (spent += bytes))
+    const concerned = [before, after].some((one) => one?.json !== undefined && filter !== null && concerns(one.json, filter)) // prettier-ignore
+    if (problem !== null) {
+      if (filter === null || concerned) return { differences: null, words: [problem] }
+      unjudged++
+      return null
+    }
+    if (filter !== null && !concerned) return null
+    const detail = compared(before, after, filter)
+    spent += (detail?.differences?.length ?? 0) * DIFFERENCE_BYTES
+    return detail
+  }
   return {
     isFull: () => spent > MAX_PAGE_BYTES,
     notJudged: () => unjudged,
     describe(changed) {
-      const { before, after, problem } = versions(changed)
-      const concerned = [before, after].some((one) => one?.json !== undefined && filter !== null && concerns(one.json, filter)) // prettier-ignore
-      if (problem !== null) {
-        if (filter === null || concerned) return { differences: null, words: [problem] }
-        unjudged++
-        return null
+      const pair = find(changed)
+      const key = filter === null ? keyOf(changed, pair) : null
+      const known = key === null ? undefined : recent.get(key)
+      if (known !== undefined) {
+        spent += known.bytes
+        return known.detail
       }
-      if (filter !== null && !concerned) return null
-      const detail = compared(before, after, filter)
-      spent += (detail?.differences?.length ?? 0) * DIFFERENCE_BYTES
+      const spentBefore = spent
+      const detail = describePair(pair)
+      if (key !== null && detail !== null && detail.differences !== null)
+        recent.set(key, { detail, bytes: spent - spentBefore })
       return detail
     },
   }
+}
+
+/** Returns what determines the comparison of two versions; null where one of them cannot be read. */
+function keyOf({ name }: ChangedName, { before, after }: Pair): string | null {
+  const versions = [before, after].map((one) =>
+    typeof one === 'string' ? null : one && [one.sha256.toString('base64'), one.modified],
+  )
+  const isReadable = typeof before !== 'string' && typeof after !== 'string'
+  return isReadable ? JSON.stringify([name, versions]) : null
 }
 
 function compared(
@@ -83,6 +124,50 @@ interface Version extends RecordText {
   readonly stamp: string
 }
 
+/** A version as it is stored. */
+interface Stored {
+  readonly body: Buffer
+  readonly size: number
+  readonly sha256: Buffer
+  readonly modified: string
+}
+
+/** The versions before and after a change: null where there is none, or why it cannot be read. */
+interface Pair {
+  readonly before: Stored | string | null
+  readonly after: Stored | string | null
+  /** Whether the change removed the record: this is known without the version before. */
+  readonly isGone: boolean
+}
+
+/** Creates the function that finds the versions of a change. */
+function createFinder(
+  { osv, changes }: Pick<Reads, 'osv' | 'changes'>,
+  until: number | null,
+): (changed: ChangedName) => Pair {
+  /** The version that a row of the log replaced. */
+  const earlier = (id: string, log: number): Stored | string => {
+    const found = osv.readEarlier(id, log)
+    const body = found?.body ?? (found === null ? undefined : osv.readRecord(id)?.body)
+    if (found !== null && body !== undefined) return { ...found, body }
+    const replacedAt = changes.readLogged(log)?.publishedAt
+    return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
+  }
+  return ({ name, change, log }) => {
+    const next = until === null ? null : changes.readNextChange('osv', name, until)
+    const isGone = change === 'removed'
+    return {
+      before: change === 'added' ? null : earlier(name, log),
+      after: isGone
+        ? null
+        : next === null
+          ? (osv.readRecord(name) ?? DAMAGED)
+          : earlier(name, next),
+      isGone,
+    }
+  }
+}
+
 interface Versions {
   readonly before: Version | null
   readonly after: Version | null
@@ -90,53 +175,36 @@ interface Versions {
   readonly problem: string | null
 }
 
-function createVersionReader(
-  { osv, changes }: Pick<Reads, 'osv' | 'changes'>,
-  until: number | null,
+/** Parses the versions of a change. `spend`: is called with the bytes of each that is read. */
+function parsePair(pair: Pair, spend: (bytes: number) => void): Versions {
+  const parse = (one: Pair['before']): Version | string | null =>
+    one === null || typeof one === 'string' ? one : parseVersion(one, spend)
+  const [before, after] = [parse(pair.before), parse(pair.after)]
+  const problem = [before, after].find((one) => typeof one === 'string')
+  const readable = (one: Version | string | null) => (typeof one === 'string' ? null : one)
+  const gone = pair.isGone ? 'record removed; ' : ''
+  return {
+    before: readable(before),
+    after: readable(after),
+    problem: typeof problem === 'string' ? `${gone}${problem}` : null,
+  }
+}
+
+function parseVersion(
+  { body, size, sha256, modified }: Stored,
   spend: (bytes: number) => void,
-): (changed: ChangedName) => Versions {
-  const parse = (bytes: Buffer, size: number, sha256: Buffer, stamp: string): Version | string => {
-    if (size > MAX_COMPARED) return `changed (larger than ${MAX_COMPARED} bytes, not compared)`
-    spend(size)
-    try {
-      const content = contentOf(bytes, size)
-      if (!sha256Of(content).equals(sha256)) return DAMAGED
-      const text = jsonTextOf(content)
-      const json = JSON.parse(text) as unknown
-      const refusal = refuseComparison(text, json)
-      return refusal === null ? { text, json, stamp } : `changed (${refusal}, not compared)`
-    } catch {
-      return DAMAGED
-    }
-  }
-  const current = (id: string): Version | string => {
-    const found = osv.readRecord(id)
-    if (found === null) return DAMAGED
-    return parse(found.body, found.size, found.sha256, found.modified)
-  }
-  /** The version that a row of the log replaced. */
-  const earlier = (id: string, log: number): Version | string => {
-    const found = osv.readEarlier(id, log)
-    const bytes = found?.body ?? (found === null ? undefined : osv.readRecord(id)?.body)
-    if (found !== null && bytes !== undefined)
-      return parse(bytes, found.size, found.sha256, found.modified)
-    const replacedAt = changes.readLogged(log)?.publishedAt
-    return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
-  }
-  return ({ name, change, log }) => {
-    const next = until === null ? null : changes.readNextChange('osv', name, until)
-    const before = change === 'added' ? null : earlier(name, log)
-    const after = change === 'removed' ? null : next === null ? current(name) : earlier(name, next)
-    const problem = [before, after].find((one) => typeof one === 'string') ?? null
-    const readable = (one: Version | string | null) => (typeof one === 'string' ? null : one)
-    // That a record was removed is known without the version before.
-    const isGone = change === 'removed' && typeof problem === 'string'
-    return {
-      before: readable(before),
-      after: readable(after),
-      problem:
-        typeof problem === 'string' ? (isGone ? `record removed; ${problem}` : problem) : null,
-    }
+): Version | string {
+  if (size > MAX_COMPARED) return `changed (larger than ${MAX_COMPARED} bytes, not compared)`
+  spend(size)
+  try {
+    const content = contentOf(body, size)
+    if (!sha256Of(content).equals(sha256)) return DAMAGED
+    const text = jsonTextOf(content)
+    const json = JSON.parse(text) as unknown
+    const refusal = refuseComparison(text, json)
+    return refusal === null ? { text, json, stamp: modified } : `changed (${refusal}, not compared)`
+  } catch {
+    return DAMAGED
   }
 }
 

@@ -1,7 +1,7 @@
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
-import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
+import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { SyncResult } from '../context.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -9,7 +9,7 @@ import { digestOfCatalog } from './digest.ts'
 import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
-import { noteRemovals, removalWords } from './removals.ts'
+import { createIsWanted, listGone, noteRemovals, removalWords } from './removals.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /** Publishes a run in one transaction: lists, answers, removals and the snapshot. Writes only what changed. */
@@ -19,11 +19,8 @@ export async function publishCatalog(
   stored: StoredAnswers,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
-  const gone = [...stored.ofOwners((owner) => !crawl.settled.owner(owner))].filter((answer) =>
-    isGone(context, crawl, answer),
-  )
-  const isWanted = (path: string): boolean =>
-    crawl.wanted.has(path) || crawl.settled.owner(stored.get(path)?.owner ?? '')
+  const gone = listGone(context, crawl, stored)
+  const isWanted = createIsWanted(crawl, stored)
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = store.catalog
     .listLists()
@@ -148,15 +145,6 @@ function recordMissing(
     (resource) => ownsResource(source, resource),
     [...carriedOver.missing.values(), ...paths],
   )
-}
-
-/** Returns whether an answer of an item that is not settled is no longer in scope. While its owner's list fails, it stays in scope. */
-function isGone(
-  { source }: CatalogContext,
-  crawl: Crawl,
-  { path, owner }: Pick<StoredAnswer, 'path' | 'owner'>,
-): boolean {
-  return !crawl.wanted.has(path) && ownsResource(source, owner.split('/', 1)[0] ?? '')
 }
 
 function writeSnapshot(

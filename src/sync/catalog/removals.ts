@@ -1,6 +1,8 @@
 import { counted } from '../../core/text.ts'
-import type { StoredAnswer } from '../../store/catalog/answers.ts'
+import { ownsResource } from '../../domain/resources.ts'
+import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
 import type { CatalogContext } from './context.ts'
+import type { Crawl } from './crawl.ts'
 
 /** How many of the removed paths a run names. */
 const NAMED = 20
@@ -9,6 +11,25 @@ const NAMED = 20
 interface Removals {
   readonly answers: readonly Pick<StoredAnswer, 'path' | 'owner'>[]
   readonly lists: readonly { readonly path: string }[]
+}
+
+/** Returns the stored answers that are no longer in scope. While their owner's list fails, they stay in scope. */
+export function listGone(
+  { source }: CatalogContext,
+  { wanted, settled }: Crawl,
+  stored: StoredAnswers,
+): Pick<StoredAnswer, 'path' | 'owner'>[] {
+  const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
+  const others = stored.ofOwners((owner) => isOwn(owner) && !settled.owner(owner))
+  return [...others].filter(({ path }) => !wanted.has(path))
+}
+
+/** Returns a test for the paths in scope, those of settled items included if they are stored. */
+export function createIsWanted(
+  { wanted, settled }: Crawl,
+  stored: StoredAnswers,
+): (path: string) => boolean {
+  return (path) => wanted.has(path) || settled.owner(stored.get(path)?.owner ?? '')
 }
 
 /** Records what a run removes: how many responses and lists, and the first paths of them. */

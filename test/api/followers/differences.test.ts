@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findChanges } from '../../../src/api/followers/changes.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
@@ -169,6 +171,21 @@ describe('/-/changes with differences', () => {
     expect(second?.words[0]).toBe('PyPI zope-interface: fix raised from 5.0 to 5.1')
   })
 
+  test('says of a change that it compared before the same without reading it again, on pages of the same size', async () => {
+    const { served, ask, words } = await mirror()
+    const query = 'since=1&detail=differences'
+    const [first, said] = [await ask(query), await words(query)]
+    const db = new Database(join(served.dir, 'mirror.db'))
+    db.exec("UPDATE osv_body SET bytes = x'00'")
+    db.close()
+    served.server.snapshotChanged()
+    expect(await ask(query)).toEqual(first)
+    expect(await words(query)).toEqual(said)
+    expect(await words('since=1&purl=pkg:npm/lodash')).toEqual([])
+    const { body } = await ask('since=1&purl=pkg:npm/lodash')
+    expect(body['notJudged']).toBeGreaterThan(0)
+  })
+
   test('says where an earlier version is no longer stored, and guesses nothing', async () => {
     const { served, ask, words } = await mirror()
     const off = { data: { changeDays: 30 }, history: { keepDays: 0 } }
@@ -207,6 +224,7 @@ describe('/-/changes with differences', () => {
       ['c'],
       expect.any(String),
     ])
+    expect(jsonOf(await served.get('/-/changes?since=1&detail=differences'))).toEqual(page)
     expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 1 }) // prettier-ignore
   })
 })

@@ -45,7 +45,7 @@ export function continuesSettled(
  */
 export function settledOf(
   { images, tags }: Pick<Scope, 'images' | 'tags'>,
-  { covers }: RefreshScope,
+  refreshScope: RefreshScope,
   stored: StoredAnswers,
 ): Settled {
   const inScope = new Set([
@@ -54,7 +54,11 @@ export function settledOf(
   ])
   const owner = (name: string): boolean => {
     const [kind = ''] = name.split('/', 1)
-    if (kind === NAMED_BY_OTHERS || !stored.owners().has(name) || covers({ owner: name }))
+    if (
+      kind === NAMED_BY_OTHERS ||
+      !stored.owners().has(name) ||
+      refreshScope.covers({ owner: name })
+    )
       return false
     return !REFRESHED_LISTS.includes(kind) || inScope.has(name)
   }
