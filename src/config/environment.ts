@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { whyUnreadable } from '../core/errors.ts'
+import { isKeyMaterial } from './kinds/pem-files.ts'
 import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
 import { type NamedSetting, ENV_PREFIX, SETTINGS } from './settings.ts'
@@ -45,7 +46,7 @@ function readSetting(
   const path = setting.fileEnv === null ? undefined : variable(env, setting.fileEnv)
   if (setting.fileEnv !== null && path !== undefined)
     return text === undefined
-      ? readSecretFile(setting, setting.fileEnv, resolve(cwd, path))
+      ? readSecretFile(setting, setting.fileEnv, path, cwd)
       : `${setting.key}: both ${setting.env} and ${setting.fileEnv} are set; keep one`
   if (text === undefined) return null
   const origin = `env ${setting.env}`
@@ -53,14 +54,25 @@ function readSetting(
   return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
 }
 
-function readSecretFile(setting: NamedSetting, name: string, path: string): GivenSettings | Unread {
-  const { key } = setting
+function readSecretFile(
+  setting: NamedSetting,
+  name: string,
+  given: string,
+  cwd: string,
+): GivenSettings | Unread {
+  const path = resolve(cwd, given)
+  const { key, env } = setting
   const origin = `secret file ${path} (env ${name})`
   try {
     const text = secretText(path)
     if (text === '') return { key, problem: `${key} (${origin}): the file is empty` }
     return { setting, raw: setting.setting.fromText(text), origin, where: origin, file: path }
   } catch (error) {
+    if (isKeyMaterial(given))
+      return {
+        key,
+        problem: `${key} (env ${name}): the value (not shown) may be the secret itself: give the path of a file that has it, or set ${env}`,
+      }
     return { key, problem: `${key} (${origin}): the file cannot be read: ${whyUnreadable(error)}` }
   }
 }

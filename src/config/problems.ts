@@ -1,6 +1,7 @@
 import { MirrorError } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
 import type { NamedSetting } from './settings.ts'
+import { isKeyMaterial } from './kinds/pem-files.ts'
 import { maskUrl } from './kinds/urls.ts'
 
 const QUOTE_LENGTH = 100
@@ -48,6 +49,8 @@ export interface Checked {
 
 function quote({ setting, raw }: GivenSettings): string {
   if (setting.setting.secret) return 'the value'
+  if ([raw].flat().some((one) => typeof one === 'string' && isKeyMaterial(one)))
+    return 'the value (not shown: it may be a key)'
   const shown = typeof raw === 'number' ? String(raw) : maskUrl(JSON.stringify(raw))
   return shown.length > QUOTE_LENGTH ? `${shown.slice(0, QUOTE_LENGTH)}…` : shown
 }

@@ -1,3 +1,4 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { fileWith, load, loadYaml, refusal, scratch } from './loading.ts'
@@ -148,4 +149,31 @@ test('a refused secret is not quoted, whatever its origin', () => {
     expect(message).toContain('the value is not')
     expect(message).not.toContain('hunter2')
   }
+})
+
+test('no message repeats a key or a secret that is given where a path is expected', () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const [, body = ''] = pem.split('\n')
+  const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  for (const [name, value, said] of [
+    [
+      'PATCHMIRROR_BUNDLE_SIGNING_KEYS',
+      pem,
+      'is the text of a key or a certificate: give the path',
+    ],
+    ['PATCHMIRROR_BUNDLE_SIGNING_KEYS', body, 'give the path of a file'],
+    ['PATCHMIRROR_SERVER_KEY_FILE', pem, 'give the path of a file'],
+    ['PATCHMIRROR_UPSTREAM_CA_FILE', pem, 'give the path of a file'],
+    ['PATCHMIRROR_BUNDLE_TRUSTED_KEYS', pem, 'give the path of a file'],
+    ['PATCHMIRROR_BUNDLE_TRUSTED_KEYS', raw, '"ed25519:" goes before it'],
+    ['PATCHMIRROR_WEBHOOKS_SECRETS_FILE', secret, 'may be the secret itself'],
+    ['PATCHMIRROR_OSV_SCHEDULE', secret, 'not shown'],
+  ] as const) {
+    const message = refusal(() => load({ env: { [name]: value } }))
+    expect(message).toContain(said)
+    for (const hidden of [body, raw, secret, secret.slice(7)]) expect(message).not.toContain(hidden)
+  }
+  expect(refusal(() => load({ env: { PATCHMIRROR_SERVER_KEY_FILE: '/etc/none.pem' } }))).toContain('"/etc/none.pem" cannot be read (ENOENT)') // prettier-ignore
 })

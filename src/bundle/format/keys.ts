@@ -48,9 +48,6 @@ export function readSigningKey(path: string): SigningKey {
   return { ...half, sign: (bytes) => sign(null, bytes, key) }
 }
 
-/** The text of a key where its path is expected: PEM, or 32 bytes in base64. */
-const KEY_ITSELF = /^\s*(?:-----BEGIN |[\w+/-]{43}=?\s*$)/
-
 /** Reads a public key as `bundle.trustedKeys` gives it: a PEM file, or `ed25519:BASE64`. Throws `config`. */
 export function readPublicKey(given: string): PublicKey {
   if (given.startsWith('ed25519:')) {
@@ -60,11 +57,6 @@ export function readPublicKey(given: string): PublicKey {
     const der = Buffer.concat([SPKI, raw])
     return publicKeyOf(createPublicKey({ key: der, format: 'der', type: 'spki' }), given)
   }
-  if (KEY_ITSELF.test(given))
-    throw new MirrorError(
-      'config',
-      `a public key that is written into the settings begins with ed25519:, as "patchmirror keygen" prints it; otherwise give the path of its .pub file`,
-    )
   const pem = readKeyFile(given)
   if (pem.includes('PRIVATE KEY'))
     throw new MirrorError('config', `${given} is a private key: trust the public half instead`)

@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Setting, type Parsed, type CheckContext, list, textSetting } from './base.ts'
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { systemCode } from '../../core/errors.ts'
+import { readPemFile } from './pem-files.ts'
 
 /** A credential for the service. Only its form can be checked here: one word that fits into a header. */
 export function credentialText(what: string, example: string): Setting<string> {
@@ -157,25 +155,24 @@ export function maskSecret<T>(value: T): T | string {
 
 /** The 32 bytes of an Ed25519 public key in base64, behind the name of the algorithm. */
 const INLINE_KEY = /^ed25519:([A-Za-z\d+/]{43}=)$/
+/** The same bytes without that name. */
+const BARE_KEY = /^[A-Za-z\d+/]{43}=$/
 
-function readPublicKey(value: string, { cwd }: CheckContext): Parsed<string> {
+function readPublicKey(value: string, context: CheckContext): Parsed<string> {
   const given = value.trim()
   if (INLINE_KEY.test(given)) return { value: given }
   if (given.startsWith('ed25519:'))
     return { fault: 'is no public key: "ed25519:" and 32 bytes in base64 (44 characters)' }
-  const file = resolve(cwd, given)
-  try {
-    const pem = readFileSync(file, 'latin1')
+  const read = readPemFile(given, context, (pem) => {
     if (/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem))
-      return {
-        fault: 'is a private key: give the public half; this one stays on the mirror that signs',
-      }
+      return 'is a private key: give the public half; this one stays on the mirror that signs'
     return pem.includes('-----BEGIN PUBLIC KEY-----')
-      ? { value: file }
-      : { fault: 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)' }
-  } catch (error) {
-    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
-  }
+      ? null
+      : 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)'
+  })
+  return 'fault' in read && BARE_KEY.test(given)
+    ? { fault: 'may be a key: "ed25519:" goes before it, as "patchmirror keygen" prints it' }
+    : read
 }
 
 /** A public key that bundles may be signed with: a PEM file, made absolute, or `ed25519:` and base64. */

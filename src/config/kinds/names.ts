@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { systemCode } from '../../core/errors.ts'
-import { type CheckContext, type Setting, type Parsed, textSetting } from './base.ts'
+import { readPemFile } from './pem-files.ts'
+import { type Setting, type Parsed, textSetting } from './base.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { UNIX_PEER } from '../../core/connections/limit.ts'
 import { parseScopeEntry } from '../../domain/osv-scope.ts'
@@ -23,24 +22,17 @@ export function directory(): Setting<string> {
   )
 }
 
-function readCertificate(path: string, { cwd }: CheckContext): Parsed<string> {
-  const file = resolve(cwd, path)
-  try {
-    const pem = readFileSync(file, 'latin1')
-    return /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(pem)
-      ? { value: file }
-      : { fault: 'contains no PEM certificate (no "BEGIN CERTIFICATE" line)' }
-  } catch (error) {
-    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
-  }
-}
+const CERTIFICATE = /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/
 
 /** A readable file of PEM certificates, made absolute. */
 export function certificateFile(): Setting<string> {
   return textSetting(
     'a file of PEM certificates',
     '/etc/ssl/certs/internal-ca.pem',
-    readCertificate,
+    (path, context) =>
+      readPemFile(path, context, (pem) =>
+        CERTIFICATE.test(pem) ? null : 'contains no PEM certificate (no "BEGIN CERTIFICATE" line)',
+      ),
   )
 }
 

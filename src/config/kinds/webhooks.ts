@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readPemFile } from './pem-files.ts'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { systemCode } from '../../core/errors.ts'
 import { readLinkSecretFile } from '../../domain/link-secret-file.ts'
 import { type Setting, type Parsed, choice, textSetting } from './base.ts'
 
@@ -121,15 +121,11 @@ export function privateKeyFile(): Setting<string> {
   return textSetting(
     'a file with a PEM private key',
     '/etc/ssl/private/mirror.key',
-    (path, { cwd }) => {
-      const file = resolve(cwd, path)
-      try {
-        return /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(readFileSync(file, 'latin1'))
-          ? { value: file }
-          : { fault: 'contains no PEM private key (no "BEGIN PRIVATE KEY" line)' }
-      } catch (error) {
-        return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
-      }
-    },
+    (path, context) =>
+      readPemFile(path, context, (pem) =>
+        /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem)
+          ? null
+          : 'contains no PEM private key (no "BEGIN PRIVATE KEY" line)',
+      ),
   )
 }

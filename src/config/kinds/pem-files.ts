@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { systemCode } from '../../core/errors.ts'
+import type { CheckContext, Parsed } from './base.ts'
+
+/** PEM, and secrets and keys with their prefix. */
+const MARKED = /-----BEGIN |^(?:(?:v1a?,)?wh(?:sec|sk)_|pmk_)/
+/** What may be the base64 of a key: a long word of letters of both cases and digits that no absolute path is. */
+const BASE64 = /^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[A-Za-z\d+][\w+/-]{39,}={0,2}$/
+
+/** Returns whether a text may be a key or a secret, so that no message may repeat it. */
+export function isKeyMaterial(text: string): boolean {
+  const given = text.trim()
+  return MARKED.test(given) || BASE64.test(given)
+}
+
+/**
+ * Reads the PEM file that a setting names, made absolute; `faultOf` returns what is wrong with its content. The text of a key or a
+ * certificate in place of a path is refused as such.
+ */
+export function readPemFile(
+  given: string,
+  { cwd }: CheckContext,
+  faultOf: (pem: string) => string | null,
+): Parsed<string> {
+  const file = resolve(cwd, given)
+  try {
+    const fault = faultOf(readFileSync(file, 'latin1'))
+    return fault === null ? { value: file } : { fault }
+  } catch (error) {
+    if (isKeyMaterial(given))
+      return { fault: 'is the text of a key or a certificate: give the path of a file that has it' }
+    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+  }
+}
