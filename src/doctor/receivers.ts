@@ -68,23 +68,21 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
 async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
   const urls = relayUrls(config.relay)
   if (urls.length === 0) return skipped('no target is set (relay.targets)')
-  const states = (await world.readStatus(config))?.relay ?? []
+  const targets = world.readTargets(config)
   const rule = createProxyRule(null, world.env)
   const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
   const findings = urls.map(async (text): Promise<Finding> => {
     const url = new URL(text)
-    const known = states.filter(({ target }) => target === url.origin)
-    const off = known.find(({ state }) => state === 'disabled')
-    if (off !== undefined)
+    const known = targets.find((one) => one.url === text)
+    if (known?.state === 'disabled')
       return failure(
-        `${url.origin} is disabled: ${off.reason ?? 'it refused events'}`,
-        `Correct the receiver, then run: patchmirror relay enable ${off.id}`,
+        `${url.origin} is disabled: ${known.reason ?? 'it refused events'}`,
+        `Correct the receiver, then run: patchmirror relay enable ${known.id}`,
       )
-    const late = known.find(({ state }) => state === 'failing')
-    if (late !== undefined)
+    if (known?.state === 'failing')
       return warning(
-        `${url.origin} fails, ${counted(late.pending, 'event is', 'events are')} waiting: ${late.reason ?? ''}`,
-        `Correct the receiver; "patchmirror relay enable ${late.id}" tries it at once.`,
+        `${url.origin} fails, ${counted(known.pending, 'event is', 'events are')} waiting: ${known.reason ?? ''}`,
+        `Correct the receiver; "patchmirror relay enable ${known.id}" tries it at once.`,
       )
     const proxy = rule(url)
     try {

@@ -1,3 +1,4 @@
+import type { RelayTarget } from '../store/webhooks/outbox.ts'
 import type { Status } from '../api/status/report.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
@@ -40,6 +41,8 @@ export interface DoctorWorld {
   readonly findDaemon: (config: Config, port: number | null) => Promise<AnsweringDaemon | null>
   /** Returns the daemon's status, else the same from the data folder; null when nothing is stored. */
   readonly readStatus: (config: Config) => Promise<Status | null>
+  /** Returns the targets of the relay, with their addresses, which no page shows. */
+  readonly readTargets: (config: Config) => readonly RelayTarget[]
   /** Returns the webhook secrets in use. Throws `config`. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]
 }

@@ -268,6 +268,15 @@ const CASES: Case[] = [
     db.prepare("INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (7, ?, 'disabled', 1, 9, 0, 'answered 410', 0)").run(`${sandbox.url}/hook`)
     db.close()
   }],
+  ['a disabled relay target beside another on its host', 'relay', 'fail', 'relay enable 8', (made) => {
+    made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
+    made.env['PATCHMIRROR_RELAY_CHAT_TARGETS'] = `${sandbox.url}/chat`
+    const db = openInbox(made.dir)
+    const add = db.prepare("INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (?, ?, ?, 1, 9, 0, 'answered 410', 0)")
+    add.run(7, `${sandbox.url}/hook`, 'ok')
+    add.run(8, `${sandbox.url}/chat`, 'disabled')
+    db.close()
+  }],
   ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation yet', (made) => void joinFleet(made)],
   ['a fleet that no mirror leads', 'fleet-store', 'warn', 'the lease of former ended', (made) => {
     const former = { owner: 'a', token: 'b', name: 'former', epoch: 3, seconds: 30, expiresAt: '2026-01-01T00:00:00.000Z' }

@@ -35,9 +35,9 @@ export interface Detailer {
   notJudged(): number
 }
 
-/** A comparison of two versions, and the bytes that were read for it. */
+/** A comparison of two versions as JSON, since its texts are parts of those of the records; and the bytes that were read for it. */
 interface Comparison {
-  readonly detail: RecordDetail
+  readonly json: string
   readonly bytes: number
 }
 
@@ -49,7 +49,7 @@ const recent = new LRUCache<string, Comparison>({
   max: 4_000,
   maxSize: 2_000_000,
   maxEntrySize: 50_000,
-  sizeCalculation: ({ detail }) => JSON.stringify(detail).length,
+  sizeCalculation: ({ json }, key) => json.length + key.length,
 })
 
 /** Creates what describes changes up to a row of the log, `until`; null: up to the served state. */
@@ -83,12 +83,12 @@ export function createDetailer(
       const known = key === null ? undefined : recent.get(key)
       if (known !== undefined) {
         spent += known.bytes
-        return known.detail
+        return JSON.parse(known.json) as RecordDetail // as it was put there
       }
       const spentBefore = spent
       const detail = describePair(pair)
       if (key !== null && detail !== null && detail.differences !== null)
-        recent.set(key, { detail, bytes: spent - spentBefore })
+        recent.set(key, { json: JSON.stringify(detail), bytes: spent - spentBefore })
       return detail
     },
   }

@@ -31,7 +31,7 @@ export function openSourceStatus(source: SourceStatus): SourceStatus {
 
 /** A repeated request without its path, and without what upstream answered. */
 function openRetry({ nextAt }: Retry): Retry {
-  const reason = '"patchmirror status", on the machine of the mirror, shows why'
+  const reason = 'the log of the daemon says why'
   return { reason, nextAt }
 }
 

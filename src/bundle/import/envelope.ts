@@ -61,7 +61,7 @@ function located<T>({ head, tail }: Ends, size: number, work: () => T): T {
     return work()
   } catch (error) {
     // Space that is reserved before the bytes arrive is zeros.
-    const mayBeZip = head.equals(ZIP_HEAD.subarray(0, head.length)) || head.every((byte) => byte === 0) // prettier-ignore
+    const mayBeZip = head.every((byte, at) => byte === 0 || byte === ZIP_HEAD[at])
     const why = mayBeZip ? whyDamaged(tail, size) : 'it is not a zip: bundles begin with PK'
     if (why !== null) throw new MirrorError('bundle', why, { cause: error })
     throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))

@@ -45,7 +45,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   if (options.json === true)
     printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
   else if (targets.length === 0)
-    print('no events are forwarded: set relay.targets and restart the daemon')
+    print('no events are forwarded: set relay.targets or relay.chatTargets')
   else
     print(
       table(

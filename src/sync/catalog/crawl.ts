@@ -30,6 +30,12 @@ export interface Settled {
   missing(path: Pick<MissingPath, 'path' | 'resource'>): boolean
 }
 
+/** The packages in scope: their number, and a digest of their ids. */
+export interface PackageScope {
+  readonly count: number
+  readonly digest: string
+}
+
 /** Results of a run, ready to be published. */
 export interface Crawl {
   walks: Walks
@@ -37,6 +43,7 @@ export interface Crawl {
   /** Every path in scope, stored or not, but for those of settled items. */
   wanted: Map<string, Task>
   settled: Settled
+  packages: PackageScope
   wantedLists: Set<string>
   /** Paths whose answer equals the stored one, though their owner changed. */
   confirmed: (Task & { at: number })[]

@@ -9,7 +9,7 @@ import { digestOfCatalog } from './digest.ts'
 import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
-import { createIsWanted, listGone, noteRemovals, removalWords } from './removals.ts'
+import { listGone, noteRemovals, removalWords } from './removals.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /** Publishes a run in one transaction: lists, answers, removals and the snapshot. Writes only what changed. */
@@ -20,7 +20,6 @@ export async function publishCatalog(
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
   const gone = listGone(context, crawl, stored)
-  const isWanted = createIsWanted(crawl, stored)
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = store.catalog
     .listLists()
@@ -39,7 +38,7 @@ export async function publishCatalog(
   let unpublished = 0
   let mayDrop = !isNarrow(context) || gone.length > 0 || crawl.droppedFetched
   for (const path of store.catalog.eachFetchedPath()) {
-    if (isWanted(path)) unpublished++
+    if (crawl.wanted.has(path)) unpublished++
     mayDrop ||= store.catalog.replacesLinks(path)
   }
   if (moved + unpublished === 0 && before?.whole === whole) {
@@ -60,7 +59,7 @@ export async function publishCatalog(
     for (const { path } of gone) store.catalog.removeAnswer(path)
     store.catalog.publishFetched(
       (resource) => ownsResource(source, resource),
-      isWanted,
+      (path) => crawl.wanted.has(path),
       context.now(),
     )
     confirm(context, crawl)

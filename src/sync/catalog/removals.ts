@@ -24,14 +24,6 @@ export function listGone(
   return [...others].filter(({ path }) => !wanted.has(path))
 }
 
-/** Returns a test for the paths in scope, those of settled items included if they are stored. */
-export function createIsWanted(
-  { wanted, settled }: Crawl,
-  stored: StoredAnswers,
-): (path: string) => boolean {
-  return (path) => wanted.has(path) || settled.owner(stored.get(path)?.owner ?? '')
-}
-
 /** Records what a run removes: how many responses and lists, and the first paths of them. */
 export function noteRemovals(facts: CatalogContext['facts'], { answers, lists }: Removals): void {
   const paths = [...answers, ...lists].map(({ path }) => path)

@@ -16,10 +16,11 @@ import {
 import { type ListedItem, type Scope, scopeOf } from './scope/scope.ts'
 import {
   NONE_SETTLED,
-  continuesSettled,
   listedDigest,
+  packageScopeOf,
   recordSettled,
   settledOf,
+  settledPackages,
 } from './scope/settled.ts'
 import {
   type Task,
@@ -110,13 +111,16 @@ async function planCrawl(
   walks: Walks,
   known: StoredAnswers | null,
 ): Promise<Plan> {
-  const continued = continuesSettled(context) ? known : null
-  const scope = readScope(context, walks, continued !== null)
+  const before = settledPackages(context)
+  const areRead = before === null || context.config.catalog.scope !== 'all'
+  const scope = readScope(context, walks, areRead)
+  const packages = areRead ? packageScopeOf(scope.packages) : before
+  const continued = packages.digest === before?.digest ? known : null
   await walkSublists(context, walks, scope)
   const refreshScope = refreshScopeOf(context, walks, scope)
   const settled = continued === null ? NONE_SETTLED : settledOf(scope, refreshScope, continued)
   const crawl: Crawl = {
-    ...{ walks, refreshScope, settled },
+    ...{ walks, refreshScope, settled, packages },
     wanted: new Map(),
     wantedLists: wantedLists(context, scope),
     confirmed: [],
@@ -130,9 +134,7 @@ async function planCrawl(
     carriedOver: { missing: new Map(), unrequested: 0 },
   }
   const tasks = continued === null ? itemTasks(context, walks, scope) : changedTasks(scope, settled)
-  const { images, tags, packages } = scope
-  const others = continued === null ? packages.length : countPackages(continued)
-  return { crawl, tasks, inScope: images.length + tags.length + others }
+  return { crawl, tasks, inScope: scope.images.length + scope.tags.length + packages.count }
 }
 
 /** Returns the query parameters of lists that match no item field: the mirror cannot answer them and reports this. */
@@ -151,8 +153,8 @@ function incompleteOf({ walked }: Walks): Crawl['incomplete'] {
   )
 }
 
-/** `settled`: the packages in scope need not be known, unless subscriptions may name them. */
-function readScope(context: CatalogContext, walks: Walks, settled: boolean): Scope {
+/** `withPackages`: false where those in scope are known. */
+function readScope(context: CatalogContext, walks: Walks, withPackages: boolean): Scope {
   const { config, source, store } = context
   const subscriptions = { count: 0, unresolved: new Map<string, string>() }
   if (source === 'identity') return { images: [], tags: [], packages: [], subscriptions }
@@ -161,7 +163,7 @@ function readScope(context: CatalogContext, walks: Walks, settled: boolean): Sco
     subscriptions: items('subscriptions'),
     images: items('images'),
     tags: items('tags'),
-    packages: settled && config.catalog.scope === 'all' ? () => [] : items('packages'),
+    packages: withPackages ? items('packages') : () => [],
   }
   return scopeOf(config.catalog, input, (owner) => store.catalog.hasAnswers(owner))
 }
@@ -194,10 +196,6 @@ function changedTasks({ images, tags }: Scope, settled: Settled): Task[] {
   return [...tasksOf('images', images), ...tasksOf('tags', tags)]
 }
 
-function countPackages(stored: StoredAnswers): number {
-  return [...stored.owners()].filter((owner) => owner.startsWith('packages/')).length
-}
-
 /**
  * Returns the tasks of artifact sets that stored items name or the settings list; each is requested when an item that
  * names it changed.
@@ -212,8 +210,9 @@ function mentionTasks(context: CatalogContext, { wanted, settled, refreshScope }
       settled.owner(owner) ? listedDigest(context, owner) : null,
     ]),
   )
-  for (const { owner, ownerSha } of wanted.values())
-    if (digests.get(owner) === null) digests.set(owner, ownerSha)
+  for (const task of wanted.values())
+    // the digest of a release is computed when it is asked for
+    if (digests.get(task.owner) === null) digests.set(task.owner, task.ownerSha)
   const naming = new Map<string, string[]>()
   for (const [id, owner] of mentions) {
     const digest = digests.get(owner) ?? null

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { openWrites } from '../../../src/store/writer.ts'
-import { continuesSettled } from '../../../src/sync/catalog/scope/settled.ts'
+import { settledPackages } from '../../../src/sync/catalog/scope/settled.ts'
 import { type RunReport, type RunRequest, createRunner } from '../../../src/sync/runner.ts'
 import { createUpstream } from '../../../src/upstream/surfaces.ts'
 import type { Bench } from '../../support/mirror.ts'
@@ -52,51 +51,75 @@ async function runOnCopy(
 
 /** What a report says, but for what it cost. */
 function saidBy({ state, code, message, snapshot, facts }: RunReport): object {
-  const { bytes: _bytes, inScope: _inScope, ...said } = facts
+  const { bytes: _bytes, ...said } = facts
   return { state, code, message, snapshot, facts: said }
 }
 
-const PATHS = [/^\/v1\/tags\/[^/]+\/sbom$/, /^\/v1\/tags\/$/, /^\/v1\/images/, /^\/v1\/packages\/./, /^\/artifacts\//] // prettier-ignore
-const FAULTS: Fault[] = [{ kind: 'status', status: 500 }, { kind: 'status', status: 404 }, { kind: 'html' }] // prettier-ignore
+const PATHS = [/^\/v1\/tags\/[^/]+\/sbom$/, /^\/v1\/tags\/$/, /^\/v1\/images/, /^\/v1\/packages\/./, /^\/v1\/avrs/, /^\/artifacts\//] // prettier-ignore
+const STATUSES = [500, 404, 401, 202]
+const RUNS = ['sync', 'full', 'reconcile', 'narrower'] as const
 
 const step = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ edit: fc.constantFrom(...EDITS), pick: fc.nat(99) }) },
+  { weight: 5, arbitrary: fc.record({ named: fc.array(fc.nat(99), { maxLength: 3 }) }) },
   {
-    weight: 5,
-    arbitrary: fc.record({ edit: fc.constantFrom(...EDITS), pick: fc.nat(99) }),
+    weight: 2,
+    arbitrary: fc.record({
+      path: fc.constantFrom(...PATHS),
+      status: fc.constantFrom(...STATUSES),
+    }),
   },
-  {
-    weight: 4,
-    arbitrary: fc.record({ named: fc.array(fc.nat(99), { maxLength: 3 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ path: fc.constantFrom(...PATHS), fault: fc.constantFrom(...FAULTS) }),
-  },
-  { weight: 2, arbitrary: fc.constantFrom('sync' as const, 'clear' as const) },
+  { weight: 2, arbitrary: fc.constantFrom(...RUNS).map((run) => ({ run })) },
+  { weight: 1, arbitrary: fc.constant('clear' as const) },
 )
 
-/** A property of two mirrors of one service; `counts`: how many refreshes relied on an earlier run. */
-async function refreshBoth(
+/** Counts the refreshes that relied on an earlier run. */
+interface Counts {
+  settled: number
+}
+
+/** Refreshes a mirror, and a copy of it in which everything is planned: both say and store the same. */
+async function refreshBoth(made: Bench, named: readonly number[], counts: Counts): Promise<void> {
+  const request = requestOf(made, named)
+  if (reliesOnEarlier(made)) counts.settled++
+  const other = await runOnCopy(made, request)
+  const report = await made.run('catalog', request)
+  expect(saidBy(report)).toEqual(saidBy(other.report))
+  expect(contentsOf(made.dir)).toEqual(other.contents)
+}
+
+function reliesOnEarlier({ config, store }: Pick<Bench, 'config' | 'store'>): boolean {
+  const next = { kind: 'refresh', source: 'catalog', runId: Number.MAX_SAFE_INTEGER } as const
+  return settledPackages({ ...next, config, store }) !== null
+}
+
+async function other(made: Bench, run: (typeof RUNS)[number]): Promise<void> {
+  if (run === 'narrower') {
+    const [id = ''] = made.sandbox.service.ids('packages')
+    const { name } = made.sandbox.service.read('packages', id) as { name: string }
+    await made.runWith({ PATCHMIRROR_CATALOG_EXCLUDE: `package:${name}` }, 'catalog')
+  } else if (run === 'full') await made.run('catalog', { full: true })
+  else await made.run('catalog', { kind: run })
+}
+
+const IN_TURN = { PATCHMIRROR_CATALOG_CONCURRENCY: '1' } // the order of requests, and so of what fails, is the same
+
+async function play(
   history: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
   env: Record<string, string>,
-  counts: { settled: number },
+  counts: Counts,
 ): Promise<void> {
-  const inTurn = { PATCHMIRROR_CATALOG_CONCURRENCY: '1' } // the order of requests, and so of what fails, is the same
-  const made = await bench(SMALL, { env: { ...env, ...inTurn }, now: () => NOW })
+  const made = await bench(SMALL, { env: { ...env, ...IN_TURN }, now: () => NOW })
+  const { faults, service } = made.sandbox
   await made.run('catalog')
   for (const one of history) {
-    if (one === 'sync') await made.run('catalog')
-    else if (one === 'clear') made.sandbox.faults.clear()
-    else if ('edit' in one) edit(made.sandbox.service, one.edit, one.pick)
-    else if ('fault' in one) made.sandbox.faults.set(one.path, one.fault)
+    if (one === 'clear') faults.clear()
+    else if ('run' in one) await other(made, one.run)
+    else if ('edit' in one) edit(service, one.edit, one.pick)
+    else if ('status' in one) faults.set(one.path, { kind: 'status', status: one.status })
     else {
-      const request = requestOf(made, one.named)
-      const { config, store } = made
-      if (continuesSettled({ kind: 'refresh', config, store, source: 'catalog' })) counts.settled++
-      const other = await runOnCopy(made, request)
-      const report = await made.run('catalog', request)
-      expect(saidBy(report)).toEqual(saidBy(other.report))
-      expect(contentsOf(made.dir)).toEqual(other.contents)
+      await refreshBoth(made, one.named, counts)
+      await refreshBoth(made, [], counts)
     }
   }
 }
@@ -107,12 +130,58 @@ test('a refresh that relies on what an earlier run left ends as one that plans e
     fc.asyncProperty(
       fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
       fc.constantFrom('all', 'subscribed'),
-      (history, scope) =>
-        refreshBoth([...history, { named: [1] }], { PATCHMIRROR_CATALOG_SCOPE: scope }, counts),
+      fc.constantFrom('1', '1000'),
+      (history, scope, items) =>
+        play(
+          [...history, { named: [1] }],
+          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
+          counts,
+        ),
     ),
-    { numRuns: LONG ? 60 : 4 },
+    { numRuns: LONG ? 60 : 3 },
   )
   expect(counts.settled).toBeGreaterThan(3)
+})
+
+test.each(['quarantined', 'rejected', 'failed'] as const)(
+  'a refresh after a sync that was %s does not publish what that fetched',
+  async (how) => {
+    const guard = {
+      PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
+      PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
+    }
+    const made = await bench({ ...SMALL, packages: 12 }, { env: { ...guard, ...IN_TURN }, now: () => NOW }) // prettier-ignore
+    await made.run('catalog')
+    const { faults } = made.sandbox
+    faults.set(/^\/v1\/packages\/[^/]+\/artifacts\/patches$/, { kind: 'status', status: 404 })
+    if (how === 'failed') faults.set(/^\/v1\/avrs/, { kind: 'status', status: 401 })
+    const { id, state } = await made.run('catalog', { full: true })
+    expect(state).toBe(how === 'failed' ? 'failed' : 'quarantined')
+    const { quarantine, catalog } = made.store
+    if (how === 'rejected')
+      await made.store.exclusive(() => quarantine.decideQuarantine(id, 'rejected', NOW))
+    faults.clear()
+    const stored = () => [...catalog.eachStoredAnswer()].filter(({ path, status }) => status === 200 && path.endsWith('/artifacts/patches')) // prettier-ignore
+    expect(stored()).toHaveLength(12)
+    await refreshBoth(made, [], { settled: 0 })
+    expect(stored()).toHaveLength(12)
+  },
+)
+
+test('a refresh plans the packages of a subscription that names another thing than before', async () => {
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', ...IN_TURN }
+  const made = await bench({ ...SMALL, subscriptions: 0 }, { env, now: () => NOW })
+  const { service } = made.sandbox
+  const [pkg = ''] = service.ids('packages')
+  const tag = service.ids('tags').at(-1) ?? ''
+  const { name } = service.read('packages', pkg) as { name: string }
+  service.change('subscriptions', service.addSubscription({ tag }), { tag: null, package_name: name }) // prettier-ignore
+  await made.run('catalog')
+  service.remove('tags', tag)
+  const counts = { settled: 0 }
+  await refreshBoth(made, [], counts)
+  expect(counts.settled).toBe(1)
+  expect(made.store.snapshots.readSnapshot('catalog')?.whole).toBe(false)
 })
 
 test('a refresh relies on no earlier one that left packages unrequested, as after a change of the scope', async () => {
@@ -135,7 +204,7 @@ test('a refresh relies on no earlier one that left packages unrequested, as afte
     ])
   }
   await runner.run({ source: 'catalog', kind: 'sync', trigger: 'command' })
-  expect(continuesSettled({ kind: 'refresh', config, store, source: 'catalog' })).toBe(true)
+  expect(reliesOnEarlier({ config, store })).toBe(true)
   expect(await runner.run(request)).toMatchObject({ state: 'complete' })
   await upstream.close()
 })

@@ -31,7 +31,7 @@ export async function gatherStatus(config: Config): Promise<GatheredStatus> {
   return { status: withOwnRuns(answered, own), from: 'daemon' }
 }
 
-/** Returns the daemon's report with the messages of runs from the data folder: the daemon leaves private ones out. */
+/** Returns the daemon's report with the messages of runs and the relay's targets from the data folder: the daemon leaves private ones out. */
 function withOwnRuns(asked: Status, own: Status | null): Status {
   const sources = asked.sources.map((source) => {
     const same = own?.sources.find(({ name }) => name === source.name)
@@ -39,7 +39,7 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
     const { lastRun, partialLists } = same
     return { ...source, lastRun, partialLists }
   })
-  return { ...asked, sources }
+  return { ...asked, sources, relay: own?.relay ?? asked.relay }
 }
 
 /** Reads the report from the data folder; null when there is none. */
@@ -62,8 +62,8 @@ function readOwnStatus(config: Config): Status | null {
   })
 }
 
-/** None when the file is damaged: that ends no report on everything else. */
-function readTargets(dataDir: string): RelayTarget[] {
+/** Returns the targets of the relay; none when the file is damaged: that ends no report on everything else. */
+export function readTargets(dataDir: string): RelayTarget[] {
   try {
     const db = openInboxReader(dataDir)
     return db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())

@@ -154,8 +154,8 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
 }
 
 /**
- * Returns the tasks that a refresh carries over: stored answers of the package catalog whose package is still wanted.
- * A refresh does not read which versions those answers name.
+ * Returns the tasks that a refresh carries over: stored answers of the package catalog whose package is still wanted, or that are
+ * recorded as missing, as where another package shares them. A refresh does not read which versions those answers name.
  */
 export function carriedReleases(
   context: CatalogContext,
@@ -164,7 +164,11 @@ export function carriedReleases(
 ): Task[] {
   if (!isNarrow(context)) return []
   const owners = new Set([...wanted.values()].map(({ owner }) => owner))
-  return [...stored.ofOwners((owner) => owners.has(owner))].flatMap(({ path, owner }) => {
+  const missing = context.store.catalog
+    .listMissingPaths()
+    .flatMap(({ path, resource }) => (resource === RELEASE.name ? (stored.get(path) ?? []) : []))
+  return [...stored.ofOwners((owner) => owners.has(owner)), ...missing].flatMap((answer) => {
+    const { path, owner } = answer
     if (wanted.has(path) || !path.startsWith('/packages/')) return []
     const document = matchPath(RELEASES.provenance, path) === null ? null : 'provenance'
     const ownerSha = stored.get(path)?.ownerSha ?? NO_OWNER_DIGEST

@@ -2,10 +2,10 @@ import type { Config } from '../../../config/schema.ts'
 import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
 import { canonicalPath, matchPath } from '../../../domain/path-templates.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
-import { NO_OWNER_DIGEST, resourceNamed } from '../answers/plan.ts'
+import { NO_OWNER_DIGEST, digestOf, resourceNamed } from '../answers/plan.ts'
 import type { CatalogContext } from '../context.ts'
-import type { Crawl, RefreshScope, Settled } from '../crawl.ts'
-import type { Scope } from './scope.ts'
+import type { Crawl, PackageScope, RefreshScope, Settled } from '../crawl.ts'
+import type { ListedItem, Scope } from './scope.ts'
 import { isNarrow } from './refresh-scope.ts'
 
 /** Settled where every request is planned. */
@@ -14,11 +14,18 @@ export const NONE_SETTLED: Settled = { owner: () => false, missing: () => false 
 /** Artifact sets: which of them are wanted depends on what other answers name. */
 const NAMED_BY_OTHERS = 'avrs'
 
+/** What a run left: by it a refresh knows whether it may rely on that run. */
+interface SettledRun {
+  readonly runId: number
+  readonly snapshot: string
+  readonly packages: PackageScope
+}
+
 /**
- * The snapshot of the catalog in which a run of this process left nothing unrequested, by the settings of the run: the scope
- * follows from them. Other settings, another process, or an import may leave another state.
+ * The last run of the catalog by this process that left nothing unrequested, by its settings: the scope follows from them. Other
+ * settings, another run in between however it ended, another process, or an import may have left another state.
  */
-const settledSnapshots = new WeakMap<Config, string>()
+const settledRuns = new WeakMap<Config, SettledRun>()
 
 function snapshotOf({ store, source }: Pick<CatalogContext, 'store' | 'source'>): string {
   const snapshot = store.snapshots.readSnapshot(source)
@@ -26,22 +33,32 @@ function snapshotOf({ store, source }: Pick<CatalogContext, 'store' | 'source'>)
 }
 
 /** Records that a run has published or confirmed its result, so that the next refresh can rely on it. */
-export function recordSettled(context: CatalogContext, { carriedOver }: Crawl): void {
-  const { source, config, dryRun } = context
-  if (source !== 'catalog' || dryRun || carriedOver.unrequested > 0) return
-  settledSnapshots.set(config, snapshotOf(context))
+export function recordSettled(context: CatalogContext, { carriedOver, packages }: Crawl): void {
+  const { source, config, dryRun, runId } = context
+  if (source !== 'catalog' || dryRun) return
+  if (carriedOver.unrequested > 0) settledRuns.delete(config)
+  else settledRuns.set(config, { runId, snapshot: snapshotOf(context), packages })
 }
 
-/** Returns whether a run is a refresh of a snapshot that an earlier run of this process left with nothing unrequested. */
-export function continuesSettled(
-  context: Pick<CatalogContext, 'kind' | 'config' | 'store' | 'source'>,
-): boolean {
-  return isNarrow(context) && settledSnapshots.get(context.config) === snapshotOf(context)
+/** Returns the packages in scope as the run left them on which a refresh may rely; null: it must plan all requests. */
+export function settledPackages(
+  context: Pick<CatalogContext, 'kind' | 'config' | 'store' | 'source' | 'runId'>,
+): PackageScope | null {
+  const { config, store, source, runId } = context
+  const last = settledRuns.get(config)
+  if (!isNarrow(context) || last === undefined) return null
+  const isLast = store.runs.findRunBefore(source, runId) === last.runId
+  return isLast && last.snapshot === snapshotOf(context) ? last.packages : null
+}
+
+/** Describes the packages in scope. */
+export function packageScopeOf(packages: readonly Pick<ListedItem, 'id'>[]): PackageScope {
+  return { count: packages.length, digest: digestOf(packages.map(({ id }) => id)).toString('hex') }
 }
 
 /**
- * Returns what is settled in a refresh for which `continuesSettled` is true: items in scope that it does not cover, if they have
- * stored answers; one that comes into scope has none. Of lists that a refresh does not walk everything is as it was.
+ * Returns what is settled in a refresh that relies on an earlier run: items in scope that it does not cover, if they have stored
+ * answers; one that comes into scope has none. Of lists that a refresh does not walk everything is as it was.
  */
 export function settledOf(
   { images, tags }: Pick<Scope, 'images' | 'tags'>,

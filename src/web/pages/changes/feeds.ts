@@ -1,3 +1,4 @@
+import { MirrorError } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
 import { doubtSentence } from '../../../domain/doubts.ts'
@@ -49,8 +50,17 @@ export const CHANGES_JSON: Page = {
   load: (call) => feedView(call, 'changes.json'),
 }
 
+/** Throws `bad_request` for a filter without a value: a feed of everything is not what was meant. A page has forms, which send all of them. */
+function refuseEmpty(query: URLSearchParams): void {
+  const empty = ['source', 'ecosystem', 'purl', 'tag'].find(
+    (name) => query.get(name)?.trim() === '',
+  )
+  if (empty !== undefined) throw new MirrorError('bad_request', `${empty} is empty: give a value, or omit it`) // prettier-ignore
+}
+
 function feedView(call: PageCall, path: string): PageView {
   const { query, reads, ui, absolute } = call
+  refuseEmpty(query)
   const [ecosystem, purl] = [parameter(query, 'ecosystem'), parameter(query, 'purl')]
   const tag = parameter(query, 'tag')
   const asks = askedPackages(call, ecosystem)
