@@ -79,14 +79,16 @@ export function createDetailer(
     notJudged: () => unjudged,
     describe(changed) {
       const pair = find(changed)
-      const key = filter === null ? keyOf(changed, pair) : null
+      const isOutside = pair.isGone && reads.osv.isOutside(changed.name)
+      const key = filter === null ? keyOf(changed, pair, isOutside) : null
       const known = key === null ? undefined : recent.get(key)
       if (known !== undefined) {
         spent += known.bytes
         return JSON.parse(known.json) as RecordDetail // as it was put there
       }
       const spentBefore = spent
-      const detail = describePair(pair)
+      const found = describePair(pair)
+      const detail = found !== null && isOutside ? { ...found, words: [OUTSIDE] } : found
       if (key !== null && detail !== null && detail.differences !== null)
         recent.set(key, { json: JSON.stringify(detail), bytes: spent - spentBefore })
       return detail
@@ -95,12 +97,12 @@ export function createDetailer(
 }
 
 /** Returns what determines the comparison of two versions; null where one of them cannot be read. */
-function keyOf({ name }: ChangedName, { before, after }: Pair): string | null {
+function keyOf({ name }: ChangedName, { before, after }: Pair, isOutside: boolean): string | null {
   const versions = [before, after].map((one) =>
     typeof one === 'string' ? null : one && [one.sha256.toString('base64'), one.modified],
   )
   const isReadable = typeof before !== 'string' && typeof after !== 'string'
-  return isReadable ? JSON.stringify([name, versions]) : null
+  return isReadable ? JSON.stringify([name, isOutside, versions]) : null
 }
 
 function compared(
@@ -130,6 +132,8 @@ interface Stored {
   readonly size: number
   readonly sha256: Buffer
   readonly modified: string
+  /** Whether it is an earlier version with bytes of its own; absent: it is the current one. */
+  readonly hasOwnBytes?: boolean
 }
 
 /** The versions before and after a change: null where there is none, or why it cannot be read. */
@@ -149,7 +153,8 @@ function createFinder(
   const earlier = (id: string, log: number): Stored | string => {
     const found = osv.readEarlier(id, log)
     const body = found?.body ?? (found === null ? undefined : osv.readRecord(id)?.body)
-    if (found !== null && body !== undefined) return { ...found, body }
+    if (found !== null && body !== undefined)
+      return { ...found, body, hasOwnBytes: found.body !== null }
     const replacedAt = changes.readLogged(log)?.publishedAt
     return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
   }
@@ -191,23 +196,28 @@ function parsePair(pair: Pair, spend: (bytes: number) => void): Versions {
 }
 
 function parseVersion(
-  { body, size, sha256, modified }: Stored,
+  { body, size, sha256, modified, hasOwnBytes = false }: Stored,
   spend: (bytes: number) => void,
 ): Version | string {
   if (size > MAX_COMPARED) return `changed (larger than ${MAX_COMPARED} bytes, not compared)`
   spend(size)
+  const damaged = hasOwnBytes ? DAMAGED_EARLIER : DAMAGED
   try {
     const content = contentOf(body, size)
-    if (!sha256Of(content).equals(sha256)) return DAMAGED
+    if (!sha256Of(content).equals(sha256)) return damaged
     const text = jsonTextOf(content)
     const json = JSON.parse(text) as unknown
     const refusal = refuseComparison(text, json)
     return refusal === null ? { text, json, stamp: modified } : `changed (${refusal}, not compared)`
   } catch {
-    return DAMAGED
+    return damaged
   }
 }
 
+const OUTSIDE =
+  'record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)'
+/** No verification reads these, and upstream does not have them any more. */
+const DAMAGED_EARLIER = 'changed (the stored bytes of its earlier version are damaged)'
 const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
 
 function concerns(json: unknown, filter: PackageFilter): boolean {

@@ -6,6 +6,7 @@ import { createStaleRule, isRefused, refuseStale } from '../../api/snapshot/stal
 import { describeOverAge } from '../../api/status/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { describeOsvScope, parseScopeText } from '../../domain/osv-scope.ts'
 import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { duration, timeOf } from '../output.ts'
@@ -20,6 +21,8 @@ interface UsedSource extends MissingParts {
   readonly ageSeconds: number | null
   /** The setting that the age exceeds, where `staleAction` marks that; null otherwise. */
   readonly stale: string | null
+  /** Which part of upstream's records is mirrored, in words; absent: all of them. */
+  readonly scope?: string
 }
 
 /** Says which sources a lookup reads, and why one cannot be read. */
@@ -53,9 +56,15 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     const ageSeconds = ageSecondsOf(Date.parse(asOf), now)
     const missing = missingOf(reads, source)
     const quarantined = reads.quarantine.countOpen(source)
+    const scope = scopeOf(reads, source)
+    const known = marksOf(config, source, { ageSeconds, quarantined, ...missing })
     found.set(source, {
-      used: { name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null, ...missing },
-      marks: marksOf(config, source, { ageSeconds, quarantined, ...missing }),
+      used: {
+        ...{ name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null, ...missing },
+        ...(scope === null ? {} : { scope }),
+      },
+      marks:
+        scope === null ? known : [...known, `the mirror has only a part of the records: ${scope}`],
     })
     return origin
   }
@@ -78,6 +87,12 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
     warnings: () => [...found.values()].flatMap(({ used, marks }) => marks.length === 0 ? [] : [freshnessLine(used, marks)]), // prettier-ignore
   }
+}
+
+/** Returns which part of the records is mirrored, in words; null: all of them. */
+function scopeOf({ snapshots }: Reads, source: SourceName): string | null {
+  const scope = parseScopeText(snapshots.readSnapshot(source)?.scope ?? null)
+  return scope === null ? null : describeOsvScope(scope)
 }
 
 /** Why dates are shown although `staleAction` is `refuse`. */

@@ -98,8 +98,8 @@ function refuseMissing(
     const removed = osv.readTombstone(id)
     if (removed !== null)
       throw new MirrorError('not_found', `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`) // prettier-ignore
-    if (osv.isOutside(id))
-      throw new MirrorError('not_found', `not found: ${whyOutOfScope(stored.reads, id) ?? id}`)
+    const outside = isImage ? null : whyOutOfScope(stored.reads, id)
+    if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
     const missing = findMissingRecord(stored.reads, id)
     if (missing !== null && (missing.kind !== 'unknown' || !isImage))
       throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)

@@ -44,7 +44,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
     options: [JSON_FLAG],
     example: 'acknowledge 42',
     load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand },
-  { path: 'verify', summary: 'check every stored byte against its digest',
+  { path: 'verify', summary: 'check the stored data against its digests',
     options: [['--repair', 'fetch what is damaged again'], JSON_FLAG],
     example: 'verify --repair',
     load: async () => (await import('../mirror/verify.ts')).verifyCommand },

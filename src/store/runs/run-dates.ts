@@ -4,7 +4,7 @@ import type { Db } from '../database/open.ts'
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
 export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 
-/** Creates reads of when the runs of a source had a result, and whether one has none yet. */
+/** Creates reads of when the runs of a source had a result, of their order, and whether one has none yet. */
 export function createRunDates(db: Db) {
   const confirmed = db
     .prepare<{ source: string }, number | null>(
@@ -22,8 +22,13 @@ export function createRunDates(db: Db) {
       "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
     )
     .pluck()
+  const before = db
+    .prepare<[string, number], number | null>('SELECT max(id) FROM run WHERE source = ? AND id < ?')
+    .pluck()
   const open = db.prepare('SELECT 1 FROM run WHERE ended_at IS NULL LIMIT 1')
   return {
+    /** Id of the last run of a source before the one with this id, however it ended; null: there is none. */
+    findRunBefore: (source: SourceName, id: number): number | null => before.get(source, id) ?? null,
     /** Reports whether a run has no end: it is running, or its process ended before it did. */
     hasOpenRun: (): boolean => open.get() !== undefined,
     /**

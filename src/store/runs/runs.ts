@@ -132,18 +132,12 @@ function createResultReads(db: Db, see: ReturnType<typeof createSight>['see']) {
     `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' AND NOT ${IN_PART}
        ORDER BY id DESC LIMIT 1`,
   )
-  const before = db
-    .prepare<[string, number], number | null>('SELECT max(id) FROM run WHERE source = ? AND id < ?')
-    .pluck()
   const judged = db.prepare<[string], Row>(
     `SELECT * FROM run WHERE source = ? AND state IN ('complete', 'partial', 'quarantined') AND NOT ${IN_PART}
        ORDER BY id DESC LIMIT 1`,
   )
   return {
     readLatestRun: (source: SourceName) => see(latest.get(source)),
-    /** Id of the last run of a source before the one with this id, however it ended; null: there is none. */
-    findRunBefore: (source: SourceName, id: number): number | null =>
-      before.get(source, id) ?? null,
     /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
     readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
     /** The runs with a result that the state of a source comes from: the last one that checked everything, and the last one. */

@@ -26,7 +26,7 @@ export interface VerifyReport {
   catalog: CatalogReport
 }
 
-/** Reads everything stored once and checks it against the digests taken when it was stored. */
+/** Reads everything that is served once, but no superseded versions, and checks it against the digests taken when it was stored. */
 export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport> {
   const reads = createReads(db)
   const report: VerifyReport = {

@@ -186,6 +186,19 @@ describe('/-/changes with differences', () => {
     expect(body['notJudged']).toBeGreaterThan(0)
   })
 
+  test('says of a removed record that is out of the scope that upstream lists it', async () => {
+    const { served, words } = await mirror()
+    const removed = async () => (await words('since=1&detail=differences')).at(-1)
+    expect(await removed()).toBe('f record removed')
+    const db = new Database(join(served.dir, 'mirror.db'))
+    db.exec("INSERT INTO osv_outside (id, modified) VALUES ('f', '2026-07-01T00:00:01Z')")
+    db.close()
+    served.server.snapshotChanged()
+    expect(await removed()).toBe(
+      'f record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)',
+    )
+  })
+
   test('says where an earlier version is no longer stored, and guesses nothing', async () => {
     const { served, ask, words } = await mirror()
     const off = { data: { changeDays: 30 }, history: { keepDays: 0 } }

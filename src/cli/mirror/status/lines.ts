@@ -1,5 +1,5 @@
 import { listArrivals } from '../../../bundle/boxes/inbox-files.ts'
-import { messageOf } from '../../../core/errors.ts'
+import { messageOf, systemCode } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import { describeMissing } from '../../../api/snapshot/missing.ts'
 import type { BundleStatus } from '../../../api/status/bundles.ts'
@@ -74,9 +74,10 @@ export function describeArrivals({ bundle }: Config, from: GatheredStatus['from'
   if (bundle.inbox === null || from === 'daemon') return []
   try {
     return listArrivals(bundle.inbox).map(
-      ({ name }) => `inbox: ${name} waits: no daemon answers that would import it`,
+      ({ name }) => `inbox: ${name} waits: no daemon answers that would look at it`,
     )
   } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [] // the daemon makes it
     return [`inbox: it cannot be looked into: ${messageOf(error)}`]
   }
 }

@@ -54,11 +54,14 @@ interface Shown {
 /** Prints the status once; returns the exit code. */
 async function showStatus(config: Config, shown: Shown): Promise<number> {
   const { status, from } = await gatherStatus(config)
-  if (status === null)
+  if (status === null) {
+    for (const line of describeArrivals(config, from))
+      process.stderr.write(`patchmirror: ${line}\n`)
     throw whyUnread(
       config.data.dir,
       `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
     )
+  }
   if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
   else printReport(config, status, from)
   return statusCode(status, config, shown.maxAgeHours)
