@@ -98,7 +98,7 @@ function refuseMissing(
     const removed = osv.readTombstone(id)
     if (removed !== null)
       throw new MirrorError('not_found', `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`) // prettier-ignore
-    const outside = isImage ? null : whyOutOfScope(stored.reads, id)
+    const outside = isImage && !osv.isOutside(id) ? null : whyOutOfScope(stored.reads, id)
     if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
     const missing = findMissingRecord(stored.reads, id)
     if (missing !== null && (missing.kind !== 'unknown' || !isImage))

@@ -39,7 +39,8 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
     const { lastRun, partialLists } = same
     return { ...source, lastRun, partialLists }
   })
-  return { ...asked, sources, relay: own?.relay ?? asked.relay }
+  const relay = own?.relay ?? []
+  return { ...asked, sources, relay: relay.length === 0 ? asked.relay : relay } // none where the file is damaged
 }
 
 /** Reads the report from the data folder; null when there is none. */
