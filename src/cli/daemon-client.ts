@@ -66,7 +66,7 @@ export async function askDaemon(
 }
 
 /** Facts of a source that an earlier version does not return. */
-const NEW_FACTS = { unsynced: null }
+const NEW_FACTS = { unsynced: null, scopeChanged: null }
 
 /** Returns the report of the daemon that answers; null when nothing answers, or something that is not this program. */
 export async function statusOfDaemon(config: Config): Promise<Status | null> {

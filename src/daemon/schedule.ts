@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { type SourceName, activeSources } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { type Job, type Schedule, startSchedule } from '../sync/schedule.ts'
+import { changedScope } from '../store/runs/run-scope.ts'
 import type { SyncThread } from '../sync/thread.ts'
 
 /** A job, and when its work was last done well; null: never. Unix milliseconds. */
@@ -25,7 +26,7 @@ export function jobStarter(
 
 /**
  * What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any
- * source. `isTakeover`: another mirror may have polled until now, and the events that it received are lost, so all polls are due.
+ * source. A source whose scope the settings changed is due at once. `isTakeover`: another mirror may have polled until now, and the events that it received are lost, so all polls are due.
  */
 function scheduledJobs(
   config: Config,
@@ -41,10 +42,11 @@ function scheduledJobs(
   }
   const polls = activeSources(config).map((source): DueJob => {
     const last = live.runs.readLatestWholeRun(source)
+    const isCurrent = last?.state === 'complete' && changedScope(live.runs, config, source) === null
     return {
       name: source,
       expression: expressions[source],
-      lastSuccess: last?.state === 'complete' && !isTakeover ? last.endedAt : null,
+      lastSuccess: isCurrent && !isTakeover ? last.endedAt : null,
       run: (cause) => thread.requestSync(source, 'sync', cause),
     }
   })

@@ -42,9 +42,12 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
       )
       return [last, ...doubts, ...ofAge(config, name, status)]
     })
-    const unsynced = status.sources.flatMap(({ name, unsynced: why }) =>
-      why ? [warning(`${name}: ${why}`, SET_IT)] : [],
-    )
+    const unsynced = status.sources.flatMap(({ name, unsynced: why, scopeChanged }) => [
+      ...(why ? [warning(`${name}: ${why}`, SET_IT)] : []),
+      ...(scopeChanged
+        ? [warning(`${name}: ${scopeChanged}`, `Run it: "patchmirror sync ${name}".`)]
+        : []),
+    ])
     return worst([...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 
 /** The settings that say which sources are synced. */
-export type SyncSettings = Pick<Config, 'upstream' | 'identity'>
+type SyncSettings = Pick<Config, 'upstream' | 'identity'>
 
 /**
  * Returns the sources enabled by the settings, in sync order: none without an upstream; else the public feeds, the

@@ -7,6 +7,8 @@
 export interface SourceSyncing {
   /** Why it is not synced any more, and the setting that enables it; null: it is synced, or is not meant to be. */
   readonly unsynced: string | null
+  /** Which settings decide what is mirrored and changed since it was: they apply from the next run on; null: none. */
+  readonly scopeChanged: string | null
 }
 
 /** State of one kind of views. */

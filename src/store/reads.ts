@@ -16,6 +16,7 @@ import { createSupersededReader } from './osv/superseded.ts'
 import { createDatesReader } from './dates/reads.ts'
 import { createQuarantineReader } from './runs/quarantine.ts'
 import { createRunReader } from './runs/runs.ts'
+import { createRunScope } from './runs/run-scope.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
 import { createVexReader } from './views/vex.ts'
@@ -36,7 +37,7 @@ export function createReads(db: Db) {
       ...createDocumentStoreReader(db),
       ...createDigestLines(db),
     },
-    runs: createRunReader(db),
+    runs: { ...createRunReader(db), ...createRunScope(db) },
     snapshots: createSnapshotReader(db),
     quarantine: createQuarantineReader(db),
     changes: { ...createChangeReader(db), ...createDoubtReader(db) },

@@ -22,6 +22,7 @@ import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createDatesWriter } from './dates/writes.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
+import { createRunScope } from './runs/run-scope.ts'
 import { createSnapshotWriter } from './runs/snapshots.ts'
 
 /**
@@ -109,7 +110,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createCatalogRepair(db),
     },
     dates: createDatesWriter(db),
-    runs: createRunWriter(db),
+    runs: { ...createRunWriter(db), ...createRunScope(db) },
     snapshots: createSnapshotWriter(db, tracker, changes),
     quarantine: createQuarantineWriter(db),
     changes: { ...changes, ...createLogAdoption(db), ...createDoubtWriter(db) },

@@ -1,5 +1,6 @@
 import { percent } from '../core/text.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
+import { changedScope, describeChanged } from '../store/runs/run-scope.ts'
 import type { SyncContext, SyncResult } from './context.ts'
 
 /** Limits of the removal guard: a run that would remove more than both is quarantined (promise 5). */
@@ -30,6 +31,17 @@ export function refuseRemoval(
     `it would remove ${removed} of ${stored} ${noun} (${share} %), more than ${limits.count} and more than ` +
     percent(limits.fraction)
   )
+}
+
+/** Returns the reason of a refusal, and which settings changed that may be the cause of it. */
+export function explainRemoval(
+  { store, config, source }: Pick<SyncContext, 'store' | 'config' | 'source'>,
+  reason: string,
+): string {
+  const changed = changedScope(store.runs, config, source)
+  return changed === null
+    ? reason
+    : `${reason}; ${describeChanged(changed)}, which may be the cause`
 }
 
 /**

@@ -5,6 +5,7 @@ import { operatorName } from '../domain/run-facts.ts'
 import { guarded, nameStorageError } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
+import { settingDigests } from '../store/runs/run-scope.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
@@ -99,7 +100,8 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const done = await execute(request, runId)
   // Who gave the command: a run of the daemon is given by no one.
   const by = trigger === 'command' ? { by: operatorName() } : {}
-  const ended = { ...done, facts: { ...done.facts, ...by } }
+  const facts = { ...done.facts, ...by, scopeSettings: settingDigests(config, source) }
+  const ended = { ...done, facts }
   const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })

@@ -11,9 +11,10 @@ import { type SourceName, activeSources } from '../../domain/sources.ts'
 import type { Frame } from '../../json/envelope.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
+import { changedScope, describeChanged } from '../../store/runs/run-scope.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
-import { notFetched, notReady } from '../snapshot/not-ready.ts'
+import { notFetched, notReady, notSynced } from '../snapshot/not-ready.ts'
 import type { Origins } from '../snapshot/served.ts'
 
 /** Explains why a path has no stored answer. */
@@ -74,24 +75,33 @@ export function createMissing(config: Config, served: Origins): Missing {
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       return leftOut(`this mirror has no credential for the ${source}`, setting)
     },
-    explain(resource, params, path) {
-      const { reads } = served
-      const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
-      const missing = reads.catalog.readMissingPath(path)
-      if (missing !== null)
-        throw missing.reason === null ? coming() : notFetched(path, missing.reason)
-      if (resource === null) return explainRelease(config, served, params, path)
-      if (resource.list === null) return resource.item === null ? unnamed() : notListed('answers')
-      const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
-      if (list === null) throw coming()
-      const { id, repo } = params
-      const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
-      if (found === null || reads.catalog.readEntry(list.id, found) === null)
-        return notListed(`list of ${resource.name}`, list)
-      if (resource.reach === 'always') throw coming()
-      return excludedOrPending(served, `${resource.name}/${found}`, path)
-    },
+    explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
   }
+}
+
+/** Explains a path that has no stored answer (`Missing.explain`). */
+function explainMissing(
+  config: Config,
+  served: Origins,
+  resource: CatalogResource | null,
+  params: Params,
+  path: string,
+): Problem {
+  const { reads } = served
+  const coming = (): MirrorError => notReady(reads, sourceOf(resource), path)
+  const missing = reads.catalog.readMissingPath(path)
+  if (missing !== null) throw missing.reason === null ? coming() : notFetched(path, missing.reason)
+  if (resource === null) return explainRelease(config, served, params, path)
+  if (resource.list === null && resource.item === null) return unnamed(config, served, path)
+  if (resource.list === null) return notListed('answers')
+  const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
+  if (list === null) throw coming()
+  const { id, repo } = params
+  const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
+  if (found === null || reads.catalog.readEntry(list.id, found) === null)
+    return notListed(`list of ${resource.name}`, list)
+  if (resource.reach === 'always') throw coming()
+  return excludedOrPending(config, served, `${resource.name}/${found}`, path)
 }
 
 function sourceOf(resource: CatalogResource | null): SourceName {
@@ -117,10 +127,12 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
       (version === undefined || release.version === version) &&
       (arch === undefined || release.archs.includes(arch)),
   )
-  if (exact !== undefined) return excludedOrPending(served, `packages/${exact.id}`, path)
+  if (exact !== undefined) return excludedOrPending(config, served, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
   const isMirrored = found.some(({ id }) => reads.catalog.hasAnswers(`packages/${id}`))
-  return isMirrored ? notListed('versions and architectures of the package', list) : outOfScope()
+  return isMirrored
+    ? notListed('versions and architectures of the package', list)
+    : outOfScope(config, served, path)
 }
 
 /** The listed packages that a test accepts. Reads the whole list. */
@@ -138,13 +150,20 @@ function findReleases(
 }
 
 /** Explains a missing path of a listed item: excluded by the scope, or not fetched yet. Throws `not_ready` for the latter. */
-function excludedOrPending(served: Origins, owner: string, path: string): Problem {
+function excludedOrPending(config: Config, served: Origins, owner: string, path: string): Problem {
   if (served.reads.catalog.hasAnswers(owner)) throw notReady(served.reads, 'catalog', path)
-  return outOfScope()
+  return outOfScope(config, served, path)
+}
+
+/** Throws `not_ready` where the settings of the scope have changed since what is stored was synced: the path may be in scope now. */
+function throwIfChanged(config: Config, { reads }: Origins, path: string): void {
+  const changed = changedScope(reads.runs, config, 'catalog')
+  if (changed !== null) throw notSynced(path, describeChanged(changed), 'catalog')
 }
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
-function unnamed(): Problem {
+function unnamed(config: Config, served: Origins, path: string): Problem {
+  throwIfChanged(config, served, path)
   const why =
     'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
   return leftOut(why, 'catalog.avrIds')
@@ -164,8 +183,9 @@ function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null)
   return { status: 404, error: 'not_mirrored', message }
 }
 
-/** A list names the item; the mirror did not ask for what this path of it answers. */
-function outOfScope(): Problem {
+/** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */
+function outOfScope(config: Config, served: Origins, path: string): Problem {
+  throwIfChanged(config, served, path)
   return leftOut(
     'the service lists what this path belongs to, but that is not in this mirror’s scope and was not asked for',
     'catalog.scope, catalog.include or catalog.exclude',

@@ -94,6 +94,7 @@ export const SOURCE_STATUS = object(
     partial: { type: 'boolean' },
     missing: MAYBE_NUMBER,
     unsynced: MAYBE_TEXT,
+    scopeChanged: MAYBE_TEXT,
     lastRun: RUN,
     progress: {
       ...object(

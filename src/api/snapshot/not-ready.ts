@@ -18,6 +18,11 @@ export function notFetched(what: string, reason: string): MirrorError {
   return new MirrorError('not_ready', `${what} is not mirrored yet: this mirror could not fetch it, and every sync tries again: ${reason}`) // prettier-ignore
 }
 
+/** The error for what may be mirrored by the settings as they are, and was not by those of the last run: `changed` names them. */
+export function notSynced(what: string, changed: string, source: SourceName): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored yet: ${changed}, and the next run goes by them; "patchmirror sync ${source}" gets it now`) // prettier-ignore
+}
+
 const MAX_MESSAGE = 400
 
 /** Why nothing, or not everything, of a source is mirrored, and what to do: from its last runs. */

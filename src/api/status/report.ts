@@ -1,16 +1,12 @@
+import type { Config } from '../../config/schema.ts'
 import { toIsoOrNull, toIso } from '../../core/time.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { RunProgress } from '../../domain/progress.ts'
-import {
-  type SourceName,
-  type SyncSettings,
-  SOURCES,
-  ageSecondsOf,
-  whyUnsynced,
-} from '../../domain/sources.ts'
+import { type SourceName, SOURCES, ageSecondsOf, whyUnsynced } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
+import { changedScopeText } from '../../store/runs/run-scope.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
@@ -126,7 +122,7 @@ export interface Status {
 export interface StatusOptions {
   readonly reads: Reads
   readonly version: string
-  readonly config: SyncSettings
+  readonly config: Config
   /** Sources that the mirror answers for (`servedSources`). */
   readonly active: readonly SourceName[]
   /** Unix milliseconds, as `now` and `nextRunAt`; null without a server. */
@@ -204,6 +200,7 @@ function sourceStatus(
     ...partialListsOf(name, reads),
     ...missingOf(reads, name),
     unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
+    scopeChanged: changedScopeText(reads.runs, config, name),
     lastRun: latest === null ? null : summaryOf(latest, reads),
     progress: latest?.state === 'running' ? (progressOf?.(name) ?? null) : null,
     nextRunAt: toIsoOrNull(nextRunAt(name)),

@@ -1,8 +1,10 @@
-import { closing } from '../store-access.ts'
+import { closing, withReads } from '../store-access.ts'
+import { MirrorError } from '../../core/errors.ts'
 import { isPresent } from '../../core/files.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
+import { messageNow } from '../../store/runs/rejected.ts'
 import type { EventTarget, InboxRow } from '../../store/webhooks/inbox.ts'
 import { visible } from '../output.ts'
 
@@ -14,6 +16,19 @@ export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) 
   if (!guarded(dir, () => isPresent(inboxPath(dir)), inboxPath(dir))) return none
   const db = openInbox(dir)
   return closing(db, () => guarded(dir, () => work(db), inboxPath(dir)))
+}
+
+/** Returns deliveries with what was decided since about the runs that their notes name; where that cannot be read, as they are. */
+export function withDecisions({ data }: Config, rows: readonly InboxRow[]): InboxRow[] {
+  try {
+    const decided = withReads(data.dir, (reads) =>
+      rows.map((row) => ({ ...row, reason: messageNow(reads, row.reason) })),
+    )
+    return decided ?? [...rows]
+  } catch (error) {
+    if (error instanceof MirrorError) return [...rows]
+    throw error
+  }
 }
 
 /** What an event names, in one line: `library/python:3.12@sha256:0123456789ab…`. */

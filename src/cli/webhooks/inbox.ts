@@ -7,7 +7,7 @@ import {
   createInbox,
   createInboxReads,
 } from '../../store/webhooks/inbox.ts'
-import { nameOf, shownRow, withInbox } from './inbox-rows.ts'
+import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
 import { duration, timeOf, table, visible } from '../output.ts'
 
@@ -80,8 +80,9 @@ export function showDeliveryCommand(
   options: GlobalOptions & { json?: boolean; body?: boolean },
 ): number {
   const { config } = settings(options, false, [])
-  const row = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
-  if (row === null) throw unknown(id)
+  const stored = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
+  const [row] = stored === null ? [] : withDecisions(config, [stored])
+  if (row === undefined) throw unknown(id)
   if (options.body === true) {
     process.stdout.write(process.stdout.isTTY ? printable(row.body) : row.body)
     return 0
@@ -136,11 +137,17 @@ export function replayCommand(
       : 'the next "patchmirror serve" refreshes'
     print(
       count === 0
-        ? 'nothing to replay'
+        ? nothingReplayed(numbers)
         : `${counted(count, 'delivery is', 'deliveries are')} pending again: ${when}`,
     )
   }
   return 0
+}
+
+function nothingReplayed(ids: readonly number[]): string {
+  if (ids.length === 0) return 'nothing to replay'
+  const which = ids.length === 1 ? `delivery ${ids.join()} is` : `deliveries ${ids.join(', ')} are`
+  return `${which} pending already: the mirror refreshes for what is pending without a replay`
 }
 
 /** `patchmirror webhooks dismiss ID… | --all`: takes dead letters off the list; they are remembered until they are pruned. */
@@ -181,7 +188,10 @@ function refuse(id: number, row: InboxRow | null): void {
 function listRows(state: InboxState | null, options: InboxOptions): InboxRow[] {
   const { config } = settings(options, false, [])
   const limit = numberOf(options.limit ?? '20')
-  return withInbox(config, [], (db) => createInboxReads(db).listRows(state, limit))
+  return withDecisions(
+    config,
+    withInbox(config, [], (db) => createInboxReads(db).listRows(state, limit)),
+  )
 }
 
 function stateOf(text: string | undefined): InboxState | null {

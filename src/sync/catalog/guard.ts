@@ -10,7 +10,8 @@ import { isNarrow } from './scope/refresh-scope.ts'
 import type { Crawl } from './crawl.ts'
 import type { SyncResult } from '../context.ts'
 import { isDocument } from './answers/plan.ts'
-import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
+import { NAMED } from './removals.ts'
+import { explainRemoval, quarantineChange, refuseRemoval } from '../removal-guard.ts'
 
 /**
  * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the
@@ -26,7 +27,8 @@ export async function guardCatalog(
   const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
   const reasons: string[] = []
   const refused: Record<string, unknown> = {}
-  for (const { path, stored: id } of crawl.walks.walked.values()) {
+  const names: string[] = []
+  for (const { path, resource, stored: id } of crawl.walks.walked.values()) {
     const list = id === null ? null : store.catalog.readList(path)
     if (list === null) continue
     const gone = store.catalog.countGone(list.id, path)
@@ -34,24 +36,17 @@ export async function guardCatalog(
     if (reason === null || gone <= config.catalog.guardItems) continue
     reasons.push(`${path}: ${reason}`)
     refused[path] = { count: gone, sha256: digestOfIds(store.catalog.eachGone(list.id, path)) }
-  }
-  const owners = ownersOf(context, crawl, stored)
-  const reason = refuseRemoval(
-    owners.stored,
-    owners.gone.length,
-    limits,
-    'items with their artifacts',
-  )
-  if (reason !== null && owners.gone.length > config.catalog.guardItems) {
-    reasons.push(reason)
-    refused['owners'] = owners.gone
+    for (const id of store.catalog.eachGone(list.id, path)) names.push(`${resource.name}/${id}`)
   }
   const check = (key: string, noun: string, total: number, gone: readonly string[]): void => {
     const why = refuseRemoval(total, gone.length, limits, noun)
     if (why === null || gone.length <= config.catalog.guardItems) return
     reasons.push(why)
     refused[key] = gone
+    names.push(...gone)
   }
+  const owners = ownersOf(context, crawl, stored)
+  check('owners', 'items with their artifacts', owners.stored, owners.gone)
   const artifacts = lostArtifacts(context, crawl, stored)
   check(
     'artifacts',
@@ -65,7 +60,15 @@ export async function guardCatalog(
   const body = Buffer.from(JSON.stringify(refused))
   const sha256 = sha256Of(body)
   if (approved?.sha256.equals(sha256) === true) return null
-  return refuse(context, source, reasons.join('; '), body, sha256)
+  noteRefused(context, names)
+  return refuse(context, source, explainRemoval(context, reasons.join('; ')), body, sha256)
+}
+
+/** Records what would be removed: how much, and the first of it. A run that is refused shows it as planned. */
+function noteRefused({ facts }: CatalogContext, names: readonly string[]): void {
+  const all = [...new Set(names)]
+  facts['removed'] = all.length
+  facts['removedIds'] = all.slice(0, NAMED)
 }
 
 /** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */

@@ -4,8 +4,8 @@ import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 
-/** How many of the removed paths a run names. */
-const NAMED = 20
+/** How many of the removed names a run has in its facts. */
+export const NAMED = 20
 
 /** Responses and lists that nothing needs any more. */
 interface Removals {

@@ -6,7 +6,7 @@ import type { RecordGuard, RecordVerdict } from '../../guard/guard.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
-import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
+import { explainRemoval, quarantineChange, refuseRemoval } from '../removal-guard.ts'
 import { isOfIndex, isRemovalApproved, keepRemovalApproval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
@@ -22,7 +22,7 @@ export function guardOsv(
   const reason = removalReason(context.config, listed.index, plan)
   const { sha256 } = listed.index
   if (reason === null || isRemovalApproved(context, sha256)) return null
-  return refuse(context, listed, sha256, reason)
+  return refuse(context, listed, sha256, explainRemoval(context, reason))
 }
 
 function refuse(

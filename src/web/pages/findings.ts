@@ -23,6 +23,7 @@ export function findProblems(call: PageCall, status: Status): Finding[] {
   const found = [
     ...storageProblems(status),
     ...unsyncedProblems(status),
+    ...scopeProblems(status),
     ...quarantines(call),
     ...status.sources.flatMap((source) =>
       sourceProblems(call, source, tooOld.get(source.name) ?? null, isBusy),
@@ -67,6 +68,15 @@ function unsyncedProblems({ sources }: Status): Finding[] {
     const text = `${unsynced}. Then start the daemon again.`
     return unsynced === null ? [] : [problem('bad', `${name}: not synced any more`, text, [])]
   })
+}
+
+/** The settings ask for something else than what is stored. */
+function scopeProblems({ sources }: Status): Finding[] {
+  return sources.flatMap(({ name, scopeChanged: text }) =>
+    text === null
+      ? []
+      : [problem('warn', `${name}: its scope has changed`, text, [`patchmirror sync ${name}`])],
+  )
 }
 
 /** A quarantined change waits for a decision; what it would do is shown to those with a key. */

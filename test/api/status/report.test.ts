@@ -55,6 +55,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       partial: false,
       missing: null,
       unsynced: null,
+      scopeChanged: null,
       lastRun: null,
       progress: null,
       nextRunAt: null,

@@ -37,6 +37,7 @@ function source(
     scope: null,
     contentDigest: null,
     unsynced: null,
+    scopeChanged: null,
     partial: false,
     missing: 0,
   }

@@ -16,6 +16,7 @@ import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
+import { openWrites } from '../../../src/store/writer.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import type { KeptSecret } from '../../../src/webhooks/receive/secret-file.ts'
@@ -24,6 +25,7 @@ import { commandHost } from '../../support/hosted.ts'
 import { QUICK } from '../../support/mirror.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { hasOpenssl, makeTls } from '../../support/tls.ts'
+import { START, quarantine, runEnd } from '../../store/fixtures.ts'
 import { NOW, delivery } from '../../webhooks/inbox/inboxes.ts'
 import { keyPair } from '../../webhooks/signing.ts'
 import { longTest, LONG, telling } from '../../support/tables.ts'
@@ -409,6 +411,29 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect((await patchmirror(['show', '99'])).err).toContain('there is no delivery 99')
   })
 
+  test('say what was decided since about the run that a note names', async () => {
+    fill()
+    const store = openWrites(join(dir, 'data'))
+    const run = store.runs.startRun(START)
+    store.runs.endRun(run, runEnd({ state: 'quarantined' }))
+    store.quarantine.keepQuarantine(quarantine(run))
+    const inbox = openInbox(join(dir, 'data'))
+    const reason = `catalog: quarantined: too few; approve or reject run ${run}`
+    createInbox(inbox).settle([{ id: 2, state: 'dead', attempts: 1, reason }])
+    inbox.close()
+    const notes = async (): Promise<string[]> => {
+      const asked = ['inbox', 'dead-letters', 'show 2'].map((text) => patchmirror(text.split(' ')))
+      return (await Promise.all(asked)).map(({ out }) => out.replace(/\s+/g, ' '))
+    }
+    for (const out of await notes()) expect(out).toContain(`approve or reject run ${run}`)
+    store.quarantine.decideQuarantine(run, 'rejected', NOW)
+    store.close()
+    for (const out of await notes()) {
+      expect(out).toContain(`too few; rejected since (run ${run})`)
+      expect(out).not.toContain('approve or reject')
+    }
+  })
+
   test('make rows pending again by replay, one by one or all that failed', async () => {
     fill()
     expect((await patchmirror(['replay', '1'])).out).toContain(
@@ -426,6 +451,8 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
       { id: 1, visibleAt: null },
     ])
     expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
+    const again = await patchmirror(['replay', '1', '4'])
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('are pending already')])
     const lost = await patchmirror(['replay', '3', '99'])
     expect([lost.code, lost.err]).toEqual([2, expect.stringContaining('no delivery 99')])
     expect((await patchmirror(['show', '3', '--json'])).out).toContain('ignored') // all or nothing

@@ -45,6 +45,8 @@ const LEFT_OUT = {
   setting: expect.stringContaining('catalog.scope') as string,
 }
 
+const LEFT_OUT_SET = { ...LEFT_OUT, setting: 'catalog.avrIds' }
+
 describe('the 404 of a missing item or document', () => {
   test('says that it is not mirrored when no list names it', async () => {
     const made = await mirrored()
@@ -87,10 +89,25 @@ describe('the 404 of a missing item or document', () => {
       expect(answer).toMatchObject({ path, ...LEFT_OUT })
       expect(answer['message']).toContain('was not asked for')
     }
-    expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject({
-      ...LEFT_OUT,
-      setting: 'catalog.avrIds',
-    })
+    expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject(LEFT_OUT_SET)
+  })
+
+  test('is a 503 that names the setting when that has changed since the last sync', async () => {
+    const before = await mirrored({}, SERVICE)
+    const tag = beyond(before, 'tags')
+    const include = { PATCHMIRROR_CATALOG_INCLUDE: 'image:*' }
+    const made = await catalogBench(SERVICE, { dir: before.dir, env: include })
+    const paths = [`/v1/tags/${tag.id}`, `/v1/tags/${tag.id}/vex`, '/v1/avrs/some/artifacts/vex']
+    for (const path of paths) {
+      const answer = await told(made, path)
+      expect(answer).toMatchObject({ path, status: 503, error: 'not_ready' })
+      expect(answer['message']).toContain('catalog.include changed since run 1')
+    }
+    expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`/v1/tags/${tag.id}/vex`)).status).toBe(200)
+    const [, , unnamed = ''] = paths
+    expect(await told(made, unnamed)).toMatchObject(LEFT_OUT_SET)
   })
 
   longTest('is given for an artifact set that nothing names any more', async () => {

@@ -37,6 +37,9 @@ async function shrunk(): Promise<{ made: CatalogBench; run: number }> {
     facts: { quarantine: report.id },
   })
   expect(report.message).toContain('/v1/patches: it would remove 30 of 60 items (50.0 %)')
+  expect(report.message).not.toContain('changed since')
+  expect(report.facts).toMatchObject({ plannedRemoved: 30 })
+  expect(report.facts['plannedRemovedIds']).toHaveLength(20)
   expect(served(made.dir)).toEqual(before)
   return { made, run: report.id }
 }
@@ -152,10 +155,17 @@ describe('a scope that changes', () => {
     const refused = await few.run('catalog')
     expect(refused).toMatchObject({ state: 'quarantined' })
     expect(refused.message).toMatch(/would remove \d+ of \d+ items with their artifacts/)
-    expect(ownersOf(few)).toEqual(ownersOf(all))
+    expect(refused.message).toMatch(/; catalog\.scope changed since run 1, which may be the cause; approve or reject run 2$/) // prettier-ignore
+    const before = ownersOf(all)
+    expect(ownersOf(few)).toEqual(before)
     const documents = few.store.catalog.countCatalog().documents
     expect(await approve(few, refused.id)).toMatchObject({ state: 'complete' })
-    expect(ownersOf(few).size).toBeLessThan(20)
+    const left = ownersOf(few)
+    expect(left.size).toBeLessThan(20)
+    const gone = [...before].filter((owner) => !left.has(owner)).sort()
+    expect(refused.facts['plannedRemoved']).toBeGreaterThanOrEqual(gone.length)
+    const named = refused.facts['plannedRemovedIds'] as string[]
+    expect(named.filter((name) => OWNERS.test(name))).toEqual(gone)
     expect(few.store.catalog.countCatalog().documents).toBeLessThan(documents)
     expect(await few.run('catalog')).toMatchObject({ message: 'nothing changed' })
   })

@@ -64,7 +64,7 @@ export function codeWithoutData(error: unknown, { data }: Config): number {
 
 /**
  * Returns the worst state: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
- * one is partial, stale (`maxAgeHours`), not synced any more or not mirrored yet, else 0.
+ * one is partial, stale (`maxAgeHours`), not synced any more, not mirrored yet or stored by earlier settings of its scope, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {
   return codeOfStates(status, config, servedHere(status, config))
@@ -76,8 +76,8 @@ function codeOfStates(status: Status, limits: Limits, active: readonly SourceNam
   if (has('failed') || status.storage.state !== 'ok') return 1
   if (has('quarantined')) return 4
   const isOld = judgeReadiness(status, limits, active).sources.some(({ ready }) => !ready)
-  const isUnsynced = own.some(({ unsynced }) => unsynced !== null)
-  return has('partial') || isOld || isUnsynced ? 3 : 0
+  const isOther = own.some((one) => one.unsynced !== null || one.scopeChanged !== null)
+  return has('partial') || isOld || isOther ? 3 : 0
 }
 
 type Limits = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> }

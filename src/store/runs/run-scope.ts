@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import type { Config } from '../../config/schema.ts'
+import { type SourceName, activeSources, maySync } from '../../domain/sources.ts'
+import type { Db } from '../database/open.ts'
+import { IN_PART } from './run-dates.ts'
+
+/** The settings that decide what of a source is mirrored, by their keys. */
+function decidingSettings(config: Config, source: SourceName): Readonly<Record<string, unknown>> {
+  const { osv, feeds, catalog, identity, upstream, views } = config
+  const isNarrowed = osv.include.length + osv.exclude.length > 0
+  switch (source) {
+    case 'osv':
+      return {
+        'osv.include': osv.include,
+        'osv.exclude': osv.exclude,
+        // The name of a vendor counts only where some records are out of scope.
+        ...(isNarrowed && { 'views.vendors': views.vendors }),
+      }
+    case 'feeds':
+      return { 'feeds.extraPaths': feeds.extraPaths }
+    case 'catalog':
+      return {
+        'catalog.scope': catalog.scope,
+        'catalog.include': catalog.include,
+        'catalog.exclude': catalog.exclude,
+        'catalog.avrIds': catalog.avrIds,
+        'catalog.mirrorApiKeys': catalog.mirrorApiKeys,
+        'upstream.catalogUrl': upstream.catalogUrl !== null,
+      }
+    case 'identity':
+      return { 'identity.mirrorUsers': identity.mirrorUsers, 'identity.apiUrl': identity.apiUrl }
+  }
+}
+
+/**
+ * Returns the settings that decide what of a source is mirrored, each as its key and a digest of its value. A run of everything
+ * has them in its facts.
+ */
+export function settingDigests(config: Config, source: SourceName): string[] {
+  return Object.entries(decidingSettings(config, source)).map(([key, value]) => {
+    const digest = createHash('sha256').update(JSON.stringify(value)).digest('hex')
+    return `${key} ${digest.slice(0, 12)}`
+  })
+}
+
+/** The last run that published everything of a source, and by which settings. */
+interface ScopedRun {
+  readonly id: number
+  readonly settings: readonly string[]
+}
+
+/** Creates the read of the settings by which runs published; usable on any connection. */
+export function createRunScope(db: Db) {
+  const last = db
+    .prepare<[string], [id: number, settings: string | null]>(
+      `SELECT id, facts ->> '$.scopeSettings' FROM run
+       WHERE source = ? AND state IN ('complete', 'partial') AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
+    )
+    .raw()
+  return {
+    /** The last run of everything that published; null: there is none, or it did not record its settings (an import, an earlier version). */
+    readScopedRun(source: SourceName): ScopedRun | null {
+      const [id, settings] = last.get(source) ?? [0, null]
+      return settings === null ? null : { id, settings: JSON.parse(settings) as string[] }
+    },
+  }
+}
+
+/** Settings that changed since a run. */
+interface ChangedScope {
+  readonly run: number
+  /** Their keys. */
+  readonly keys: readonly string[]
+}
+
+/**
+ * Returns the settings that decide what of a source is mirrored and changed since the last run that published by them; null: none,
+ * it is not known, or this mirror does not sync the source.
+ */
+export function changedScope(
+  runs: ReturnType<typeof createRunScope>,
+  config: Config,
+  source: SourceName,
+): ChangedScope | null {
+  if (!maySync(config) || !activeSources(config).includes(source)) return null
+  const run = runs.readScopedRun(source)
+  if (run === null) return null
+  const before = new Map(run.settings.map((one) => pairOf(one)))
+  const keys = settingDigests(config, source)
+    .map(pairOf)
+    .filter(([key, digest]) => before.has(key) && before.get(key) !== digest)
+    .map(([key]) => key)
+  return keys.length === 0 ? null : { run: run.id, keys }
+}
+
+function pairOf(setting: string): [key: string, digest: string] {
+  const [key = '', digest = ''] = setting.split(' ')
+  return [key, digest]
+}
+
+/** Says which settings changed: "catalog.include changed since run 12". */
+export function describeChanged({ run, keys }: ChangedScope): string {
+  return `${keys.join(', ')} changed since run ${run}`
+}
+
+/** Says which settings of a source changed, and what is stored until the next run; null: none. */
+export function changedScopeText(...asked: Parameters<typeof changedScope>): string | null {
+  const changed = changedScope(...asked)
+  return changed === null
+    ? null
+    : `${describeChanged(changed)}; what is stored follows the settings of that run until the next one`
+}
