@@ -114,9 +114,9 @@ function createLeaderFinder({ role, keeper }: NodeOptions): (state: NodeState) =
   }
 }
 
-/** Up to a fifth less or more, so that the mirrors of a fleet do not ask at the same time. */
+/** Up to a fifth more, so that the mirrors of a fleet do not ask at the same time, and never more often than the settings say. */
 function jittered(ms: number): number {
-  return ms * (0.8 + 0.4 * Math.random())
+  return ms * (1 + 0.2 * Math.random())
 }
 
 /** Runs one task at a time; a task that is added while it waits is one. */

@@ -100,7 +100,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const done = await execute(request, runId)
   // Who gave the command: a run of the daemon is given by no one.
   const by = trigger === 'command' ? { by: operatorName() } : {}
-  const facts = { ...done.facts, ...by, scopeSettings: settingDigests(config, source) }
+  const facts = { scopeSettings: settingDigests(config, source), ...done.facts, ...by }
   const ended = { ...done, facts }
   const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {

@@ -104,7 +104,7 @@ export const SOURCE_STATUS = object(
           unit: TEXT,
           done: COUNT,
           total: MAYBE_NUMBER,
-          retry: object('Why a request failed that is about to be repeated.', { reason: TEXT, nextAt: DATE }), // prettier-ignore
+          retry: object('Why a request is repeated.', { reason: TEXT, nextAt: DATE }),
         },
         ['phase', 'unit', 'done', 'total'],
       ),
