@@ -33,7 +33,7 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
     needs: [],
     run() {
       if (problem !== null)
-        return failure(problem, 'Correct what is named; "patchmirror config" shows each value with its origin.') // prettier-ignore
+        return failure(problem, 'Correct what is named, and run this again.')
       const { warnings = [], origins, config } = loaded ?? {}
       const log = logFileFault(config?.log.file ?? null)
       if (log !== null)

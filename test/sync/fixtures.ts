@@ -125,6 +125,7 @@ export async function expectSound(dir: string): Promise<void> {
   expect(findings).toEqual({
     structure: [],
     damagedRecords: [],
+    damagedVersions: [],
     damagedDocuments: [],
     catalog: NO_CATALOG,
     disagreements: [],

@@ -43,7 +43,7 @@ function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | St
   const { tag, changed, size } = record
   const member = soundMember(record)
   // Upstream's date of the index does not confirm these bytes.
-  const asOf = reads.osv.isOutdated(id) ? (record.asOf ?? changed * 1000) : undefined
+  const asOf = record.outdated === 1 ? (record.asOf ?? changed * 1000) : undefined
   const answerOf = (body: Buffer): JsonResponse => {
     const answer = createAnswer(coding, body, tag, changed)
     return asOf === undefined ? answer : { ...answer, asOf }

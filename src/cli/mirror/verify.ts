@@ -2,6 +2,7 @@ import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { counted } from '../../core/text.ts'
 import { closing, withReads } from '../store-access.ts'
+import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { databasePath, derivedDir, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
@@ -41,7 +42,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   // Derived data can be rebuilt from the stored data without a connection.
   if (options.repair === true)
     return repair(isSound ? loaded : settings(options, true, repairFiles(report)), report)
-  if (isSound && views.length === 0) return 0
+  if (isSound && views.length === 0 && report.damagedVersions.length === 0) return 0
   if (options.json !== true) print(adviceFor(loaded, report))
   return 1
 }
@@ -53,7 +54,10 @@ function repairFiles(report: VerifyReport): readonly string[] {
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
-  if (isSoundVerdict(report)) return 'run "patchmirror verify --repair" to rebuild it'
+  if (isSoundVerdict(report))
+    return report.damagedVersions.length === 0
+      ? 'run "patchmirror verify --repair" to rebuild it'
+      : 'run "patchmirror verify --repair" to remove what cannot be fetched again; differences to it are not described any more'
   if (config.upstream.apiRoot !== null)
     return 'run "patchmirror verify --repair" to fetch what is damaged again'
   return report.structure.length === 0
@@ -65,9 +69,22 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
 async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, report)
+  if (report.structure.length === 0) await dropVersions(loaded, report)
   const code = isSoundVerdict(report) ? 0 : await repairAll()
   await renewViews(loaded, checkViews(loaded.config.data.dir))
   return code
+}
+
+/** Removes superseded versions whose bytes are damaged: upstream does not have them any more. */
+async function dropVersions(
+  { config }: LoadedConfig,
+  { damagedVersions }: VerifyReport,
+): Promise<void> {
+  if (damagedVersions.length === 0) return
+  await withWrites(config.data.dir, (store) => {
+    for (const version of damagedVersions) store.changes.dropVersion(version)
+  })
+  print(`${counted(damagedVersions.length, 'damaged superseded version')} removed`)
 }
 
 const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
@@ -95,7 +112,13 @@ async function examine(dataDir: string): Promise<VerifyReport> {
     const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
     if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
     const structure = [error instanceof Error ? error.message : String(error)]
-    const none = { damagedRecords: [], damagedDocuments: [], disagreements: [], records: 0 }
+    const none = {
+      damagedRecords: [],
+      damagedVersions: [],
+      damagedDocuments: [],
+      disagreements: [],
+      records: 0,
+    }
     return { structure, ...none, catalog: NO_CATALOG }
   }
 }
@@ -103,24 +126,32 @@ async function examine(dataDir: string): Promise<VerifyReport> {
 function describeReport(report: VerifyReport): string {
   const { catalog } = report
   const { entries, answers, documents } = catalog.checked
+  const versions = named(report.damagedVersions.map(({ id, log }) => `superseded version of record ${id}, replaced at position ${log}: damaged or lost`)) // prettier-ignore
   if (isSoundVerdict(report)) {
     const feeds = `${counted(report.records, 'record')}, the index, the feeds and the archive`
-    return answers + entries === 0
-      ? `${feeds} are sound`
-      : `${feeds}, ${counted(entries, 'listed item')}, ${counted(answers, 'answer')} and ${counted(documents, 'document')} of the catalog are sound`
+    const sound =
+      answers + entries === 0
+        ? `${feeds} are sound`
+        : `${feeds}, ${counted(entries, 'listed item')}, ${counted(answers, 'answer')} and ${counted(documents, 'document')} of the catalog are sound`
+    return [sound, ...versions].join('\n')
   }
   const lines = [
     ...report.structure.map((line) => `database: ${line}`),
-    ...report.damagedRecords.slice(0, 20).map((id) => `record ${id}: damaged or lost`),
-    ...(report.damagedRecords.length > 20
-      ? [`… and ${report.damagedRecords.length - 20} more`]
-      : []),
+    ...named(report.damagedRecords.map((id) => `record ${id}: damaged or lost`)),
+    ...versions,
     ...report.damagedDocuments.map((path) => `${path}: damaged`),
     ...[...catalog.answers, ...catalog.lists].slice(0, 20).map((path) => `${path}: damaged`),
     ...catalog.documents.slice(0, 20).map((digest) => `document ${digest}: damaged or lost`),
     ...report.disagreements,
   ]
   return lines.join('\n')
+}
+
+/** The first lines, and how many more there are. */
+function named(lines: readonly string[]): string[] {
+  return lines.length <= 20
+    ? [...lines]
+    : [...lines.slice(0, 20), `… and ${lines.length - 20} more`]
 }
 
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */

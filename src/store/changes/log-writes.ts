@@ -36,6 +36,7 @@ export function createChangeWriter(db: Db) {
   return {
     ...createChangeReader(db),
     forgetChanges,
+    dropVersion: superseded.dropVersion,
     /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
     logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
       const known = complete && snapshot.previous !== null

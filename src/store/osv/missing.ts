@@ -4,18 +4,11 @@ import type { Db } from '../database/open.ts'
 export function createMissingReader(db: Db) {
   const missing = db.prepare<[string], number>('SELECT 1 FROM osv_missing WHERE id = ?').pluck()
   const count = db.prepare<[], number>('SELECT count(*) FROM osv_missing').pluck()
-  const outdated = db
-    .prepare<{ id: string }, number>(
-      'SELECT 1 FROM osv_missing WHERE id = @id UNION ALL SELECT 1 FROM osv_doubted WHERE id = @id',
-    )
-    .pluck()
   return {
     /** Whether a record that upstream's index lists is missing in a partial snapshot. */
     isMissing: (id: string): boolean => missing.get(id) === 1,
     /** Number of listed records that are missing in a partial snapshot, or stored in an older version than listed. */
     countMissing: (): number => count.get() ?? 0,
-    /** Returns whether upstream has another version of a stored record, which could not be fetched. */
-    isOutdated: (id: string): boolean => outdated.get({ id }) === 1,
   }
 }
 

@@ -31,6 +31,8 @@ export interface ServedRecord {
   bodyCrc32: number | null
   /** Upstream's date of the stored bytes, Unix milliseconds; null: unknown. */
   asOf: number | null
+  /** 1: upstream has another version, which could not be fetched; else 0. */
+  outdated: number
 }
 
 /** A record's fields for a diff or a comparison, without its bytes. */
@@ -88,7 +90,8 @@ export function createOsvReader(db: Db) {
   )
   const served = db.prepare<[string], ServedRecord>(
     `SELECT (SELECT bytes FROM osv_body WHERE rowid = r.body) AS body, r.size,
-       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32, r.as_of AS asOf
+       lower(hex(substr(r.sha256, 1, 16))) AS tag, r.changed, r.body_crc32 AS bodyCrc32, r.as_of AS asOf,
+       EXISTS (SELECT 1 FROM osv_missing WHERE id = r.id) OR EXISTS (SELECT 1 FROM osv_doubted WHERE id = r.id) AS outdated
      FROM osv_record r WHERE r.id = ?`,
   )
   const entry = db.prepare<[string], RecordEntry>(`SELECT ${ENTRY} FROM osv_record WHERE id = ?`)

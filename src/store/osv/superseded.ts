@@ -24,6 +24,17 @@ interface EarlierRecord {
   sha256: Buffer
 }
 
+/** A superseded version with bytes of its own, and what these are checked against. */
+interface SupersededVersion {
+  readonly id: string
+  /** The position of the change log that replaced it. */
+  readonly log: number
+  readonly size: number
+  readonly sha256: Buffer
+  /** A gzip member; null when it is lost. */
+  readonly body: Buffer | null
+}
+
 /** The position of versions that the open transaction replaced and that no published snapshot names yet. */
 const UNPUBLISHED = 0
 
@@ -87,6 +98,12 @@ export function createSupersededWriter(db: Db) {
       const upTo = sql.oldest.get({ before }) ?? null
       if (upTo !== null) drop(upTo, UNPUBLISHED + 1)
     },
+    /** Removes a version whose bytes are not sound, with those before it that only changed its stamp. */
+    dropVersion({ id, log }: Pick<SupersededVersion, 'id' | 'log'>): void {
+      const body = sql.bodyOf.get(id, log) ?? null
+      sql.dropVersion.run({ id, log })
+      if (body !== null) sql.dropUnused.run({ body })
+    },
     /**
      * Prepares for another mirror's log behind a position: `settleAdopted` gives what was replaced there its new place.
      * After several local snapshots it is not known which of the versions the other mirror replaced: all are dropped.
@@ -124,7 +141,13 @@ export function createSupersededReader(db: Db) {
        coalesce(sum(octet_length(bytes)), 0) AS bytes
      FROM osv_body WHERE rowid IN (SELECT body FROM osv_superseded)`,
   )
+  const all = db.prepare<[], SupersededVersion>(
+    `SELECT s.id, s.log, s.size, s.sha256, b.bytes AS body FROM osv_superseded s LEFT JOIN osv_body b ON b.rowid = s.body
+     WHERE s.body IS NOT NULL`,
+  )
   return {
+    /** Yields every superseded version that has bytes of its own. */
+    eachSuperseded: () => all.iterate(),
     /** Returns a record as it was before a position of the log replaced it; null if that version is not stored. */
     readEarlier(id: string, log: number): EarlierRecord | null {
       const found = row.get(id, log)
@@ -167,6 +190,18 @@ function prepareWrites(db: Db) {
          SELECT s.body FROM osv_superseded s WHERE s.log BETWEEN @from AND @upTo AND NOT EXISTS
            (SELECT 1 FROM osv_superseded o
             WHERE o.id = s.id AND o.body = s.body AND o.log NOT BETWEEN @from AND @upTo))`,
+    ),
+    bodyOf: db
+      .prepare<[string, number], number | null>(
+        'SELECT body FROM osv_superseded WHERE id = ? AND log = ?',
+      )
+      .pluck(),
+    dropVersion: db.prepare<[{ id: string; log: number }]>(
+      `DELETE FROM osv_superseded WHERE id = @id AND log <= @log AND log > coalesce(
+         (SELECT max(log) FROM osv_superseded WHERE id = @id AND log < @log AND body IS NOT NULL), ${UNPUBLISHED - 1})`,
+    ),
+    dropUnused: db.prepare<[{ body: number }]>(
+      'DELETE FROM osv_body WHERE rowid = @body AND NOT EXISTS (SELECT 1 FROM osv_superseded WHERE body = @body)',
     ),
     drop: db.prepare<[Span]>('DELETE FROM osv_superseded WHERE log BETWEEN @from AND @upTo'),
     oldest: db

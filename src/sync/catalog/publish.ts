@@ -228,7 +228,8 @@ function subscriptionsNote({ subscriptions }: Crawl, facts: CatalogContext['fact
 }
 
 function reasonsOf(paths: ReadonlyMap<string, string>, count: number): string[] {
-  return [...paths].slice(0, count).map(([path, why]) => `${path}: ${why}`)
+  const first = [...paths].slice(0, count)
+  return first.map(([path, why]) => (why.startsWith(`${path}: `) ? why : `${path}: ${why}`))
 }
 
 /** Names the lists that are not known to be complete, the first three with the reason. */

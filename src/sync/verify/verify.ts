@@ -18,6 +18,8 @@ export interface VerifyReport {
   structure: string[]
   /** Ids of records whose bytes differ from the stored digests. */
   damagedRecords: string[]
+  /** Superseded versions of records whose bytes are damaged or lost: only differences are described from them. */
+  damagedVersions: { id: string; log: number }[]
   /** Paths of documents whose bytes differ from the stored digests. */
   damagedDocuments: string[]
   /** Differences between index and records, or between index, archive or feeds and the published snapshot. */
@@ -26,12 +28,13 @@ export interface VerifyReport {
   catalog: CatalogReport
 }
 
-/** Reads everything that is served once, but no superseded versions, and checks it against the digests taken when it was stored. */
+/** Reads everything that is stored once, and checks it against the digests taken when it was stored. */
 export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport> {
   const reads = createReads(db)
   const report: VerifyReport = {
     structure: structureOf(db),
     damagedRecords: [],
+    damagedVersions: [],
     damagedDocuments: [],
     disagreements: [],
     records: 0,
@@ -44,6 +47,8 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
     const member = bodyCrc === null || body === null || crc32(body) === bodyCrc
     if (!member || !isSound(body, size, sha256, crc)) report.damagedRecords.push(id)
   }
+  for (const { id, log, size, sha256, body } of reads.osv.eachSuperseded())
+    if (!isSound(body, size, sha256)) report.damagedVersions.push({ id, log })
   checkDocuments(reads, stored, report)
   checkSnapshots(reads, report)
   await checkArchive(reads, dataDir, report)
@@ -51,7 +56,7 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
   return report
 }
 
-/** Returns whether the report has no findings. */
+/** Returns whether the report has no findings about what is served. */
 export function isSoundVerdict(report: VerifyReport): boolean {
   const { structure, damagedRecords, damagedDocuments, disagreements } = report
   const found = [structure, damagedRecords, damagedDocuments, disagreements]
