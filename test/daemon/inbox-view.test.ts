@@ -1,12 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createInboxView } from '../../src/daemon/inbox-view.ts'
 import { openInbox } from '../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
 
-test('webhooks.db is read once it is there, and what any connection writes to it is noticed', async () => {
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Until the next look at the file. */
+const LOOK_MS = 1_000
+
+test('webhooks.db is read once it is there, and what any connection writes to it is noticed', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-view-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   const view = createInboxView(dir, (work) => work())
@@ -16,14 +22,18 @@ test('webhooks.db is read once it is there, and what any connection writes to it
   expect(view.reads()).toBeNull()
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
-  await expect.poll(() => noticed).toBe(1)
+  vi.advanceTimersByTime(LOOK_MS)
+  expect(noticed).toBe(1)
+  vi.advanceTimersByTime(LOOK_MS)
+  expect(noticed).toBe(1) // nothing was written since
   expect(view.reads()?.listTargets()).toEqual([])
   createRelayOutbox(db).replaceTargets(['https://chat.example.com/a'])
-  await expect.poll(() => noticed).toBe(2)
+  vi.advanceTimersByTime(LOOK_MS)
+  expect(noticed).toBe(2)
   expect(view.reads()?.listTargets()).toHaveLength(1)
 })
 
-test('a fault of the database is left to the caller, and no listener is called', async () => {
+test('a fault of the database is left to the caller, and no listener is called', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-view-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   openInbox(dir).close()
@@ -34,5 +44,6 @@ test('a fault of the database is left to the caller, and no listener is called',
   })
   onTestFinished(() => view.close())
   view.onWritten(() => expect.unreachable())
-  await expect.poll(() => faults).toBeGreaterThan(1)
+  vi.advanceTimersByTime(2 * LOOK_MS)
+  expect(faults).toBe(2)
 })
