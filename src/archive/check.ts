@@ -53,7 +53,7 @@ async function faultOfParts(
   for (const { first, bytes, sha256: recorded } of parts) {
     await pass(at, bytes)
     at += bytes
-    if (!summer.take().sha256.equals(recorded))
+    if (summer.take().sha256 !== recorded)
       return `is damaged in the part that begins with record "${first}"`
   }
   await pass(at, size - at)

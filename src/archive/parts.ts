@@ -6,7 +6,8 @@ import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
 interface Sums {
   bytes: number
   crc32c: number
-  sha256: Buffer
+  /** Hex. */
+  sha256: string
 }
 
 const MEMBERS_MASK = 31
@@ -38,8 +39,7 @@ export function createSummer({ crc: withCrc = true } = {}): {
     },
     /** Returns the checksums of the bytes since the previous call. */
     take() {
-      const digest = Buffer.from(sha256.digest()) // shares its memory with others: there is one for each part
-      const sums = { bytes, crc32c: crc, sha256: digest }
+      const sums = { bytes, crc32c: crc, sha256: sha256.digest('hex') }
       sha256 = createHash('sha256')
       bytes = 0
       crc = 0
@@ -54,8 +54,8 @@ export function createSummer({ crc: withCrc = true } = {}): {
  */
 export function digestOfParts(parts: Iterable<Pick<Sums, 'sha256'>>, tail: Sums): string {
   const digest = createHash('sha256')
-  for (const { sha256 } of parts) digest.update(sha256)
-  return digest.update(tail.sha256).digest('hex')
+  for (const { sha256 } of parts) digest.update(sha256, 'hex')
+  return digest.update(tail.sha256, 'hex').digest('hex')
 }
 
 /** Returns the CRC-32C of the whole archive. */

@@ -1,5 +1,5 @@
 import { readSync } from 'node:fs'
-import { sha256Of } from '../core/digest.ts'
+import { sha256Hex } from '../core/digest.ts'
 import type { StoredPart } from '../store/osv/archive-parts.ts'
 import { listMembers } from '../zip/entries.ts'
 import type { Draft } from './draft.ts'
@@ -76,5 +76,5 @@ export function copyPart(
 function readPart(source: number, from: number, { bytes, sha256 }: StoredPart): Buffer | null {
   const read = Buffer.allocUnsafe(bytes)
   const isRead = readSync(source, read, 0, bytes, from) === bytes
-  return isRead && sha256Of(read).equals(sha256) ? read : null
+  return isRead && sha256Hex(read) === sha256 ? read : null
 }

@@ -1,10 +1,11 @@
+import { freeBytes } from '../../core/free-bytes.ts'
 import { inflateMembers, trailerSize } from '../../core/gzip/member.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 
 /** Content above this size, bytes, is inflated by itself: the begin of a call is little of its time. */
 const LARGE = 1 << 16
-/** Bytes of content from which a call takes no more. */
-const ENOUGH = 1 << 20
+/** Bytes of content from which a call takes no more: a client that is slow to read one of them keeps all in memory. */
+const ENOUGH = 1 << 16
 
 /** Members that are inflated together when the first content is needed. */
 interface Batch {
@@ -45,9 +46,10 @@ function inflate({ members }: Batch): Buffer[] | null {
   if (members.some(({ member, size }) => trailerSize(member) !== size)) return null
   let end = 0
   const ends = members.map(({ member }) => (end += member.length))
-  const contents = inflateMembers(Buffer.concat(members.map(({ member }) => member), end), ends) // prettier-ignore
+  const joined = Buffer.concat(members.map(({ member }) => member), end) // prettier-ignore
+  const contents = inflateMembers(joined, ends)
+  freeBytes(joined)
   if (contents === null) return null
   let from = 0
-  // Copies: a client that is slow to read one of them must not keep all in memory.
-  return members.map(({ size }) => Buffer.from(contents.subarray(from, (from += size))))
+  return members.map(({ size }) => contents.subarray(from, (from += size)))
 }

@@ -44,8 +44,7 @@ export function createIdTable(textBytes: number): IdTable {
   const ids = createTexts(textBytes)
   const stamps = createTexts(textBytes) // memory that is never written to takes none
   let stampOf = new Uint32Array(1024) // ordinal → number of its stamp
-  let hashes = new Uint32Array(1024)
-  let slots = new Uint32Array(1024 * SLOTS) // ordinal + 1; 0 is free
+  let slots = new Uint32Array(1024 * SLOTS) // ordinal + 1; 0 is free. Hashes are not kept: that would be 4 bytes more for each id
   const written = [createScratch(), createScratch()] as const
 
   /** Returns the slot of the id, or the free slot where it belongs. */
@@ -54,13 +53,12 @@ export function createIdTable(textBytes: number): IdTable {
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const used = slots[slot] ?? 0
       if (used === 0) return slot
-      if (hashes[used - 1] === hash && ids.equals(used - 1, bytes, from, to)) return slot
+      if (ids.equals(used - 1, bytes, from, to)) return slot
     }
   }
   const grow = (): void => {
     stampOf = doubled(stampOf)
-    hashes = doubled(hashes)
-    slots = rehashed(slots, hashes, ids)
+    slots = rehashed(slots, ids, seed)
   }
   const setBytes = (id: TextSlice, modified: TextSlice): boolean => {
     const { bytes, from, to } = id
@@ -68,9 +66,8 @@ export function createIdTable(textBytes: number): IdTable {
     const known = slots[slotOf(bytes, from, to, hash)] ?? 0
     if (known > 0) stampOf[known - 1] = stamps.append(modified)
     if (known > 0) return false
-    if (ids.count() === hashes.length) grow()
+    if (ids.count() === stampOf.length) grow()
     const ordinal = ids.add(id)
-    hashes[ordinal] = hash
     stampOf[ordinal] = stamps.append(modified)
     slots[slotOf(bytes, from, to, hash)] = ordinal + 1
     return true
@@ -133,12 +130,12 @@ function createScratch(): (text: string) => TextSlice {
   }
 }
 
-/** Returns `SLOTS` slots for each hash, filled with the ordinals by their hashes, and frees the old ones. */
-function rehashed(old: Uint32Array, hashes: Uint32Array, ids: Texts): Uint32Array<ArrayBuffer> {
+/** Returns twice as many slots, filled with the ordinals by the hashes of their ids, and frees the old ones. */
+function rehashed(old: Uint32Array, ids: Texts, seed: number): Uint32Array<ArrayBuffer> {
+  const slots = new Uint32Array(old.length * 2)
   freeBytes(old)
-  const slots = new Uint32Array(hashes.length * SLOTS)
   for (let ordinal = 0; ordinal < ids.count(); ordinal++) {
-    let slot = (hashes[ordinal] ?? 0) & (slots.length - 1)
+    let slot = ids.hash(ordinal, seed) & (slots.length - 1)
     while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1)
     slots[slot] = ordinal + 1
   }
@@ -168,6 +165,8 @@ interface Texts {
   at: (number: number) => string
   equals(number: number, bytes: Buffer, from: number, to: number): boolean
   compare: (number: number, other: number) => number
+  /** Returns `hashOf` of a text. */
+  hash(number: number, seed: number): number
   count(): number
 }
 
@@ -215,6 +214,7 @@ function createTexts(bytes: number): Texts {
       }
       return length - otherLength
     },
+    hash: (number, seed) => hashOf(text, startOf(number), ends[number] ?? 0, seed),
     count: () => count,
   }
 }

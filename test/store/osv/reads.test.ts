@@ -31,6 +31,7 @@ describe('a record', () => {
       tag: sha256.toString('hex').slice(0, 32),
       bodyCrc32: crc32Of(body),
       asOf: stored.asOf,
+      outdated: 0,
     })
     const { crc32, asOf } = stored
     expect(store.osv.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
@@ -137,7 +138,7 @@ describe('all records', () => {
     const store = writes()
     expect(store.osv.isPartStored('a')).toBeNull()
     for (const id of ['a', 'b', 'c']) store.osv.insertRecord(record(id), 1)
-    const part = { bytes: 1, crc32c: 1, sha256: Buffer.alloc(32) }
+    const part = { bytes: 1, crc32c: 1, sha256: '0'.repeat(64) }
     store.osv.replaceParts([
       { ...part, first: '', members: 2 },
       { ...part, first: 'c', members: 2 },
