@@ -1,4 +1,5 @@
 import { gunzipSync } from 'node:zlib'
+import { freeBytes } from '../../../core/free-bytes.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { OsvReader } from '../../../store/osv/reads.ts'
 
@@ -26,34 +27,37 @@ export function* eachBatch(reads: Pick<OsvReader, 'eachSum'>): Generator<ReadRec
   for (const [id, , size, sha256, body, stamp] of reads.eachSum()) {
     if (body === null) throw new Error(`the bytes of record ${id} are lost`)
     if (batch.length >= BATCH.records || (batch.length > 0 && bytes + size > BATCH.bytes)) {
-      yield inflate(batch, bytes)
+      yield* inflated(batch, bytes)
       batch = []
       bytes = 0
     }
     batch.push({ id, sha256, stamp, body, size })
     bytes += size
   }
-  if (batch.length > 0) yield inflate(batch, bytes)
+  if (batch.length > 0) yield* inflated(batch, bytes)
 }
 
-/** Inflates the members together, which checks the CRC-32 and the size of each; one by one where that fails. */
-function inflate(batch: readonly StoredRow[], bytes: number): ReadRecord[] {
+/** Yields the records with their contents, and frees these after it. The members are inflated together, which checks the CRC-32 and the size of each; one by one where that fails. */
+function* inflated(batch: readonly StoredRow[], bytes: number): Generator<ReadRecord[]> {
   const joined = batch.every(({ body, size }) => sizeOf(body) === size) ? joint(batch, bytes) : null
   let at = 0
-  return batch.map((row) => {
+  yield batch.map((row) => {
     const { body, size } = row
     const content = joined?.subarray(at, at + size) ?? contentOf(body, size)
     at += size
     return { ...row, content }
   })
+  if (joined !== null) freeBytes(joined)
 }
 
 function joint(batch: readonly StoredRow[], bytes: number): Buffer | null {
+  const members = Buffer.concat(batch.map(({ body }) => body))
   try {
-    const members = Buffer.concat(batch.map(({ body }) => body))
     const content = gunzipSync(members, { chunkSize: bytes + 64, maxOutputLength: bytes + 64 })
     return content.length === bytes ? content : null
   } catch {
     return null // the one that is damaged is named when it is inflated alone
+  } finally {
+    freeBytes(members)
   }
 }
