@@ -84,7 +84,14 @@ export function createSupersededWriter(db: Db) {
     sql.dropBodies.run({ from, upTo })
     sql.drop.run({ from, upTo })
   }
+  /** Removes a version whose bytes are not sound, with those before it that only changed its stamp. */
+  const dropVersion = db.transaction(({ id, log }: Pick<SupersededVersion, 'id' | 'log'>): void => {
+    const body = sql.bodyOf.get(id, log) ?? null
+    sql.dropVersion.run({ id, log })
+    if (body !== null) sql.dropUnused.run({ body })
+  })
   return {
+    dropVersion: (version: Pick<SupersededVersion, 'id' | 'log'>): void => dropVersion(version),
     /**
      * Gives the versions that the open transaction replaced their position in the log; drops those of names that the log
      * does not list there. Null: it lists none.
@@ -97,12 +104,6 @@ export function createSupersededWriter(db: Db) {
     forgetReplaced(before: number): void {
       const upTo = sql.oldest.get({ before }) ?? null
       if (upTo !== null) drop(upTo, UNPUBLISHED + 1)
-    },
-    /** Removes a version whose bytes are not sound, with those before it that only changed its stamp. */
-    dropVersion({ id, log }: Pick<SupersededVersion, 'id' | 'log'>): void {
-      const body = sql.bodyOf.get(id, log) ?? null
-      sql.dropVersion.run({ id, log })
-      if (body !== null) sql.dropUnused.run({ body })
     },
     /**
      * Prepares for another mirror's log behind a position: `settleAdopted` gives what was replaced there its new place.

@@ -38,7 +38,8 @@ function decidingSettings(config: Config, source: SourceName): Readonly<Record<s
  */
 export function settingDigests(config: Config, source: SourceName): string[] {
   return Object.entries(decidingSettings(config, source)).map(([key, value]) => {
-    const digest = createHash('sha256').update(JSON.stringify(value)).digest('hex')
+    const text = JSON.stringify(Array.isArray(value) ? value.toSorted() : value) // the order of a list means nothing
+    const digest = createHash('sha256').update(text).digest('hex')
     return `${key} ${digest.slice(0, 12)}`
   })
 }

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { SourceName } from '../../../src/domain/sources.ts'
-import { changedScope, changedScopeText, settingDigests } from '../../../src/store/runs/run-scope.ts'
+import {
+  changedScope,
+  changedScopeText,
+  settingDigests,
+} from '../../../src/store/runs/run-scope.ts'
 import type { RunKind, RunOutcome } from '../../../src/store/runs/runs.ts'
 import { runEnd, writes } from '../fixtures.ts'
 
@@ -52,6 +56,14 @@ test.each<[SourceName, Record<string, string>, readonly string[]]>([
   expect(changed).toEqual(keys.length === 0 ? null : { run, keys })
   expect(record(source, settingDigests(configOf(env), source))).toBe(run + 1)
   expect(changedScope(reads, configOf(env), source)).toBeNull()
+})
+
+test('the order of a list is no change', () => {
+  const { reads, record } = openLog()
+  const of = (text: string): Config => configOf({ PATCHMIRROR_CATALOG_INCLUDE: text })
+  record('catalog', settingDigests(of('image:a,image:b'), 'catalog'))
+  expect(changedScope(reads, of('image:b,image:a'), 'catalog')).toBeNull()
+  expect(changedScope(reads, of('image:b'), 'catalog')).not.toBeNull()
 })
 
 test('only runs of everything that published count', () => {
