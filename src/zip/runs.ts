@@ -5,6 +5,9 @@ export const WINDOW = 1 << 20
 /** Bytes of a local header with the longest possible name and extra field. */
 const MAX_HEADER = 30 + 2 * 0xffff
 
+/** Size of a region that is read as it is, bytes. */
+const SMALL_REGION = 1 << 16
+
 /** Members that are read together. */
 interface Run {
   from: number
@@ -15,9 +18,12 @@ interface Run {
 
 /** Returns the end of a member's region: no member may extend into the next one. */
 export function regionEnd(directory: Directory, i: number): number {
+  const end = directory.regionEnd(i)
+  // Mostly: then the entry is read once, from a directory that may be on disk, and not for this too.
+  if (end - directory.offset(i) <= SMALL_REGION) return end
   // The space between two members may exceed what the first one needs: do not read it.
   const most = directory.offset(i) + MAX_HEADER + directory.compressedSize(i)
-  return Math.min(directory.regionEnd(i), most)
+  return Math.min(end, most)
 }
 
 /** Groups consecutive members into reads of at most a window; a member larger than that gets a read of its own. */
