@@ -12,7 +12,7 @@ import { type ViewsMaker, createViewOrigins, createViewsInUse } from './scanners
 
 /** What the server was given that the public paths depend on. */
 interface PublicSettings {
-  readonly config: Pick<Config, 'views'>
+  readonly config: Config
   readonly dataDir: string
   readonly log: ServerLog | null
   readonly viewsMaker?: ViewsMaker
@@ -30,11 +30,11 @@ interface PublicSide {
 
 /** Puts the mirror of the feeds, the bucket and its query API together. */
 export function createPublicSide(
-  parts: MirrorOptions & { readonly failures: Failures },
+  parts: Omit<MirrorOptions, 'config'> & { readonly failures: Failures },
   settings: PublicSettings,
 ): PublicSide {
   const { dataDir, config, log, viewsMaker, now } = settings
-  const mirror = createMirror(parts)
+  const mirror = createMirror({ ...parts, config })
   const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
   const { cacheControl, edge } = parts
   const heads = createHeads(cacheControl, edge.ofViews)

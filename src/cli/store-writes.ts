@@ -1,8 +1,21 @@
+import { MirrorError, systemCode } from '../core/errors.ts'
+import { nameStorageError } from '../store/database/open.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import { closing } from './store-access.ts'
 
-/** Calls `work` with the writes of a data folder, in the lock of its writers, and closes them after it. */
-export function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
-  const store = openWrites(dataDir)
-  return closing(store, () => store.exclusive(() => work(store)))
+/**
+ * Calls `work` with the writes of a data folder, among those of this process one after the other, and closes them after it. Throws
+ * `locked` where another process has written for longer than a write waits, `storage` and `corrupt`.
+ */
+export async function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
+  try {
+    const store = openWrites(dataDir)
+    return await closing(store, () => store.exclusive(() => work(store)))
+  } catch (error) {
+    if (systemCode(error)?.startsWith('SQLITE_BUSY') !== true)
+      throw nameStorageError(error, dataDir)
+    const message =
+      'another process has been writing to the database for some seconds, such as a sync that publishes: try again'
+    throw new MirrorError('locked', message, { cause: error })
+  }
 }

@@ -3,7 +3,9 @@ import { dirname, resolve } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
-import { databasePath } from '../store/database/open.ts'
+import { SOURCES } from '../domain/sources.ts'
+import { databasePath, openReader } from '../store/database/open.ts'
+import { createSnapshotReader } from '../store/runs/snapshots.ts'
 import { isOlder } from './versions.ts'
 import { type DoctorCheck, failure, fine, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -20,9 +22,29 @@ function logFileFault(file: string | null): string | null {
 }
 
 /** Reports whether the mirror has data, or a way to get some. */
-function canFill({ upstream, bundle, data }: Config): boolean {
-  const hasSource = upstream.apiRoot !== null || bundle.trustedKeys.length > 0
-  return hasSource || existsSync(databasePath(data.dir))
+function canFill({ upstream, bundle, data, fleet }: Config): boolean {
+  return (
+    upstream.apiRoot !== null ||
+    bundle.trustedKeys.length > 0 ||
+    fleet.url !== null ||
+    hasData(data.dir)
+  )
+}
+
+/** Reports whether something is stored; true as well where that cannot be read, which other checks report. */
+function hasData(dir: string): boolean {
+  try {
+    const db = openReader(dir)
+    if (db === null) return existsSync(databasePath(dir))
+    try {
+      const { readSnapshot } = createSnapshotReader(db)
+      return SOURCES.some((source) => readSnapshot(source) !== null)
+    } finally {
+      db.close()
+    }
+  } catch {
+    return true
+  }
 }
 
 /** Creates the checks of the program itself: its settings, and the Node.js that runs it. */
@@ -32,8 +54,7 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
     title: 'settings and the files that they name',
     needs: [],
     run() {
-      if (problem !== null)
-        return failure(problem, 'Correct what is named, and run this again.')
+      if (problem !== null) return failure(problem, 'Correct what is named, and run this again.')
       const { warnings = [], origins, config } = loaded ?? {}
       const log = logFileFault(config?.log.file ?? null)
       if (log !== null)

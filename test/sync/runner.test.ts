@@ -58,13 +58,14 @@ describe('every run leaves a row', () => {
     reads?.close()
   })
 
-  test('and old rows are removed, except those with an open quarantine', async () => {
+  test('and old rows are removed, except the last that published and those with an open quarantine', async () => {
     const made = await synced({ env: { PATCHMIRROR_DATA_KEEP_RUNS: '3' } })
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex' }, { times: 1 })
     const { id } = await made.run('osv')
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })
     for (let i = 0; i < 5; i++) await made.run('osv')
-    expect(made.store.runs.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id])
+    const published = id - 1
+    expect(made.store.runs.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id, published]) // prettier-ignore
   })
 })
 

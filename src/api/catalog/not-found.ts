@@ -11,10 +11,9 @@ import { type SourceName, activeSources } from '../../domain/sources.ts'
 import type { Frame } from '../../json/envelope.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
-import { changedScope, describeChanged } from '../../store/runs/run-scope.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
-import { notFetched, notReady, notSynced } from '../snapshot/not-ready.ts'
+import { notFetched, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
 import type { Origins } from '../snapshot/served.ts'
 
 /** Explains why a path has no stored answer. */
@@ -157,8 +156,8 @@ function excludedOrPending(config: Config, served: Origins, owner: string, path:
 
 /** Throws `not_ready` where the settings of the scope have changed since what is stored was synced: the path may be in scope now. */
 function throwIfChanged(config: Config, { reads }: Origins, path: string): void {
-  const changed = changedScope(reads.runs, config, 'catalog')
-  if (changed !== null) throw notSynced(path, describeChanged(changed), 'catalog')
+  const changed = scopeToCome(reads, config, 'catalog')
+  if (changed !== null) throw notSynced(path, changed)
 }
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */

@@ -10,7 +10,7 @@ const ENOUGH = 1 << 16
 /** Members that are inflated together when the first content is needed. */
 interface Batch {
   readonly members: { readonly member: Buffer; readonly size: number }[]
-  /** Their places in `members` by what was asked for. */
+  /** Their last places in `members` by what was asked for. */
   readonly places: Map<string, number>
   bytes: number
   /** Undefined: not inflated yet; null: together they cannot be. */
@@ -20,7 +20,7 @@ interface Batch {
 /**
  * Creates the inflating of stored members: returns for each a function that returns its content, or throws as `contentOf`.
  * The members that are given before the first such function is called are inflated with it, in one call of zlib: for a record
- * of 2.6 kB, 5 of the 13 µs of a call are its begin and end. Until then a name means one member.
+ * of 2.6 kB, 5 of the 13 µs of a call are its begin and end. The same member under the same name is inflated once.
  */
 export function createInflating(): (name: string, member: Buffer, size: number) => () => Buffer {
   const begin = (): Batch => ({ members: [], places: new Map(), bytes: 0, contents: undefined })
@@ -28,7 +28,10 @@ export function createInflating(): (name: string, member: Buffer, size: number) 
   return (name, member, size) => {
     if (size > LARGE) return () => contentOf(member, size)
     const batch = open
-    const at = batch.places.get(name) ?? batch.members.push({ member, size }) - 1
+    const known = batch.places.get(name)
+    // The snapshot may have moved since: then the name has another member.
+    const isSame = known !== undefined && batch.members[known]?.member.equals(member) === true
+    const at = isSame ? known : batch.members.push({ member, size }) - 1
     batch.places.set(name, at)
     batch.bytes += size
     if (batch.bytes >= ENOUGH) open = begin()

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../../config/schema.ts'
 import type { EdgeFields } from '../edge/headers.ts'
 import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
@@ -12,7 +13,7 @@ import {
   readTarget,
   readablePath,
 } from '../http/request-target.ts'
-import { notReady } from '../snapshot/not-ready.ts'
+import { missingFeed, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_ROOT } from '../../domain/feed-paths.ts'
 import { type Paths, recordId } from '../http/paths.ts'
@@ -21,6 +22,7 @@ import { sendArchive } from '../http/zip.ts'
 
 /** What the mirrored paths are answered from. */
 export interface MirrorOptions {
+  readonly config: Config
   readonly served: ServedSnapshot
   readonly paths: Paths
   readonly cacheControl: string
@@ -104,7 +106,7 @@ function answerArchive(
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
 function createRoutes(options: MirrorOptions): Route {
-  const { served, paths, heads } = options
+  const { served, paths, heads, config } = options
   const answerOther = (exchange: Exchange, url: string): boolean =>
     sendOther(served, heads, exchange, url)
 
@@ -117,6 +119,9 @@ function createRoutes(options: MirrorOptions): Route {
     // For a known id, such as a removed one, the reason is more useful than a similar id.
     const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
     if (unknown && answerOther(exchange, url)) return
+    const isOutside = problem.fields?.['outOfScope'] !== undefined
+    const changed = isOutside ? scopeToCome(served.reads, config, 'osv') : null
+    if (changed !== null) throw notSynced(id, changed)
     sendProblem(request, response, { ...problem, origin })
   }
 
@@ -141,7 +146,7 @@ function createRoutes(options: MirrorOptions): Route {
     more: readonly string[],
   ): void => {
     const { request, response } = exchange
-    if (found === 'missing') throw notReady(served.reads, paths.sourceOf(path) ?? 'feeds', path)
+    if (found === 'missing') throw missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path) // prettier-ignore
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })

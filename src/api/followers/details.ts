@@ -216,8 +216,9 @@ function parseVersion(
 
 const OUTSIDE =
   'record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)'
-/** No verification reads these, and upstream does not have them any more. */
-const DAMAGED_EARLIER = 'changed (the stored bytes of its earlier version are damaged)'
+/** Upstream does not have these any more. */
+const DAMAGED_EARLIER =
+  'changed (the stored bytes of its earlier version are damaged: "patchmirror verify --repair" removes it)'
 const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
 
 function concerns(json: unknown, filter: PackageFilter): boolean {

@@ -1,6 +1,8 @@
 import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import type { Config } from '../../config/schema.ts'
+import { changedScope, describeChanged } from '../../store/runs/run-scope.ts'
 import type { Reads } from '../../store/reads.ts'
 import { refusedBy } from '../../store/runs/quarantine.ts'
 import type { Run } from '../../store/runs/runs.ts'
@@ -19,8 +21,40 @@ export function notFetched(what: string, reason: string): MirrorError {
 }
 
 /** The error for what may be mirrored by the settings as they are, and was not by those of the last run: `changed` names them. */
-export function notSynced(what: string, changed: string, source: SourceName): MirrorError {
-  return new MirrorError('not_ready', `${what} is not mirrored yet: ${changed}, and the next run goes by them; "patchmirror sync ${source}" gets it now`) // prettier-ignore
+export function notSynced(what: string, changed: string): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored: ${changed} than this mirror has; whether it is in scope now is decided by the next run of this mirror`) // prettier-ignore
+}
+
+/** Settings that may have brought something into scope, where a run went by another value. */
+const WIDENING = ['catalog.scope', 'catalog.include', 'catalog.exclude', 'catalog.avrIds', 'osv.include', 'osv.exclude', 'feeds.extraPaths', 'upstream.catalogUrl'] // prettier-ignore
+
+/**
+ * Returns the settings by which the next run may mirror what is not in scope of what is stored, in words; null: none, or such a
+ * run was refused, so that its settings do not show what will be mirrored.
+ */
+export function scopeToCome(
+  { runs }: Pick<Reads, 'runs'>,
+  config: Config,
+  source: SourceName,
+): string | null {
+  const changed = changedScope(runs, config, source)
+  if (changed?.keys.some((key) => WIDENING.includes(key)) !== true) return null
+  return runs.readLatestWholeRun(source)?.state === 'quarantined' ? null : describeChanged(changed)
+}
+
+/** The error for a document of the feeds that is not stored, though the settings or an earlier snapshot have it. */
+export function missingFeed(
+  reads: Reads,
+  config: Config,
+  source: SourceName,
+  path: string,
+): MirrorError {
+  const changed = scopeToCome(reads, config, source)
+  if (changed !== null) return notSynced(path, changed)
+  const isImported = config.upstream.apiRoot === null && reads.ledger.readLastImport() !== null
+  return isImported && reads.snapshots.readSnapshot(source) !== null
+    ? new MirrorError('not_found', `the bundle that was imported last does not have ${path}: the source mirror does not mirror it`) // prettier-ignore
+    : notReady(reads, source, path)
 }
 
 const MAX_MESSAGE = 400

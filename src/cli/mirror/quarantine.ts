@@ -6,6 +6,7 @@ import { operatorName } from '../../domain/run-facts.ts'
 import { isOlderFolder } from '../../store/database/older-folder.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
+import { otherSettings } from '../../store/runs/run-scope.ts'
 import type { Run } from '../../store/runs/runs.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
@@ -26,6 +27,7 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
   const report = await withRunner(loaded, display.show, async (runner, store) => {
     const approved = refusedChange(store, run)
     const { source } = approved
+    refuseOtherSettings(store, loaded.config, approved)
     const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
     // Quarantined: upstream serves something else by now than what was approved.
     if (done.state !== 'failed' && done.state !== 'quarantined') {
@@ -40,6 +42,18 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
   if (options.json === true) printJson(report)
   else print(describe(report))
   return runsExitCode([report])
+}
+
+/** Throws `usage` where the refused run went by other settings of its scope: with these it would change something else. */
+function refuseOtherSettings(
+  { runs }: Pick<RefusalReads, 'runs'>,
+  config: Config,
+  { runId, source }: Quarantine,
+): void {
+  const digests = runs.readRun(runId)?.facts['scopeSettings']
+  const keys = Array.isArray(digests) ? otherSettings(digests, config, source) : []
+  if (keys.length > 0)
+    throw new MirrorError('usage', `run ${runId} went by another ${keys.join(', ')} than this command has, and approves nothing else: give the settings of that run, or sync with these`) // prettier-ignore
 }
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */

@@ -1,6 +1,10 @@
+import { compareSettings } from '../../config/running/compare.ts'
+import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import { daemonSettings } from '../../store/database/daemon-settings.ts'
+import { scopeKeys } from '../../store/runs/run-scope.ts'
 import type { RunOutcome } from '../../store/runs/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
 import { refuseReader } from '../fleet/paused.ts'
@@ -61,11 +65,23 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
   display.finish()
   const unsynced = names.length === 0 ? unsyncedHere(loaded.config) : []
   for (const text of unsynced) warn(`${text}; where it is not to be synced, name the others: ${NAMING}`) // prettier-ignore
+  for (const text of otherThanDaemon(loaded.config, sources)) warn(text)
   if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
   else for (const report of reports) print(describe(report))
   const code = runsExitCode(reports)
   return code === EXIT.complete && unsynced.length > 0 ? EXIT.partial : code
+}
+
+/** Returns a sentence where the daemon of this data folder has other settings of what is mirrored: its next run goes by those. */
+function otherThanDaemon(config: Config, sources: readonly SourceName[]): string[] {
+  const used = daemonSettings(config.data.dir)
+  if (used === null) return []
+  const differ = new Set(compareSettings(used, config).restart)
+  const keys = sources
+    .flatMap((source) => scopeKeys(config, source))
+    .filter((key) => differ.has(key))
+  return keys.length === 0 ? [] : [`the running daemon has another ${keys.join(', ')}: its next run undoes what these change, restart it`] // prettier-ignore
 }
 
 /** How to sync without a warning that others are stored. */

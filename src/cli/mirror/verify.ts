@@ -39,9 +39,12 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   if (options.json === true) printJson({ ...report, views })
   else for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
   const isSound = isSoundVerdict(report)
-  // Derived data can be rebuilt from the stored data without a connection.
-  if (options.repair === true)
+  if (options.repair === true) {
+    // Neither that nor the rebuilding of derived data needs a connection.
+    const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
+    if (dropped !== null && options.json !== true) print(dropped)
     return repair(isSound ? loaded : settings(options, true, repairFiles(report)), report)
+  }
   if (isSound && views.length === 0 && report.damagedVersions.length === 0) return 0
   if (options.json !== true) print(adviceFor(loaded, report))
   return 1
@@ -54,12 +57,13 @@ function repairFiles(report: VerifyReport): readonly string[] {
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
-  if (isSoundVerdict(report))
-    return report.damagedVersions.length === 0
-      ? 'run "patchmirror verify --repair" to rebuild it'
-      : 'run "patchmirror verify --repair" to remove what cannot be fetched again; differences to it are not described any more'
+  const versions = report.damagedVersions.length === 0 ? '' : '; it removes damaged superseded versions, which nothing brings back: differences to them are not described any more' // prettier-ignore
+  if (isSoundVerdict(report)) {
+    const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
+    return `run "patchmirror verify --repair" ${what}`
+  }
   if (config.upstream.apiRoot !== null)
-    return 'run "patchmirror verify --repair" to fetch what is damaged again'
+    return `run "patchmirror verify --repair" to fetch what is damaged again${versions}`
   return report.structure.length === 0
     ? 'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
     : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
@@ -69,22 +73,19 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
 async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, report)
-  if (report.structure.length === 0) await dropVersions(loaded, report)
   const code = isSoundVerdict(report) ? 0 : await repairAll()
   await renewViews(loaded, checkViews(loaded.config.data.dir))
   return code
 }
 
-/** Removes superseded versions whose bytes are damaged: upstream does not have them any more. */
+/** Removes superseded versions whose bytes are damaged, since upstream does not have them any more, and says so; null: there are none. */
 async function dropVersions(
   { config }: LoadedConfig,
   { damagedVersions }: VerifyReport,
-): Promise<void> {
-  if (damagedVersions.length === 0) return
-  await withWrites(config.data.dir, (store) => {
-    for (const version of damagedVersions) store.changes.dropVersion(version)
-  })
-  print(`${counted(damagedVersions.length, 'damaged superseded version')} removed`)
+): Promise<string | null> {
+  if (damagedVersions.length === 0) return null
+  await withWrites(config.data.dir, (store) => { store.changes.dropVersions(damagedVersions) }) // prettier-ignore
+  return `${counted(damagedVersions.length, 'damaged superseded version')} removed`
 }
 
 const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>

@@ -1,5 +1,5 @@
 import { closing, withReads } from '../store-access.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, systemCode } from '../../core/errors.ts'
 import { isPresent } from '../../core/files.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
@@ -18,6 +18,9 @@ export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) 
   return closing(db, () => guarded(dir, () => work(db), inboxPath(dir)))
 }
 
+/** Reports whether it is SQLite's own error, as of a damaged page. */
+const isSqlite = (error: unknown): boolean => systemCode(error)?.startsWith('SQLITE') === true
+
 /** Returns deliveries with what was decided since about the runs that their notes name; where that cannot be read, as they are. */
 export function withDecisions({ data }: Config, rows: readonly InboxRow[]): InboxRow[] {
   try {
@@ -26,7 +29,7 @@ export function withDecisions({ data }: Config, rows: readonly InboxRow[]): Inbo
     )
     return decided ?? [...rows]
   } catch (error) {
-    if (error instanceof MirrorError) return [...rows]
+    if (error instanceof MirrorError || isSqlite(error)) return [...rows]
     throw error
   }
 }

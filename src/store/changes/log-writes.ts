@@ -36,7 +36,9 @@ export function createChangeWriter(db: Db) {
   return {
     ...createChangeReader(db),
     forgetChanges,
-    dropVersion: superseded.dropVersion,
+    dropVersions: superseded.dropVersions,
+    /** Drops the versions that the open transaction replaced, where it publishes what was published before. */
+    dropUnpublished: (): void => superseded.settleReplaced(null),
     /** Logs a snapshot that is being published, and its changes. No names are stored for a source's first snapshot. */
     logSnapshot(snapshot: SnapshotToLog, { complete, changes }: Change): void {
       const known = complete && snapshot.previous !== null

@@ -84,14 +84,20 @@ export function createSupersededWriter(db: Db) {
     sql.dropBodies.run({ from, upTo })
     sql.drop.run({ from, upTo })
   }
-  /** Removes a version whose bytes are not sound, with those before it that only changed its stamp. */
-  const dropVersion = db.transaction(({ id, log }: Pick<SupersededVersion, 'id' | 'log'>): void => {
-    const body = sql.bodyOf.get(id, log) ?? null
-    sql.dropVersion.run({ id, log })
-    if (body !== null) sql.dropUnused.run({ body })
-  })
+  /** Removes versions whose bytes are not sound, each with those before it that only changed its stamp. */
+  const dropVersions = db.transaction(
+    (versions: readonly Pick<SupersededVersion, 'id' | 'log'>[]): void => {
+      for (const { id, log } of versions) {
+        const body = sql.bodyOf.get(id, log) ?? null
+        sql.dropVersion.run({ id, log })
+        if (body !== null) sql.dropUnused.run({ body })
+      }
+    },
+  )
   return {
-    dropVersion: (version: Pick<SupersededVersion, 'id' | 'log'>): void => dropVersion(version),
+    // Immediate: a transaction that reads first cannot wait for another writer.
+    dropVersions: (versions: Parameters<typeof dropVersions>[0]): void =>
+      dropVersions.immediate(versions),
     /**
      * Gives the versions that the open transaction replaced their position in the log; drops those of names that the log
      * does not list there. Null: it lists none.
@@ -202,7 +208,9 @@ function prepareWrites(db: Db) {
          (SELECT max(log) FROM osv_superseded WHERE id = @id AND log < @log AND body IS NOT NULL), ${UNPUBLISHED - 1})`,
     ),
     dropUnused: db.prepare<[{ body: number }]>(
-      'DELETE FROM osv_body WHERE rowid = @body AND NOT EXISTS (SELECT 1 FROM osv_superseded WHERE body = @body)',
+      // A row that was lost may be another record's by now.
+      `DELETE FROM osv_body WHERE rowid = @body AND NOT EXISTS (SELECT 1 FROM osv_superseded WHERE body = @body)
+         AND NOT EXISTS (SELECT 1 FROM osv_record WHERE body = @body)`,
     ),
     drop: db.prepare<[Span]>('DELETE FROM osv_superseded WHERE log BETWEEN @from AND @upTo'),
     oldest: db

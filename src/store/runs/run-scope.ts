@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256Hex } from '../../core/digest.ts'
 import type { Config } from '../../config/schema.ts'
 import { type SourceName, activeSources, maySync } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
@@ -39,9 +39,13 @@ function decidingSettings(config: Config, source: SourceName): Readonly<Record<s
 export function settingDigests(config: Config, source: SourceName): string[] {
   return Object.entries(decidingSettings(config, source)).map(([key, value]) => {
     const text = JSON.stringify(Array.isArray(value) ? value.toSorted() : value) // the order of a list means nothing
-    const digest = createHash('sha256').update(text).digest('hex')
-    return `${key} ${digest.slice(0, 12)}`
+    return `${key} ${sha256Hex(text).slice(0, 12)}`
   })
+}
+
+/** Returns the keys of the settings that decide what of a source is mirrored. */
+export function scopeKeys(config: Config, source: SourceName): string[] {
+  return Object.keys(decidingSettings(config, source))
 }
 
 /** The last run that published everything of a source, and by which settings. */
@@ -67,7 +71,7 @@ export function createRunScope(db: Db) {
   }
 }
 
-/** Settings that changed since a run. */
+/** Settings that a run did not go by. */
 interface ChangedScope {
   readonly run: number
   /** Their keys. */
@@ -75,8 +79,8 @@ interface ChangedScope {
 }
 
 /**
- * Returns the settings that decide what of a source is mirrored and changed since the last run that published by them; null: none,
- * it is not known, or this mirror does not sync the source.
+ * Returns the settings that decide what of a source is mirrored and that the last run which published had with other values: they were
+ * changed since, or the run was a command with other settings. Null: none, it is not known, or this mirror does not sync the source.
  */
 export function changedScope(
   runs: ReturnType<typeof createRunScope>,
@@ -86,12 +90,21 @@ export function changedScope(
   if (!maySync(config) || !activeSources(config).includes(source)) return null
   const run = runs.readScopedRun(source)
   if (run === null) return null
-  const before = new Map(run.settings.map((one) => pairOf(one)))
-  const keys = settingDigests(config, source)
+  const keys = otherSettings(run.settings, config, source)
+  return keys.length === 0 ? null : { run: run.id, keys }
+}
+
+/** Returns the keys of the settings that had other values when these digests of a source were taken. */
+export function otherSettings(
+  digests: readonly string[],
+  config: Config,
+  source: SourceName,
+): string[] {
+  const before = new Map(digests.map(pairOf))
+  return settingDigests(config, source)
     .map(pairOf)
     .filter(([key, digest]) => before.has(key) && before.get(key) !== digest)
     .map(([key]) => key)
-  return keys.length === 0 ? null : { run: run.id, keys }
 }
 
 function pairOf(setting: string): [key: string, digest: string] {
@@ -99,15 +112,15 @@ function pairOf(setting: string): [key: string, digest: string] {
   return [key, digest]
 }
 
-/** Says which settings changed: "catalog.include changed since run 12". */
+/** Says by which other settings a run went: "run 12 went by another catalog.include". */
 export function describeChanged({ run, keys }: ChangedScope): string {
-  return `${keys.join(', ')} changed since run ${run}`
+  return `run ${run} went by another ${keys.join(', ')}`
 }
 
-/** Says which settings of a source changed, and what is stored until the next run; null: none. */
+/** Says which settings a source is not stored by, and until when; null: it is stored by these. */
 export function changedScopeText(...asked: Parameters<typeof changedScope>): string | null {
   const changed = changedScope(...asked)
   return changed === null
     ? null
-    : `${describeChanged(changed)}; what is stored follows the settings of that run until the next one`
+    : `${describeChanged(changed)} than this mirror has; what is stored follows it until a run by these settings is published`
 }

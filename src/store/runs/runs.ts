@@ -1,72 +1,25 @@
-import { dirname } from 'node:path'
 import type { SourceName } from '../../domain/sources.ts'
-import { isLocked } from '../database/lock.ts'
 import type { Db } from '../database/open.ts'
 import { IN_PART, createRunDates } from './run-dates.ts'
+import {
+  ORPHANED,
+  type Row,
+  type Run,
+  type RunKind,
+  type RunOutcome,
+  type RunState,
+  createSight,
+} from './run-rows.ts'
 
-/** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
-export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
-/** What caused a run. `start`: the schedule was missed while this mirror did not run, or did not lead its fleet; `retry`: a first sync had failed, or the disk was full. */
-export type RunTrigger = 'schedule' | 'start' | 'retry' | 'command' | 'webhook' | 'inbox' | 'fleet'
-/** How a run can end. `complete` only with a full proof; `stopped` on request, before it had a result. */
-export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed' | 'stopped'
-export type RunState = RunOutcome | 'running'
-
-/** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
-export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
+export type { Run, RunFacts, RunKind, RunOutcome, RunState, RunTrigger } from './run-rows.ts'
 
 /** What an operator decided about a run: what it refused, or what it published and should not be believed. */
 type RunDecision = 'approved' | 'rejected' | 'acknowledged'
-
-/** A row of the run log. */
-export interface Run {
-  id: number
-  source: SourceName
-  kind: RunKind
-  trigger: RunTrigger
-  pid: number
-  /** Unix milliseconds, as every `…At` and `asOf`. */
-  startedAt: number
-  endedAt: number | null
-  state: RunState
-  asOf: number | null
-  snapshot: string | null
-  code: string | null
-  message: string | null
-  facts: RunFacts
-}
 
 export type RunStart = Pick<Run, 'source' | 'kind' | 'trigger' | 'startedAt'>
 export type RunEnd = Pick<Run, 'asOf' | 'snapshot' | 'code' | 'message' | 'facts'> & {
   state: RunOutcome
   endedAt: number
-}
-
-interface Row {
-  id: number
-  source: SourceName
-  kind: RunKind
-  trigger: RunTrigger
-  pid: number
-  started_at: number
-  ended_at: number | null
-  state: RunState
-  as_of: number | null
-  snapshot: string | null
-  code: string | null
-  message: string | null
-  facts: string
-}
-
-function fromRow(row: Row): Run {
-  const { started_at, ended_at, as_of, facts, ...rest } = row
-  return {
-    ...rest,
-    startedAt: started_at,
-    endedAt: ended_at,
-    asOf: as_of,
-    facts: JSON.parse(facts) as RunFacts,
-  }
 }
 
 /** The dates of a run, unix milliseconds or ISO 8601, and how it ended. */
@@ -93,28 +46,6 @@ interface RunFilter {
   kind: RunKind | ''
   state: RunState | ''
   limit: number
-}
-
-/** What a run is whose process ended before it. */
-const ORPHANED = {
-  state: 'failed',
-  code: 'aborted',
-  message: 'the process ended before the run did; nothing was committed',
-} as const
-
-/** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
-function createSight(db: Db) {
-  const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
-  /** Whether a run may be running: any without an end is of a process that has ended, where this is false. */
-  const mayRun = (): boolean => isLocked(dirname(db.name), 'sync')
-  const current = (row: Row): Run => {
-    const run = fromRow(row)
-    if (run.endedAt !== null || mayRun()) return run
-    const now = byId.get(row.id) ?? row // it may have ended before the lock was looked at
-    return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
-  }
-  const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
-  return { byId, mayRun, current, see }
 }
 
 /** Creates reads of the runs that the state of a source comes from. */
@@ -217,6 +148,7 @@ export function createRunWriter(db: Db) {
   const prune = db.prepare(
     `DELETE FROM run WHERE source = @source AND ${IN_PART} = @part
        AND id NOT IN (SELECT run_id FROM quarantine WHERE decision IS NULL)
+       AND id <> coalesce((SELECT max(id) FROM run WHERE source = @source AND state IN ('complete', 'partial') AND NOT ${IN_PART}), 0)
        AND id < (SELECT min(id) FROM (SELECT id FROM run WHERE source = @source AND ${IN_PART} = @part
          ORDER BY id DESC LIMIT @keep))`,
   )
@@ -237,7 +169,7 @@ export function createRunWriter(db: Db) {
      */
     closeOrphanRuns: (now: number): number => orphans.run({ ...ORPHANED, now }).changes,
     /**
-     * Deletes old runs. Partial runs are counted separately: many events do not displace the runs that determine the
+     * Deletes old runs, but not the last of everything that published: what is stored follows its settings. Partial runs are counted separately: many events do not displace the runs that determine the
      * data's age.
      */
     pruneRuns: (source: SourceName, keep: number): void => {

@@ -72,7 +72,7 @@ export function createSnapshotReader(db: Db) {
 export function createSnapshotWriter(
   db: Db,
   tracker: ChangeTracker,
-  changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot'>,
+  changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot' | 'dropUnpublished'>,
 ) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope, content_digest)
@@ -112,7 +112,10 @@ export function createSnapshotWriter(
       const contentDigest = known ?? digestAfter(source, proof)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       const change = tracker.take()
-      if (before?.id === id) return change
+      if (before?.id === id) {
+        if (source === 'osv') changes.dropUnpublished() // written again, as by an import: no version was superseded
+        return change
+      }
       const sequence = (before?.sequence ?? 0) + 1
       const previous = before?.id ?? null
       const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }

@@ -98,7 +98,7 @@ export function createInbox(db: Db) {
   const requeue = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
        replays = replays + 1
-     WHERE id = @id AND state <> 'pending'`,
+     WHERE id = @id AND (state <> 'pending' OR due_at > @now)`,
   )
   const requeueDead = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,

@@ -43,7 +43,7 @@ export async function guardCatalog(
     if (why === null || gone.length <= config.catalog.guardItems) return
     reasons.push(why)
     refused[key] = gone
-    names.push(...gone)
+    for (const name of gone) names.push(name)
   }
   const owners = ownersOf(context, crawl, stored)
   check('owners', 'items with their artifacts', owners.stored, owners.gone)
@@ -61,7 +61,10 @@ export async function guardCatalog(
   const sha256 = sha256Of(body)
   if (approved?.sha256.equals(sha256) === true) return null
   noteRefused(context, names)
-  return refuse(context, source, explainRemoval(context, reasons.join('; ')), body, sha256)
+  const why = reasons.join('; ')
+  // The items of a list are upstream's alone; what is mirrored of them, and which lists, the settings decide too.
+  const isOfScope = 'owners' in refused || 'lists' in refused
+  return refuse(context, source, isOfScope ? explainRemoval(context, why) : why, body, sha256)
 }
 
 /** Records what would be removed: how much, and the first of it. A run that is refused shows it as planned. */

@@ -6,7 +6,7 @@ import type { RecordGuard, RecordVerdict } from '../../guard/guard.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
-import { explainRemoval, quarantineChange, refuseRemoval } from '../removal-guard.ts'
+import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
 import { isOfIndex, isRemovalApproved, keepRemovalApproval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
@@ -22,7 +22,7 @@ export function guardOsv(
   const reason = removalReason(context.config, listed.index, plan)
   const { sha256 } = listed.index
   if (reason === null || isRemovalApproved(context, sha256)) return null
-  return refuse(context, listed, sha256, explainRemoval(context, reason))
+  return refuse(context, listed, sha256, reason)
 }
 
 function refuse(
@@ -134,9 +134,11 @@ const OUT_OF_SCOPE = 'out of the mirrored scope now'
 function removalReason(
   { osv }: Pick<Config, 'osv'>,
   { ids, unnamed, scope }: OsvIndex,
-  { stored, removed }: OsvPlan,
+  { stored, removed, dropped, added }: OsvPlan,
 ): string | null {
   if ((scope?.listed ?? ids).size === 0) return 'the index lists no record at all'
+  if (stored > 0 && dropped.length === stored && added.length === 0)
+    return `the scope (osv.include, osv.exclude) would remove all ${stored} records, and nothing else that upstream lists is in it`
   if (unnamed > 0 && removed.length > 0) {
     return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }

@@ -75,7 +75,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
-  const isInScope = source.state === 'complete' && (source.scope !== null || name === 'catalog')
+  const isInScope = source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || name === 'catalog') // prettier-ignore
   const policy = `policy: at most ${span(limit)}`
   const isFirst = asOf === null && source.state === 'running'
   const age: Cell =

@@ -101,7 +101,9 @@ describe('the 404 of a missing item or document', () => {
     for (const path of paths) {
       const answer = await told(made, path)
       expect(answer).toMatchObject({ path, status: 503, error: 'not_ready' })
-      expect(answer['message']).toContain('catalog.include changed since run 1')
+      expect(answer['message']).toContain(
+        'run 1 went by another catalog.include than this mirror has',
+      )
     }
     expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

@@ -1,0 +1,96 @@
+import { dirname } from 'node:path'
+import type { SourceName } from '../../domain/sources.ts'
+import { isLocked } from '../database/lock.ts'
+import type { Db } from '../database/open.ts'
+import { openAnyVersion } from '../database/sqlite.ts'
+
+/** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
+export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
+/** What caused a run. `start`: the schedule was missed while this mirror did not run, or did not lead its fleet; `retry`: a first sync had failed, or the disk was full. */
+export type RunTrigger = 'schedule' | 'start' | 'retry' | 'command' | 'webhook' | 'inbox' | 'fleet'
+/** How a run can end. `complete` only with a full proof; `stopped` on request, before it had a result. */
+export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed' | 'stopped'
+export type RunState = RunOutcome | 'running'
+
+/** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
+export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
+
+/** A row of the run log. */
+export interface Run {
+  id: number
+  source: SourceName
+  kind: RunKind
+  trigger: RunTrigger
+  pid: number
+  /** Unix milliseconds, as every `…At` and `asOf`. */
+  startedAt: number
+  endedAt: number | null
+  state: RunState
+  asOf: number | null
+  snapshot: string | null
+  code: string | null
+  message: string | null
+  facts: RunFacts
+}
+
+/** A row of the run log as it is stored. */
+export interface Row {
+  id: number
+  source: SourceName
+  kind: RunKind
+  trigger: RunTrigger
+  pid: number
+  started_at: number
+  ended_at: number | null
+  state: RunState
+  as_of: number | null
+  snapshot: string | null
+  code: string | null
+  message: string | null
+  facts: string
+}
+
+function fromRow(row: Row): Run {
+  const { started_at, ended_at, as_of, facts, ...rest } = row
+  return {
+    ...rest,
+    startedAt: started_at,
+    endedAt: ended_at,
+    asOf: as_of,
+    facts: JSON.parse(facts) as RunFacts,
+  }
+}
+
+/** What a run is whose process ended before it. */
+export const ORPHANED = {
+  state: 'failed',
+  code: 'aborted',
+  message: 'the process ended before the run did; nothing was committed',
+} as const
+
+/** Returns a row as it is committed now: a connection with an open transaction sees an earlier state. */
+function rowNow(db: Db, id: number): Row | undefined {
+  const read = (from: Db): Row | undefined => from.prepare<[number], Row>('SELECT * FROM run WHERE id = ?').get(id) // prettier-ignore
+  if (!db.inTransaction) return read(db)
+  const fresh = openAnyVersion(db.name)
+  try {
+    return read(fresh)
+  } finally {
+    fresh.close()
+  }
+}
+
+/** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
+export function createSight(db: Db) {
+  const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
+  /** Whether a run may be running: any without an end is of a process that has ended, where this is false. */
+  const mayRun = (): boolean => isLocked(dirname(db.name), 'sync')
+  const current = (row: Row): Run => {
+    const run = fromRow(row)
+    if (run.endedAt !== null || mayRun()) return run
+    const now = rowNow(db, row.id) ?? row // it may have ended before the lock was looked at
+    return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
+  }
+  const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
+  return { byId, mayRun, current, see }
+}
