@@ -139,6 +139,10 @@ const CASES: Case[] = [
     made.env['PATCHMIRROR_UPSTREAM_API_KEY_FILE'] = join(made.dir, 'no-such.key')
   }],
   ['a log file in a folder that is missing', 'settings', 'fail', 'log.file', withSetting('PATCHMIRROR_LOG_FILE', '/nowhere/a.log')],
+  ['a folder in which nothing is stored, and no way to fill it', 'settings', 'warn', '--config FILE', (made) => {
+    openWriter(join(made.dir, 'empty')).close()
+    made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+  }],
   ['an empty folder and no way to fill it', 'settings', 'warn', '--config FILE', (made) => {
     made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
   }],

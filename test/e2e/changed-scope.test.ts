@@ -33,4 +33,15 @@ test('a daemon that starts with another scope syncs at once; until then status a
   expect(list.map(({ source, trigger }) => `${source} ${trigger}`)[0]).toBe('osv start')
   expect(list.filter(({ source }) => source === 'feeds')).toHaveLength(1)
   expect((await world.patchmirror('status')).code).toBe(0)
+
+  world.env['PATCHMIRROR_OSV_EXCLUDE'] = 'R*' // beside the daemon: everything
+  const refused = await world.patchmirror('sync', 'osv')
+  expect(refused.code).toBe(4)
+  expect(refused.out).toContain('would remove all 29 records')
+  const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
+  world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
+  const approved = await world.patchmirror('approve', run)
+  expect(approved.code).toBe(2)
+  expect(approved.err).toContain(`run ${run} went by another osv.exclude than this command has`)
+  expect(JSON.parse((await world.patchmirror('runs', run, '--json')).out)).not.toMatchObject({ facts: { decision: 'approved' } }) // prettier-ignore
 })

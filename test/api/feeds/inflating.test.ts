@@ -41,13 +41,22 @@ test('refuses content of another size than is recorded, also alone', () => {
   expect(inflating('one', pack(one), one.length - 1)).toThrow()
 })
 
-test('returns contents of which none keeps the others in memory, of any number of bytes', () => {
+test('returns the content of each member of a name, as when the snapshot moves in between', () => {
+  const inflating = createInflating()
+  const [before = Buffer.alloc(0), after = Buffer.alloc(0), other = Buffer.alloc(0)] = CONTENTS.slice(7) // prettier-ignore
+  const asked = [before, after, before, other].map((content, i) =>
+    inflating(i === 3 ? 'b' : 'a', pack(content), content.length),
+  )
+  expect(asked.map((content) => content())).toEqual([before, after, before, other])
+})
+
+test('returns contents that keep no more than 64 KiB and a record of others in memory, of any number of bytes', () => {
   const inflating = createInflating()
   const contents = Array.from({ length: 300 }, (_, i) => Buffer.alloc(10_000, i % 256))
   const all = contents.map((content, i) => inflating(`${i}`, pack(content), content.length))
   for (const [i, content] of all.entries()) {
     expect(content()).toEqual(contents[i])
-    expect(content().buffer.byteLength).toBeLessThan(100_000)
+    expect(content().buffer.byteLength).toBeLessThan(2 ** 16 + 10_100)
   }
 })
 

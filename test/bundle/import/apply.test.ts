@@ -234,8 +234,10 @@ describe('an import', () => {
     db.exec("UPDATE catalog_chunk SET bytes = x'00'; UPDATE document SET body = x'00'")
     expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(false)
     expect((await there.take(files, { again: true })).outcome).toBe('applied')
+    expect(await verifyStore(db, there.dir)).toMatchObject({ damagedRecords: [], damagedVersions: [] }) // prettier-ignore
     expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(true)
     expect(there.digest()).toBe(manifest.digest)
+    expect(there.store.osv.measureSuperseded()).toMatchObject({ versions: 0, bodies: 0 })
   })
 
   test('is refused before anything is written when the disk is too small', async () => {

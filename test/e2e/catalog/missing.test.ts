@@ -106,6 +106,8 @@ describe('the 404 of a missing item or document', () => {
       )
     }
     expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
+    const narrower = await catalogBench(SERVICE, { dir: before.dir, env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' } }) // prettier-ignore
+    expect(await told(narrower, `/v1/tags/${tag.id}`)).toMatchObject(LEFT_OUT) // API keys bring no tag
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect((await made.ask(`/v1/tags/${tag.id}/vex`)).status).toBe(200)
     const [, , unnamed = ''] = paths

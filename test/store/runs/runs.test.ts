@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import type { RunStart } from '../../../src/store/runs/runs.ts'
-import { NOW, START, quarantine, runEnd, writes } from '../fixtures.ts'
+import { NOW, START, quarantine, reads, runEnd, writes } from '../fixtures.ts'
 
 describe('the run log', () => {
   test('shows a current run, and how it ended', () => {
@@ -17,6 +17,17 @@ describe('the run log', () => {
     expect(store.runs.readRun(id)).toEqual({ id, ...START, pid: process.pid, ...end })
     expect(store.runs.readLatestEndedRun('osv')?.id).toBe(id)
     expect(store.runs.readRun(99)).toBeNull()
+  })
+
+  test('shows a run that has ended, also where a reader still sees the state before', () => {
+    const store = writes()
+    const lock = acquireLock(store.dir, 'sync')
+    const id = store.runs.startRun(START)
+    const { pinned } = reads(store.dir)
+    expect(pinned.runs.readLatestRun('osv')).toMatchObject({ id, state: 'running' })
+    store.runs.endRun(id, runEnd({ message: 'done' }))
+    lock.release()
+    expect(pinned.runs.readLatestRun('osv')).toMatchObject({ id, state: 'complete', message: 'done' }) // prettier-ignore
   })
 
   test('separates the sources and lists the newest run first', () => {

@@ -63,7 +63,7 @@ function check(made: Bench, { include, exclude }: Scope): void {
 
 /**
  * Whether every stored record is lost, few as they are where the scope is narrow: the service has removed it, or its
- * changed content is out of a scope that is as before.
+ * changed content is out of a scope that is as before, or all are out of another one that has no other.
  */
 function losesAll(made: Bench, { include, exclude }: Scope): boolean {
   const { feed } = made.sandbox
@@ -75,7 +75,18 @@ function losesAll(made: Bench, { include, exclude }: Scope): boolean {
     isSame &&
     feed.modified(id) !== modified &&
     scope?.includes(id, JSON.parse(feed.record(id).toString()) as object) === false
-  return stored.length > 0 && stored.every((one) => !listed.has(one.id) || leaves(one))
+  const isStored = new Set(stored.map(({ id }) => id))
+  const isDropped = ({ id, modified }: { id: string; modified: string }) =>
+    scope?.judgeId(id) === 'out' ||
+    (feed.modified(id) === modified &&
+      scope?.includes(id, JSON.parse(feed.record(id).toString()) as object) === false)
+  const isEmptied =
+    stored.every((one) => listed.has(one.id) && isDropped(one)) &&
+    feed.ids().every((id) => isStored.has(id) || scope?.judgeId(id) === 'out')
+  return (
+    stored.length > 0 &&
+    ((!isSame && isEmptied) || stored.every((one) => !listed.has(one.id) || leaves(one)))
+  )
 }
 
 /** Approves the newest change that waits, as an operator does. */

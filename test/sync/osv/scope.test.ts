@@ -83,6 +83,21 @@ describe('a scope of OSV', () => {
 })
 
 describe('a changed scope', () => {
+  test('that leaves nothing of what is stored is quarantined, as by a mistyped name, and approved as it is', async () => {
+    const made = await bench({ sandbox: SMALL })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    const mistyped = { PATCHMIRROR_OSV_INCLUDE: 'Root:npmm' }
+    const refused = await made.runWith(mistyped, 'osv')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(refused.message).toMatch(
+      /^the scope \(osv\.include, osv\.exclude\) would remove all 60 records, and nothing else/,
+    )
+    expect(served(made)).toHaveLength(60)
+    expect(await made.runWith(ONLY_NPM, 'osv')).toMatchObject({ state: 'complete' })
+    expect(served(made)).toEqual(idsOf(made, 'Root:npm').sort())
+    await expectSound(made.dir)
+  })
+
   test('takes effect on a 304, removes without tombstones or quarantine, and can be reverted', async () => {
     const made = await bench({ sandbox: SMALL })
     await made.run('osv')

@@ -1,3 +1,6 @@
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { isSoundVerdict } from '../../../src/sync/verify/verify.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
@@ -74,4 +77,38 @@ test('stamps that have the bytes of a damaged version go with it', async () => {
   const { osv } = made.store
   expect([osv.readEarlier(id, first), osv.readEarlier(id, second)]).toEqual([null, null])
   await expectSound(made.dir)
+})
+
+test('a row that another record uses by now stays, and a writer is waited for', async () => {
+  const { made, ids, logs } = await replaced()
+  const [[id = '', live = ''], [first = 0]] = [ids, logs]
+  // As when the row of a version was lost and its number given to a new record.
+  const row = made.store.osv.readRecord(live)
+  tamper(made.dir, `DELETE FROM osv_body WHERE rowid = ${BODY_OF}`, id, first)
+  tamper(made.dir, 'UPDATE osv_superseded SET body = (SELECT body FROM osv_record WHERE id = ?) WHERE id = ? AND log = ?', live, id, first) // prettier-ignore
+  expect((await verify(made.dir)).damagedVersions).toEqual([{ id, log: first }])
+  const env = { PATCHMIRROR_DATA_DIR: made.dir }
+  const writer = new Database(join(made.dir, 'mirror.db'))
+  writer.exec('BEGIN IMMEDIATE')
+  const repairing = patchmirror(['verify', '--repair', '--json'], env, made.dir)
+  await delay(1500)
+  writer.exec('COMMIT')
+  writer.close()
+  const repaired = await repairing
+  expect(repaired.code).toBe(0)
+  expect(JSON.parse(repaired.out)).toMatchObject({ damagedVersions: [{ id, log: first }] })
+  expect(made.store.osv.readRecord(live)).toEqual(row)
+  await expectSound(made.dir)
+})
+
+test('a repair removes versions before it asks for the upstream that records need', async () => {
+  const { made, ids, logs } = await replaced()
+  const [[id = '', live = ''], [first = 0]] = [ids, logs]
+  tamper(made.dir, `UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = ${BODY_OF}`, id, first)
+  tamper(made.dir, 'UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)', live) // prettier-ignore
+  const repaired = await patchmirror(['verify', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir) // prettier-ignore
+  expect(repaired.code).toBe(2)
+  expect(repaired.out).toContain('1 damaged superseded version removed')
+  expect(repaired.err).toContain('upstream.apiRoot')
+  expect(await verify(made.dir)).toMatchObject({ damagedVersions: [], damagedRecords: [live] })
 })
