@@ -37,8 +37,8 @@ function hasData(dir: string): boolean {
     const db = openReader(dir)
     if (db === null) return existsSync(databasePath(dir))
     try {
-      const { readSnapshot } = createSnapshotReader(db)
-      return SOURCES.some((source) => readSnapshot(source) !== null)
+      const snapshots = createSnapshotReader(db)
+      return SOURCES.some((source) => snapshots.readSnapshot(source) !== null)
     } finally {
       db.close()
     }
