@@ -26,7 +26,7 @@ export function wholeDirectory(bytes: Buffer): DirectoryBytes {
 /** Bytes that are read at once where entries follow each other: more than the longest entry has. */
 const PAGE = 1 << 18
 /** Bytes that are read for an entry elsewhere. */
-const SMALL = 1 << 12
+const SMALL = 1 << 9
 
 /** Returns a directory of `size` bytes that `read` (a buffer to fill, from a position of the directory) reads page by page. */
 export function pagedDirectory(
