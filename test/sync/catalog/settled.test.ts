@@ -143,6 +143,12 @@ test('a refresh that relies on what an earlier run left ends as one that plans e
   expect(counts.settled).toBeGreaterThan(3)
 })
 
+test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
+  const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const // prettier-ignore
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  await play([...history, { named: [] }], env, { settled: 0 })
+})
+
 test.each(['quarantined', 'rejected', 'failed'] as const)(
   'a refresh after a sync that was %s does not publish what that fetched',
   async (how) => {
