@@ -7,7 +7,7 @@
 export interface SourceSyncing {
   /** Why it is not synced any more, and the setting that enables it; null: it is synced, or is not meant to be. */
   readonly unsynced: string | null
-  /** Which settings decide what is mirrored and changed since it was: they apply from the next run on; null: none. */
+  /** Which settings of what is mirrored had other values in the last run that published, in words; null: none. */
   readonly scopeChanged: string | null
 }
 

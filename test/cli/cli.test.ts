@@ -371,7 +371,7 @@ describe('the command line', () => {
       out: expect.stringContaining(`run ${next} is rejected already`) as string,
     })
     const { out } = await patchmirror('status')
-    expect(out).toContain(`run ${next} of osv was rejected; nothing newer is published until upstream corrects it, or the settings of its scope do\n  "patchmirror approve ${next}" undoes that`) // prettier-ignore
+    expect(out).toContain(`run ${next} of osv was rejected; nothing newer is published until upstream corrects it, or the settings of its scope change\n  "patchmirror approve ${next}" undoes that`) // prettier-ignore
     const met = /run (\d+),/.exec(still.out)?.[1] ?? ''
     expect(met).not.toBe(next)
     expect((await patchmirror('runs', met)).out).toMatch(

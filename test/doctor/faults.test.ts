@@ -231,7 +231,7 @@ const CASES: Case[] = [
   }],
   ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
   ['a refused change that a later run met again', 'sources', 'warn', 'then "patchmirror approve 77" or', ({ dir }) => logRun(dir, { quarantine: 77 }, 'quarantined')],
-  ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it, or the settings of its scope do "patchmirror approve', ({ dir }) => {
+  ['a rejected change that is still offered', 'sources', 'warn', 'was rejected; nothing newer is published until upstream corrects it, or the settings of its scope change "patchmirror approve', ({ dir }) => {
     const runId = logRun(dir, {}, 'quarantined')
     const store = openWrites(dir)
     const none = Buffer.alloc(0)

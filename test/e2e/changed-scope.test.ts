@@ -13,9 +13,9 @@ test('a daemon that starts with another scope syncs at once; until then status a
   world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
   const status = await world.patchmirror('status')
   expect(status.code).toBe(3)
-  expect(status.out).toMatch(/^osv: run \d+ went by another osv\.exclude than this mirror has; what is stored follows it until/m) // prettier-ignore
+  expect(status.out).toMatch(/^osv: run \d+ used another osv\.exclude than this mirror has; what is stored follows it until/m) // prettier-ignore
   const doctor = await world.patchmirror('doctor')
-  expect(doctor.out).toMatch(/osv: run \d+ went by another osv\.exclude/)
+  expect(doctor.out).toMatch(/osv: run \d+ used another osv\.exclude/)
 
   const next = await world.host()
   expect(await next.said(/osv sync: complete/)).toContain('out of scope')
@@ -42,6 +42,6 @@ test('a daemon that starts with another scope syncs at once; until then status a
   world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
   const approved = await world.patchmirror('approve', run)
   expect(approved.code).toBe(2)
-  expect(approved.err).toContain(`run ${run} went by another osv.exclude than this command has`)
+  expect(approved.err).toContain(`run ${run} used another osv.exclude than this command has`)
   expect(JSON.parse((await world.patchmirror('runs', run, '--json')).out)).not.toMatchObject({ facts: { decision: 'approved' } }) // prettier-ignore
 })

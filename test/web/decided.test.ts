@@ -104,7 +104,7 @@ describe('the page of a run that was decided about', () => {
 test('the overview warns of a rejected change that is still offered', async () => {
   const html = await page('')
   expect(html).toContain(
-    'osv: a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope do',
+    'osv: a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope change',
   )
   expect(html).toContain(`patchmirror approve ${runs.get('rejected') ?? 0}<`)
   expect(html).not.toContain('waits for your decision')

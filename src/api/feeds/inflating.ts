@@ -49,7 +49,8 @@ function inflate({ members }: Batch): Buffer[] | null {
   if (members.some(({ member, size }) => trailerSize(member) !== size)) return null
   let end = 0
   const ends = members.map(({ member }) => (end += member.length))
-  const joined = Buffer.concat(members.map(({ member }) => member), end) // prettier-ignore
+  const packed = members.map(({ member }) => member)
+  const joined = Buffer.concat(packed, end)
   const contents = inflateMembers(joined, ends)
   freeBytes(joined)
   if (contents === null) return null

@@ -25,7 +25,7 @@ export function notSynced(what: string, changed: string): MirrorError {
   return new MirrorError('not_ready', `${what} is not mirrored: ${changed} than this mirror has; whether it is in scope now is decided by the next run of this mirror`) // prettier-ignore
 }
 
-/** Settings that may have brought something into scope, where a run went by another value. */
+/** Settings that may have brought something into scope, where a run used another value. */
 const WIDENING = ['catalog.scope', 'catalog.include', 'catalog.exclude', 'catalog.avrIds', 'osv.include', 'osv.exclude', 'feeds.extraPaths', 'upstream.catalogUrl'] // prettier-ignore
 
 /**

@@ -44,7 +44,7 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
   return runsExitCode([report])
 }
 
-/** Throws `usage` where the refused run went by other settings of its scope: with these it would change something else. */
+/** Throws `usage` where the refused run used other settings of its scope: with these it would change something else. */
 function refuseOtherSettings(
   { runs }: Pick<RefusalReads, 'runs'>,
   config: Config,
@@ -53,7 +53,7 @@ function refuseOtherSettings(
   const digests = runs.readRun(runId)?.facts['scopeSettings']
   const keys = Array.isArray(digests) ? otherSettings(digests, config, source) : []
   if (keys.length > 0)
-    throw new MirrorError('usage', `run ${runId} went by another ${keys.join(', ')} than this command has, and approves nothing else: give the settings of that run, or sync with these`) // prettier-ignore
+    throw new MirrorError('usage', `run ${runId} used another ${keys.join(', ')} than this command has, and approves nothing else: give the settings of that run, or sync with these`) // prettier-ignore
 }
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */

@@ -46,5 +46,5 @@ export function findDoubtful(
 /** Says what a rejected change holds back; of the feeds that is one document alone. */
 export function heldBack({ source, path }: Pick<Refusal, 'source' | 'path'>): string {
   const what = source === 'feeds' ? `nothing newer of ${path}` : 'nothing newer'
-  return `${what} is published until upstream corrects it, or the settings of its scope do`
+  return `${what} is published until upstream corrects it, or the settings of its scope change`
 }

@@ -68,13 +68,13 @@ export const ORPHANED = {
   message: 'the process ended before the run did; nothing was committed',
 } as const
 
-/** Returns a row as it is committed now: a connection with an open transaction sees an earlier state. */
-function rowNow(db: Db, id: number): Row | undefined {
-  const read = (from: Db): Row | undefined => from.prepare<[number], Row>('SELECT * FROM run WHERE id = ?').get(id) // prettier-ignore
-  if (!db.inTransaction) return read(db)
-  const fresh = openAnyVersion(db.name)
+const BY_ID = 'SELECT * FROM run WHERE id = ?'
+
+/** Returns a row as it is committed now, on a connection of its own: one with an open transaction sees an earlier state. */
+function readCommitted(file: string, id: number): Row | undefined {
+  const fresh = openAnyVersion(file)
   try {
-    return read(fresh)
+    return fresh.prepare<[number], Row>(BY_ID).get(id)
   } finally {
     fresh.close()
   }
@@ -82,13 +82,14 @@ function rowNow(db: Db, id: number): Row | undefined {
 
 /** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
 export function createSight(db: Db) {
-  const byId = db.prepare<[number], Row>('SELECT * FROM run WHERE id = ?')
+  const byId = db.prepare<[number], Row>(BY_ID)
   /** Whether a run may be running: any without an end is of a process that has ended, where this is false. */
   const mayRun = (): boolean => isLocked(dirname(db.name), 'sync')
   const current = (row: Row): Run => {
     const run = fromRow(row)
     if (run.endedAt !== null || mayRun()) return run
-    const now = rowNow(db, row.id) ?? row // it may have ended before the lock was looked at
+    // It may have ended before the lock was looked at.
+    const now = (db.inTransaction ? readCommitted(db.name, row.id) : byId.get(row.id)) ?? row
     return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
   }
   const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))

@@ -54,7 +54,7 @@ interface ScopedRun {
   readonly settings: readonly string[]
 }
 
-/** Creates the read of the settings by which runs published; usable on any connection. */
+/** Creates the read of the settings with which runs published; usable on any connection. */
 export function createRunScope(db: Db) {
   const last = db
     .prepare<[string], [id: number, settings: string | null]>(
@@ -71,7 +71,7 @@ export function createRunScope(db: Db) {
   }
 }
 
-/** Settings that a run did not go by. */
+/** Settings of which a run used other values. */
 interface ChangedScope {
   readonly run: number
   /** Their keys. */
@@ -112,15 +112,15 @@ function pairOf(setting: string): [key: string, digest: string] {
   return [key, digest]
 }
 
-/** Says by which other settings a run went: "run 12 went by another catalog.include". */
+/** Says which other settings a run used: "run 12 used another catalog.include". */
 export function describeChanged({ run, keys }: ChangedScope): string {
-  return `run ${run} went by another ${keys.join(', ')}`
+  return `run ${run} used another ${keys.join(', ')}`
 }
 
-/** Says which settings a source is not stored by, and until when; null: it is stored by these. */
+/** Says with which other settings a source is stored, and until when; null: with these. */
 export function changedScopeText(...asked: Parameters<typeof changedScope>): string | null {
   const changed = changedScope(...asked)
   return changed === null
     ? null
-    : `${describeChanged(changed)} than this mirror has; what is stored follows it until a run by these settings is published`
+    : `${describeChanged(changed)} than this mirror has; what is stored follows it until a run with these settings is published`
 }

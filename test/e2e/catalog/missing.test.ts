@@ -101,9 +101,7 @@ describe('the 404 of a missing item or document', () => {
     for (const path of paths) {
       const answer = await told(made, path)
       expect(answer).toMatchObject({ path, status: 503, error: 'not_ready' })
-      expect(answer['message']).toContain(
-        'run 1 went by another catalog.include than this mirror has',
-      )
+      expect(answer['message']).toContain('run 1 used another catalog.include than this mirror has')
     }
     expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
     const narrower = await catalogBench(SERVICE, { dir: before.dir, env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' } }) // prettier-ignore

@@ -76,7 +76,7 @@ test('only runs of everything that published count', () => {
   for (const state of ['quarantined', 'failed', 'stopped'] as const)
     record('catalog', now, { state })
   expect(changedScopeText(reads, after, 'catalog')).toBe(
-    `run ${run} went by another catalog.scope than this mirror has; what is stored follows it until a run by these settings is published`,
+    `run ${run} used another catalog.scope than this mirror has; what is stored follows it until a run with these settings is published`,
   )
 })
 
