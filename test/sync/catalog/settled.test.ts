@@ -149,6 +149,12 @@ test('a refresh keeps what is missing of a version that only an answer of the pa
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
+test('a refresh keeps what a list of versions names, under whichever package it is stored', async () => {
+  const history = [{ edit: 'removePackage', pick: 11 }, { edit: 'removePackage', pick: 0 }, { edit: 'addTag', pick: 0 }, { run: 'sync' }, { edit: 'addTag', pick: 0 }] as const // prettier-ignore
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  await play([...history, { named: [] }], env, { settled: 0 })
+})
+
 test.each(['quarantined', 'rejected', 'failed'] as const)(
   'a refresh after a sync that was %s does not publish what that fetched',
   async (how) => {

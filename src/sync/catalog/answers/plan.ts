@@ -58,6 +58,16 @@ export function isDocument(path: string): boolean {
   return [...forms, RELEASES.provenance].some((form) => matchPath(form, path) !== null)
 }
 
+/**
+ * Returns the path of the list of versions by which a path of the package catalog is wanted: a refresh does not read which versions
+ * it names. Empty for other paths.
+ */
+export function versionsPathOf(path: string): string {
+  const { versions, details, cves, provenance } = RELEASES
+  const params = [details, cves, provenance].map((form) => matchPath(form, path)).find((one) => one !== null) // prettier-ignore
+  return params ? (canonicalPath(fillPath(versions, params)) ?? '') : ''
+}
+
 /** Returns whether no digest shows that the answer changed, so that it is requested in every run. */
 export function isAlwaysDue({ ownerSha }: Task): boolean {
   return ownerSha.length === 0

@@ -1,13 +1,13 @@
 import { type Release, archsIn, listedRelease, releasesIn } from '../../../json/releases.ts'
 import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
 import { type DocumentKind, RELEASES } from '../../../domain/resources.ts'
-import type { StoredAnswers } from '../../../store/catalog/answers.ts'
+import type { StoredAnswer, StoredAnswers } from '../../../store/catalog/answers.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl } from '../crawl.ts'
 import { isNarrow } from '../scope/refresh-scope.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
-import { type Task, NO_OWNER_DIGEST, digestOf, taskOf } from './plan.ts'
+import { type Task, NO_OWNER_DIGEST, digestOf, taskOf, versionsPathOf } from './plan.ts'
 import { jsonTextOf } from '../../../json/objects.ts'
 
 const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
@@ -154,8 +154,9 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
 }
 
 /**
- * Returns the tasks that a refresh carries over: stored answers of the package catalog whose package is still wanted, or that are
- * recorded as missing, as where another package shares them. A refresh does not read which versions those answers name.
+ * Returns the tasks that a refresh carries over: stored answers of the package catalog whose package or list of versions is still
+ * wanted, or that are recorded as missing. Packages share a list of versions, so such an answer may have the name of one that is
+ * no longer in scope. A refresh does not read which versions those lists name.
  */
 export function carriedReleases(
   context: CatalogContext,
@@ -163,12 +164,15 @@ export function carriedReleases(
   stored: StoredAnswers,
 ): Task[] {
   if (!isNarrow(context)) return []
-  const owners = new Set([...wanted.values()].map(({ owner }) => owner))
+  const planned = [...wanted.values()].filter(({ resource }) => resource === RELEASE.name)
+  const owners = new Set(planned.map(({ owner }) => owner))
+  const isCarried = ({ path, owner }: Pick<StoredAnswer, 'path' | 'owner'>): boolean =>
+    owners.has(owner) || wanted.has(versionsPathOf(path))
+  const ofPackages = stored.ofOwners((owner) => owners.size > 0 && owner.startsWith('packages/'))
   const missing = context.store.catalog
     .listMissingPaths()
     .flatMap(({ path, resource }) => (resource === RELEASE.name ? (stored.get(path) ?? []) : []))
-  return [...stored.ofOwners((owner) => owners.has(owner)), ...missing].flatMap((answer) => {
-    const { path, owner } = answer
+  return [...[...ofPackages].filter(isCarried), ...missing].flatMap(({ path, owner }) => {
     if (wanted.has(path) || !path.startsWith('/packages/')) return []
     const document = matchPath(RELEASES.provenance, path) === null ? null : 'provenance'
     const ownerSha = stored.get(path)?.ownerSha ?? NO_OWNER_DIGEST

@@ -8,13 +8,13 @@ import {
   textsWithin,
   lookupTexts,
 } from '../../../domain/image-reference.ts'
-import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
+import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { CatalogContext } from '../context.ts'
 import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
-import { resourceNamed } from '../answers/plan.ts'
+import { resourceNamed, versionsPathOf } from '../answers/plan.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
-import { RELEASES, ownsResource } from '../../../domain/resources.ts'
+import { ownsResource } from '../../../domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
 
@@ -101,7 +101,7 @@ export function carriedOver(
       wanted.has(path) ||
       wantedLists.has(path) ||
       settled.missing(one) ||
-      wanted.has(versionsOf(path))
+      wanted.has(versionsPathOf(path))
     if (ownsResource(source, resource) && isWanted && !requested.has(path)) missing.set(path, one)
   }
   const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
@@ -112,16 +112,6 @@ export function carriedOver(
     (path) => isUnrequested(path) && store.catalog.readList(path) === null,
   )
   return { missing, unrequested: answers.length + lists.length }
-}
-
-/**
- * Returns the path of the list of versions by which a path of the package catalog is wanted: a refresh does not read which versions
- * it names. Empty for other paths.
- */
-function versionsOf(path: string): string {
-  const { versions, details, cves, provenance } = RELEASES
-  const params = [details, cves, provenance].map((form) => matchPath(form, path)).find((one) => one !== null) // prettier-ignore
-  return params ? (canonicalPath(fillPath(versions, params)) ?? '') : ''
 }
 
 /**
