@@ -75,14 +75,15 @@ export function answerChanges(
   const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
-  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
+  const times = timesOf(place, found)
+  return { ...found, ...missing, ...times, ...(listed && { packages: listed.from }) }
 }
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
-function timesOf({ at, firstStored }: SincePlace): object {
+function timesOf({ at, firstStored }: SincePlace, { knownSince }: FoundChanges): object {
   return {
     ...(at !== null && { since: toIso(at) }),
-    ...(firstStored !== null && { complete: false, knownSince: toIso(firstStored) }),
+    ...(firstStored !== null && { complete: false, knownSince: knownSince ?? toIso(firstStored) }),
   }
 }
 
@@ -110,6 +111,8 @@ export interface FoundChanges {
   readonly to: string
   /** False: everything may have changed, and no names are given. */
   readonly complete: boolean
+  /** The earliest time from which the names are listed, where `complete` is false. */
+  readonly knownSince?: string
   readonly changes: readonly (ReturnType<typeof toChangedName> & {
     readonly source: SourceName
     readonly snapshot: string
@@ -184,7 +187,9 @@ function pageOf(
   }
   const to = reads.changes.readLogged(until)?.snapshot ?? since
   const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
-  return { source, from: since, to, complete, changes, next }
+  const named = complete ? null : reads.changes.readNamedFrom(span, MAX_FOLDED)
+  const known = named && { knownSince: toIso(named.publishedAt) }
+  return { source, from: since, to, complete, ...known, changes, next }
 }
 
 /** How many of the names, at least one, have no more characters together than a page may. */

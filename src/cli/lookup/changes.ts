@@ -102,8 +102,7 @@ function collect(
   for (;;) {
     const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter }
     const page: FoundChanges | null = findChanges(reads, place, place.snapshot, asked)
-    if (page?.complete !== true)
-      throw new MirrorError('not_ready', 'more changed since then than the log lists by name, or the log does not lead from there to here: everything may have changed') // prettier-ignore
+    if (page?.complete !== true) throw unnamed(page)
     changes.push(...page.changes)
     notJudged += page.notJudged ?? 0
     after = page.next
@@ -111,6 +110,14 @@ function collect(
     const { from, to } = page
     return { changes: changes.slice(0, limit), from, to, notJudged, more: changes.length > limit }
   }
+}
+
+/** The error for a time from which the log does not list every name. */
+function unnamed(page: FoundChanges | null): MirrorError {
+  const later = page?.knownSince
+  const what = page === null ? 'the log of changes does not lead from there to here' : 'more changed since then than the log lists by name, as in a first sync' // prettier-ignore
+  const hint = later === undefined ? '' : `; it lists what changed since ${later}: use --since ${later}` // prettier-ignore
+  return new MirrorError('not_ready', `${what}: everything may have changed${hint}`)
 }
 
 function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {

@@ -119,6 +119,15 @@ export function createChangeReader(db: Db) {
       const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
       return (gaps ?? 0) > 0 ? null : (names ?? 0)
     },
+    /** The last row of a range behind which every changed name is stored, and at most so many of them. */
+    readNamedFrom({ source, after, until }: LogSpan, most: number): LoggedSnapshot | null {
+      let names = 0
+      for (const row of sql.backwards.iterate(source, after, until)) {
+        names += (row.added ?? 0) + (row.changed ?? 0) + (row.removed ?? 0)
+        if (row.complete === 0 || names > most) return mapRow(row)
+      }
+      return null
+    },
     /**
      * Names that differ between the two ends of a range, in order after `from`; the cost depends on the size of the
      * range.
@@ -157,6 +166,9 @@ function prepareBackwards(db: Db) {
          WHERE l.source = ? AND l.id > ?`,
       )
       .pluck(),
+    backwards: db.prepare<[string, number, number], Row>(
+      row('WHERE source = ? AND id > ? AND id <= ? ORDER BY id DESC'),
+    ),
     atTime: db.prepare<[string, number], Row>(
       row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1'),
     ),

@@ -215,9 +215,15 @@ describe('/-/changes', () => {
       const { served, ids } = await three()
       const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
       served.store.publishOsv(many, FILLED_AT + 3000)
+      served.store.publishOsv({ ...many, later: 'x' }, FILLED_AT + 4000)
       served.server.snapshotChanged()
       const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
-      expect(page).toMatchObject({ complete: false, changes: [], next: null })
+      const knownSince = new Date(FILLED_AT + 3000).toISOString()
+      expect(page).toMatchObject({ complete: false, changes: [], next: null, knownSince })
+      const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
+      expect(young).toMatchObject({ complete: false, changes: [], knownSince })
+      const named = pageOf(await served.get(`/-/changes?since=${knownSince}`))
+      expect(named).toMatchObject({ complete: true, changes: [{ id: 'later' }] })
     },
   )
 

@@ -52,8 +52,16 @@ export function sinceBeginning(
   const oldest = reads.changes.readNextLogged(source, 0)
   if (oldest === null) return []
   const since = toIso(oldest.publishedAt)
-  const text = 'changes since the beginning of the log'
-  return [['what is known', link(text, ui('changes', { source, since, ...packages }))]]
+  return knownRows(ui, 'changes since the beginning of the log', { source, since, ...packages })
+}
+
+/** Links to a list of changes that the log has. */
+export function knownRows(
+  ui: PageCall['ui'],
+  text: string,
+  query: { source: SourceName; since: string; purl: string; tag: string },
+): [string, Cell][] {
+  return [['what is known', link(text, ui('changes', query))]]
 }
 
 /** Sentences of a record that a row shows. */

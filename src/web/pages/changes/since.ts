@@ -15,7 +15,15 @@ import { clip, code } from '../../cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
-import { beginning, changeCell, formBlock, nameCell, sinceBeginning, wordCells } from './parts.ts'
+import {
+  beginning,
+  changeCell,
+  formBlock,
+  knownRows,
+  nameCell,
+  sinceBeginning,
+  wordCells,
+} from './parts.ts'
 
 /** Rows on a page. */
 const PAGE = 100
@@ -52,7 +60,11 @@ export function sinceView(call: PageCall): PageView {
     const rows = [...beginning(call, source), ...sinceBeginning(call, source, { purl, tag })]
     return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows }, UNKNOWN] }
   }
-  if (!found.complete) return { title, blocks: [...blocks, EVERYTHING] }
+  if (!found.complete) {
+    const later = found.knownSince
+    const rows = later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag }) // prettier-ignore
+    return { title, blocks: [...blocks, EVERYTHING, { kind: 'facts', rows }] }
+  }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next =
     found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
