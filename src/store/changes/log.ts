@@ -114,6 +114,13 @@ export function createChangeReader(db: Db) {
       sql.names
         .all(id, from, limit)
         .map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
+    ...createSpanReads(sql),
+  }
+}
+
+/** Creates reads of what changed in a range of the log. */
+function createSpanReads(sql: ReturnType<typeof prepareReads>) {
+  return {
     /** Number of names in a range, counted once per row; null if one of its rows has no names. */
     countNames({ source, after, until }: LogSpan): number | null {
       const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
