@@ -23,18 +23,30 @@ type ToProducer =
   | { readonly type: 'begin'; readonly task: unknown }
   | { readonly type: 'free'; readonly free: ArrayBuffer }
 
-/** A worker that has been started and waits for its task. */
+/** The chunks that a worker sends, in order. */
+interface ChunkSource {
+  /** Chunks that have arrived and were not taken. */
+  readonly waiting: () => number
+  /** Resolves with the next chunk; null: the worker has sent all. Rejects with its error, or when it ended before its work did. */
+  readonly next: () => Promise<Chunk | null>
+  /** Gives a chunk back, which the worker fills again. */
+  free(chunk: Chunk): void
+}
+
+/** A worker that has been started and waits for its task. `consume` or `begin` is called once. */
 export interface ChunkThread {
   /**
    * Sends the task, moving the memory in `transfer`, and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
    * of them. Rejects with the worker's error or that of `use`, or when the worker ended before its work did; the worker has
-   * ended then. To be called once.
+   * ended then.
    */
   consume(
     task: unknown,
     use: (chunk: Chunk) => void,
     transfer?: readonly ArrayBuffer[],
   ): Promise<void>
+  /** Sends the task, and returns the chunks for a caller that does other work between them. `stop` must be called at the end. */
+  begin(task: unknown, transfer?: readonly ArrayBuffer[]): ChunkSource
   /** Ends the worker, whatever it does. */
   stop(): Promise<void>
 }
@@ -44,40 +56,62 @@ export interface ChunkThread {
  * takes a tenth of a second. `consume` or `stop` must be called.
  */
 export function startChunks(options: WorkerOptions): ChunkThread {
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-  promise.catch(() => undefined) // a worker that fails before `consume` is reported by it
-  let failed = false
-  let useChunk: (chunk: Chunk) => void = () => undefined
-  const fail = (error: unknown): void => {
-    failed = true
-    reject(error)
-  }
+  const arrived = createArrivals()
   const worker = startWorker<ToProducer, FromProducer>(options, {
     onMessage(message) {
-      if (failed) return
-      if (message.type === 'done') return resolve(undefined)
-      if (message.type === 'failed') return fail(errorOf(message.failure))
-      try {
-        useChunk(message.chunk)
-        const { buffer: free } = message.chunk
-        worker.post({ type: 'free', free }, [free])
-      } catch (error) {
-        fail(error)
-      }
+      if (message.type === 'chunk') arrived.add(message.chunk)
+      else if (message.type === 'done') arrived.end(null)
+      else arrived.end(errorOf(message.failure))
     },
-    onEnd: (error) => fail(error ?? new Error('the thread ended before its work did')),
+    onEnd: (error) => arrived.end(error ?? new Error('the thread ended before its work did')),
   })
-  return {
+  const thread: ChunkThread = {
     async consume(task, use, transfer = []) {
-      useChunk = use
-      worker.post({ type: 'begin', task }, transfer)
+      const chunks = thread.begin(task, transfer)
       try {
-        await promise
+        for (let chunk = await chunks.next(); chunk !== null; chunk = await chunks.next()) {
+          use(chunk)
+          chunks.free(chunk)
+        }
       } finally {
         await worker.terminate()
       }
     },
+    begin(task, transfer = []) {
+      worker.post({ type: 'begin', task }, transfer)
+      const free = ({ buffer }: Chunk): void =>
+        worker.post({ type: 'free', free: buffer }, [buffer])
+      return { waiting: arrived.waiting, next: arrived.next, free }
+    },
     stop: () => worker.terminate(),
+  }
+  return thread
+}
+
+/** Keeps what has arrived until it is taken. What ends it first counts: a worker also ends after its work. */
+function createArrivals() {
+  const chunks: Chunk[] = []
+  let ended: { readonly error: Error | null } | null = null
+  let wake: () => void = () => undefined
+  return {
+    add(chunk: Chunk): void {
+      chunks.push(chunk)
+      wake()
+    },
+    end(error: Error | null): void {
+      ended ??= { error }
+      wake()
+    },
+    waiting: (): number => chunks.length,
+    next: async (): Promise<Chunk | null> => {
+      for (;;) {
+        const chunk = chunks.shift()
+        if (chunk !== undefined) return chunk
+        if (ended !== null && ended.error !== null) throw ended.error
+        if (ended !== null) return null
+        await new Promise<void>((resolve) => (wake = resolve))
+      }
+    },
   }
 }
 

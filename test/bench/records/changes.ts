@@ -1,3 +1,4 @@
+import { type ChildProcess, fork } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,7 +8,7 @@ import { derivedDir } from '../../../src/store/database/open.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { median } from '../report/figures.ts'
 import { type DaemonProcess, startDaemon, took } from '../world/daemon.ts'
-import { type SandboxProcess, freePort } from '../world/processes.ts'
+import { ROOT, type SandboxProcess, ended, freePort, messageFrom } from '../world/processes.ts'
 
 /** Records that change, of those that are mirrored. */
 export const CHANGED = 100
@@ -15,15 +16,20 @@ export const CHANGED = 100
 /** What runs cost when nothing, little, or something silent has changed. Milliseconds and bytes. */
 export interface Changes {
   readonly unchanged: { readonly ms: number; readonly requests: number; readonly isSame: boolean }
-  readonly changed: { readonly ms: number; readonly requests: number }
+  /** `bareMs`: the bare loop with the same changes. */
+  readonly changed: { readonly ms: number; readonly requests: number; readonly bareMs: number }
   readonly reconcile: { readonly fetched: number; readonly whole: number; readonly found: number }
 }
 
-/** Measures such runs on a daemon that has everything; it is idle before each. */
-export async function runChanges(sandbox: SandboxProcess, daemon: DaemonProcess): Promise<Changes> {
+/** Measures such runs on a daemon that has everything; it is idle before each. `database`: that of the bare loop. */
+export async function runChanges(
+  sandbox: SandboxProcess,
+  daemon: DaemonProcess,
+  database: string,
+): Promise<Changes> {
   return {
     unchanged: await unchanged(daemon),
-    changed: await changed(sandbox, daemon),
+    changed: await changed(sandbox, daemon, database),
     reconcile: await reconcile(sandbox, daemon),
   }
 }
@@ -55,17 +61,34 @@ function digest(dir: string): string {
 async function changed(
   sandbox: SandboxProcess,
   daemon: DaemonProcess,
+  database: string,
 ): Promise<Changes['changed']> {
-  const times: number[] = []
+  const [times, bare]: [number[], number[]] = [[], []]
   let requests = 0
+  const args = [sandbox.url, database]
+  const child = fork(`${ROOT}test/bench/records/loops/changes.ts`, args, { cwd: ROOT })
+  await messageFrom(child, () => true)
   for (let round = 0; round < 3; round++) {
     await sandbox.command('change', CHANGED)
     await daemon.idle()
     const run = await daemon.run('osv')
     times.push(took(run))
     requests = Math.max(requests, Number(run.facts['requests']))
+    await daemon.idle()
+    bare.push(await bareChanges(child))
   }
-  return { ms: median(times), requests }
+  child.disconnect()
+  await ended(child)
+  return { ms: median(times), requests, bareMs: median(bare) }
+}
+
+/** Runs the bare loop once, milliseconds. Throws where it has not found the changes. */
+async function bareChanges(child: ChildProcess): Promise<number> {
+  const done = messageFrom<{ ms: number; found: number }>(child, () => true)
+  child.send('sync')
+  const { ms, found } = await done
+  if (found !== CHANGED) throw new Error(`the bare loop found ${found} changes of ${CHANGED}`)
+  return ms
 }
 
 async function reconcile(

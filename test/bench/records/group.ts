@@ -23,7 +23,7 @@ import {
   restart,
   runChanges,
 } from './changes.ts'
-import { type Cold, type Loops, ingest, runLoops } from './ingest.ts'
+import { type Cold, type Loops, bareDatabase, ingest, runLoops } from './ingest.ts'
 import { type Reads, readBesideIngest } from './reads.ts'
 
 const RECORDS = 100_000
@@ -50,16 +50,19 @@ export const records = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
   },
   async run({ sandbox }, { seconds: length }) {
     const dir = mkdtempSync(join(tmpdir(), 'patchmirror-records-'))
+    const beside = mkdtempSync(join(tmpdir(), 'patchmirror-loops-'))
     try {
       const { cold, daemon } = await ingest(sandbox.url, dir, length(30))
-      const loops = await runLoops(sandbox)
-      const changes = await runChanges(sandbox, daemon).finally(() => daemon.stop())
+      const loops = await runLoops(sandbox, beside)
+      const changes = await runChanges(sandbox, daemon, bareDatabase(beside)).finally(() =>
+        daemon.stop(),
+      )
       const start = await restart(sandbox.url, dir)
       const rebuilt = await rebuild(dir)
       const reads = await readBesideIngest(sandbox, length(5))
       return { cold, loops, changes, start, rebuilt, reads, real: await realArchive() }
     } finally {
-      rmSync(dir, { recursive: true, force: true })
+      for (const folder of [dir, beside]) rmSync(folder, { recursive: true, force: true })
     }
   },
   lines: (options) => [...ingestLines(options), ...changeLines(options), ...otherLines(options)],
@@ -96,6 +99,8 @@ function ingestLines({ size }: Options): Line<Run>[] {
   ]
 }
 
+const BARE_CHANGES = 'bare loop: index, inflate, parse, compare, the same requests, insert'
+
 function changeLines({ size }: Options): Line<Run>[] {
   const work = `${CHANGED} changed of ${count(size(RECORDS))}`
   return [
@@ -113,6 +118,14 @@ function changeLines({ size }: Options): Line<Run>[] {
     {
       ...{ work, against: 'the cold ingest', unit: '×', goal: atMost(0.03) },
       measure: ({ changes, cold }) => ratio(changes.changed.ms, cold.ms, seconds),
+    },
+    {
+      ...{ work, against: BARE_CHANGES, unit: '×' },
+      measure: ({ changes: { changed } }) => ratio(changed.ms, changed.bareMs, milliseconds),
+    },
+    {
+      ...{ work: `${work} by that bare loop`, against: 'the cold ingest', unit: '×' },
+      measure: ({ changes, cold }) => ratio(changes.changed.bareMs, cold.ms, milliseconds),
     },
     {
       ...{ work: `${work}: requests`, unit: 'count', goal: neverOver(CHANGED + 2) },

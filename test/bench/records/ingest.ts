@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DaemonProcess, startDaemon, took } from '../world/daemon.ts'
 import { ROOT, type SandboxProcess, download, timed } from '../world/processes.ts'
@@ -48,25 +46,27 @@ interface Loop {
 /** Null: it cannot run here. */
 export type Loops = Readonly<Record<'bare' | 'python' | 'admzip', Loop | null>>
 
-/** Stores the archive of the stand-in by the loops, each in a process of its own. */
-export async function runLoops(sandbox: SandboxProcess): Promise<Loops> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-loops-'))
-  try {
-    const archive = join(dir, 'all.zip')
-    await download(`${sandbox.url}/external/osv/all.zip`, archive)
-    const loop = (command: string, script: string): Promise<Loop | null> => {
-      const args = [`${ROOT}test/bench/records/loops/${script}`, archive, join(dir, `${script}.db`)]
-      return attempt(command, args)
-    }
-    return {
-      bare: await loop(process.execPath, 'bare.ts'),
-      python: await loop('python3', 'python.py'),
-      admzip: await loop(process.execPath, 'admzip.ts'),
-    }
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
+/** Stores the archive of the stand-in by the loops, each in a process of its own, in a folder that keeps their databases. */
+export async function runLoops(sandbox: SandboxProcess, dir: string): Promise<Loops> {
+  const archive = join(dir, 'all.zip')
+  await download(`${sandbox.url}/external/osv/all.zip`, archive)
+  const loop = (command: string, script: string): Promise<Loop | null> => {
+    const args = [`${ROOT}test/bench/records/loops/${script}`, archive, join(dir, `${script}.db`)]
+    return attempt(command, args)
+  }
+  return {
+    bare: await loop(process.execPath, BARE),
+    python: await loop('python3', 'python.py'),
+    admzip: await loop(process.execPath, 'admzip.ts'),
   }
 }
+
+/** Where the bare loop has its records. */
+export function bareDatabase(dir: string): string {
+  return join(dir, `${BARE}.db`)
+}
+
+const BARE = 'bare.ts'
 
 async function attempt(command: string, args: string[]): Promise<Loop | null> {
   try {

@@ -39,8 +39,8 @@ const NONE = 0xffffffff
 interface CheckedWriter {
   /** Adds a member. The result must be awaited before the next call, if there is one. */
   add(member: MemberToWrite): Promise<void> | undefined
-  /** Sends the last chunk. */
-  end(): Promise<void>
+  /** Sends what was added. */
+  flush(): Promise<void>
 }
 
 /** Creates a writer that fills `first`, and then the chunks that `send` resolves with. */
@@ -72,9 +72,7 @@ export function createCheckedWriter(first: Chunk, send: SendChunk): CheckedWrite
       write(member, text)
       return undefined
     },
-    async end() {
-      if (used > 0) await send(chunk.subarray(0, used))
-    },
+    flush: () => (used === 0 ? Promise.resolve() : renew(0)),
   }
 }
 
@@ -93,10 +91,15 @@ function writeRecord(
   return end
 }
 
-/** Calls `use` with each member of a chunk, in the order in which they were added. */
-export function eachChecked(chunk: Uint8Array, use: (member: CheckedMember) => void): void {
+/** Calls `use` with each member of a chunk, in the order in which they were added. Returns how many there are. */
+export function eachChecked(chunk: Uint8Array, use: (member: CheckedMember) => void): number {
   const bytes = bufferOf(chunk)
-  for (let at = 0; at < bytes.length; at += bytes.readUInt32LE(at)) use(readChecked(bytes, at))
+  let count = 0
+  for (let at = 0; at < bytes.length; at += bytes.readUInt32LE(at)) {
+    use(readChecked(bytes, at))
+    count++
+  }
+  return count
 }
 
 function readChecked(bytes: Buffer, at: number): CheckedMember {

@@ -7,12 +7,13 @@ import { type SecretSearch, createSecretSearch } from '../../../upstream/secret-
 import type { Content, ZipFault } from '../../../zip/member.ts'
 import type { ArchiveReader } from '../../../zip/reader.ts'
 import { identify } from '../record.ts'
+import { type SharedBlocks, takeBlock } from './blocks.ts'
 import { type MemberToWrite, createCheckedWriter } from './checked.ts'
 
 /** Which members are read, and how they are checked. Survives a structured clone. */
 export interface ReadingTask {
-  /** Numbers of the members in the archive's directory, in the order in which they are passed on. */
-  readonly numbers: Uint32Array
+  /** Numbers of the members in the archive's directory, in the order in which they are passed on; or what is left of those that two threads share. */
+  readonly numbers: Uint32Array | SharedBlocks
   /** Credentials that no record may contain. */
   readonly secrets: readonly string[]
   readonly scope: ScopeSettings
@@ -21,19 +22,33 @@ export interface ReadingTask {
 /** Ending of the name of a record's member. */
 export const RECORD_ENDING = '.json'
 
-/** Reads members, checks each, and sends them in chunks (`eachChecked`). */
+/** Reads members, checks each, and sends them in chunks (`eachChecked`). Each chunk has members of one block. */
 export async function readRecords(
   reader: ArchiveReader,
   { numbers, secrets, scope }: ReadingTask,
   send: SendChunk,
 ): Promise<void> {
+  const read = createRecordReader(reader, { secrets, scope }, send)
+  if (numbers instanceof Uint32Array) return read(numbers)
+  for (let block = takeBlock(numbers); block !== null; block = takeBlock(numbers))
+    await read(block.numbers)
+}
+
+/** Creates a reader of some members after others. */
+export function createRecordReader(
+  reader: ArchiveReader,
+  { secrets, scope }: Omit<ReadingTask, 'numbers'>,
+  send: SendChunk,
+): (numbers: Uint32Array) => Promise<void> {
   const checks = { search: createSecretSearch(() => secrets), scope: createOsvScope(scope) }
   const writer = createCheckedWriter(new Uint8Array(TRANSFER_BYTES), send)
-  await reader.readNumbered(numbers, (entry, member) => {
-    const id = entry.name.slice(0, -RECORD_ENDING.length)
-    return writer.add(checkMember(id, entry.crc32, member, checks))
-  })
-  await writer.end()
+  return async (numbers) => {
+    await reader.readNumbered(numbers, (entry, member) => {
+      const id = entry.name.slice(0, -RECORD_ENDING.length)
+      return writer.add(checkMember(id, entry.crc32, member, checks))
+    })
+    await writer.flush()
+  }
 }
 
 interface Checks {

@@ -1,12 +1,15 @@
+import { freeBytes } from '../../../core/free-bytes.ts'
 import { type ChunkThread, startChunks } from '../../../threads/chunks.ts'
 import { workerFile } from '../../../threads/worker-file.ts'
 import type { Directory, MemberName } from '../../../zip/directory.ts'
 import type { SyncContext } from '../../context.ts'
 import { scopeSettings } from '../scope/scope.ts'
 import type { UpstreamArchive } from '../upstream-archive.ts'
+import { shareBlocks } from './blocks.ts'
 import { type CheckedMember, eachChecked } from './checked.ts'
 import type { MembersStart } from './members.worker.ts'
 import { RECORD_ENDING, type ReadingTask, readRecords } from './read-members.ts'
+import { shareReading } from './sharing.ts'
 
 /** The members to read of an archive, in this order. */
 export interface Selection {
@@ -18,6 +21,8 @@ export interface Selection {
 
 /** Compressed bytes to read from which a thread of its own is worth its start. */
 const THREAD_FROM = 2 << 20
+/** Members of an archive that is read by two threads: the directory that both have takes 8 bytes for each. */
+const MOST_SHARED = 1 << 19
 /** The thread creates much garbage that lives shortly: a small young generation keeps its memory small. */
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
@@ -50,17 +55,22 @@ export function prepareReading(
   return {
     async read({ numbers }, take) {
       const scope = scopeSettings(config)
-      const task: ReadingTask = { numbers, secrets: session.secrets.list(), scope }
-      const use = (chunk: Uint8Array): void => {
+      const checks = { secrets: session.secrets.list(), scope }
+      const use = (chunk: Uint8Array): number => {
         session.signal.throwIfAborted()
-        eachChecked(chunk, take)
+        return eachChecked(chunk, take)
       }
       if (path !== null && isMuch(reader.directory, numbers)) thread ??= start(path)
+      if (thread !== null && numbers.length <= MOST_SHARED) {
+        const blocks = shareBlocks(numbers)
+        freeBytes(numbers)
+        return shareReading(thread, reader, { numbers: blocks, ...checks }, use)
+      }
       if (thread !== null) {
         await close() // its directory is large, and the thread has its own
-        return thread.consume(task, use, [numbers.buffer])
+        return thread.consume({ numbers, ...checks } satisfies ReadingTask, use, [numbers.buffer])
       }
-      await readRecords(reader, task, (chunk) => {
+      await readRecords(reader, { numbers, ...checks }, (chunk) => {
         use(chunk)
         return Promise.resolve(new Uint8Array(chunk.buffer))
       })
