@@ -40,9 +40,9 @@ export function createMissing(config: Config, served: Origins): Missing {
     const { setting, name } = resource
     if (setting === null || isMirrored(resource)) return null
     if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
-      return leftOut(`${name} are personal data and not mirrored`, setting)
+      return leftOut(config, `${name} are personal data and not mirrored`, setting)
     if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
-      return leftOut(`${name} are personal data and not mirrored`, setting)
+      return leftOut(config, `${name} are personal data and not mirrored`, setting)
     return null
   }
   /** The list is mirrored at another version of its surface than it was asked for at. */
@@ -57,7 +57,7 @@ export function createMissing(config: Config, served: Origins): Missing {
     const isOwn = atVersion(resource, own).list?.path === resource.list?.path
     const other = mirrored ?? (isOwn ? undefined : planned)
     if (other === undefined || (isOwn && own !== null)) return null
-    return leftOut(`${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
+    return leftOut(config, `${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
   }
   return {
     origin(resource) {
@@ -69,10 +69,10 @@ export function createMissing(config: Config, served: Origins): Missing {
       const known = served.knownOrigin(source)
       if (known !== null || active.includes(source)) return served.originOf(source)
       if (config.upstream.apiRoot === null)
-        return leftOut(`no bundle that was imported has the ${source}`, 'upstream.apiKey on the source mirror') // prettier-ignore
+        return leftOut(config, `no bundle that was imported has the ${source}`, 'upstream.apiKey')
       const setting =
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
-      return leftOut(`this mirror has no credential for the ${source}`, setting)
+      return leftOut(config, `this mirror has no credential for the ${source}`, setting)
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
   }
@@ -92,13 +92,13 @@ function explainMissing(
   if (missing !== null) throw missing.reason === null ? coming() : notFetched(path, missing.reason)
   if (resource === null) return explainRelease(config, served, params, path)
   if (resource.list === null && resource.item === null) return unnamed(config, served, path)
-  if (resource.list === null) return notListed('answers')
+  if (resource.list === null) return notListed(config, 'answers')
   const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
   if (list === null) throw coming()
   const { id, repo } = params
   const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
   if (found === null || reads.catalog.readEntry(list.id, found) === null)
-    return notListed(`list of ${resource.name}`, list)
+    return notListed(config, `list of ${resource.name}`, list)
   if (resource.reach === 'always') throw coming()
   return excludedOrPending(config, served, `${resource.name}/${found}`, path)
 }
@@ -109,8 +109,8 @@ function sourceOf(resource: CatalogResource | null): SourceName {
 
 /** Explains a missing path of the package catalog, from the stored list of packages. */
 function explainRelease(config: Config, served: Origins, params: Params, path: string): Problem {
-  if (config.upstream.apiRoot !== null && config.upstream.catalogUrl === null)
-    return leftOut('the package catalog is not mirrored', 'upstream.catalogUrl')
+  if (decidedBy(config) === null && config.upstream.catalogUrl === null)
+    return leftOut(config, 'the package catalog is not mirrored', 'upstream.catalogUrl')
   const { reads } = served
   const list = reads.catalog.readList('/v1/packages')
   if (list === null) throw notReady(reads, 'catalog', path)
@@ -120,7 +120,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
     list.id,
     (one) => one.ecosystem === ecosystem && one.name === name,
   )
-  if (found.length === 0) return notListed('list of packages', list)
+  if (found.length === 0) return notListed(config, 'list of packages', list)
   const exact = found.find(
     ({ release }) =>
       (version === undefined || release.version === version) &&
@@ -130,7 +130,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   // The name is there, that version or architecture of it is not.
   const isMirrored = found.some(({ id }) => reads.catalog.hasAnswers(`packages/${id}`))
   return isMirrored
-    ? notListed('versions and architectures of the package', list)
+    ? notListed(config, 'versions and architectures of the package', list)
     : outOfScope(config, served, path)
 }
 
@@ -165,34 +165,49 @@ function unnamed(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
   const why =
     'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
-  return leftOut(why, 'catalog.avrIds')
+  return leftOut(config, why, 'catalog.avrIds')
 }
 
 /**
  * Nothing that was synced names it. Only the service knows whether it has it by now: no stored list contains what was created
  * since the last sync, and an incomplete list does not name every item.
  */
-function notListed(what: string, list: Pick<CatalogList, 'frame'> | null = null): Problem {
+function notListed(
+  config: Config,
+  what: string,
+  list: Pick<CatalogList, 'frame'> | null = null,
+): Problem {
   const { partial } = list === null ? {} : (JSON.parse(list.frame) as Frame)
   const named =
     partial === undefined
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
       : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
-  const message = `this is not mirrored: ${named}; what the service has created since is added by the next sync`
+  const later = decidedBy(config) === null ? 'is added by the next sync' : 'comes with a later sync'
+  const message = `this is not mirrored: ${named}; what the service has created since ${later}`
   return { status: 404, error: 'not_mirrored', message }
 }
 
 /** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */
 function outOfScope(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
+  const whose = decidedBy(config) ?? 'this mirror'
   return leftOut(
-    'the service lists what this path belongs to, but that is not in this mirror’s scope and was not asked for',
+    config,
+    `the service lists what this path belongs to, but that is not in the scope of ${whose} and was not asked for`,
     'catalog.scope, catalog.include or catalog.exclude',
   )
 }
 
-function leftOut(why: string, setting: string): Problem {
-  const message = `${why}; to mirror it, set ${setting}`
+/** The mirror whose settings decide what is stored here; null: this one. */
+function decidedBy({ upstream, fleet }: Config): string | null {
+  if (fleet.url !== null && fleet.role === 'reader')
+    return 'the mirror that writes the fleet’s store'
+  return upstream.apiRoot === null ? 'the source mirror' : null
+}
+
+function leftOut(config: Config, why: string, setting: string): Problem {
+  const other = decidedBy(config)
+  const message = `${why}; to mirror it, set ${setting}${other === null ? '' : ` on ${other}`}`
   return { status: 404, error: 'not_in_scope', message, fields: { setting } }
 }
 

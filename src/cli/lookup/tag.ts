@@ -1,6 +1,7 @@
 import { fillPath, canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
+import { notSynced, scopeToCome } from '../../api/snapshot/not-ready.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../context.ts'
@@ -19,7 +20,7 @@ interface Artifact {
   readonly path: string
   readonly state:
     'stored' | 'the service has none' | 'could not be fetched' | 'not fetched yet' | 'not in scope'
-  /** Why it could not be fetched; null where it was, or where this mirror does not know. */
+  /** Why it is not stored; null where it is, or where this mirror does not know. */
   readonly why: string | null
   readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[] // prettier-ignore
 }
@@ -57,7 +58,12 @@ function otherFacts(item: Fields): string[][] {
   )
 }
 
-function artifactOf({ reads }: LookupCall, id: string, template: string, kind: string): Artifact {
+function artifactOf(
+  { config, reads }: LookupCall,
+  id: string,
+  template: string,
+  kind: string,
+): Artifact {
   const { catalog } = reads
   const filled = fillPath(template, { id })
   const path = canonicalPath(filled) ?? filled
@@ -67,10 +73,11 @@ function artifactOf({ reads }: LookupCall, id: string, template: string, kind: s
     const missing = catalog.readMissingPath(path)
     if (missing !== null)
       return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
-    return {
-      ...named,
-      state: catalog.hasAnswers(`tags/${id}`) ? 'not fetched yet' : 'not in scope',
-    }
+    if (catalog.hasAnswers(`tags/${id}`)) return { ...named, state: 'not fetched yet' }
+    const changed = scopeToCome(reads, config, 'catalog')
+    return changed === null
+      ? { ...named, state: 'not in scope' }
+      : { ...named, state: 'not fetched yet', why: notSynced('it', changed).message }
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {

@@ -2,10 +2,13 @@ import { describe, expect, test } from 'vitest'
 import {
   type CatalogBench,
   catalogBench,
+  catalogEnv,
   filledCatalogBench,
 } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
 import { telling, longTest } from '../../support/tables.ts'
+import { run } from '../../support/command.ts'
+import { serveFolder } from '../../bundle/air-gap.ts'
 
 /** Large enough that the subscriptions leave something of each list out. */
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
@@ -104,12 +107,41 @@ describe('the 404 of a missing item or document', () => {
       expect(answer['message']).toContain('run 1 used another catalog.include than this mirror has')
     }
     expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
+    const shown = await run(
+      ['show', tag.id],
+      {
+        ...catalogEnv(made.sandbox),
+        PATCHMIRROR_UPSTREAM_API_ROOT: made.sandbox.url,
+        PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
+        PATCHMIRROR_DATA_DIR: made.dir,
+        ...include,
+      },
+      '/',
+    )
+    expect(shown.out).toMatch(/^vex +not fetched yet +-$/m)
+    expect(shown.out).toMatch(/^.*vex.*: .*another catalog.include than this mirror has/m)
     const narrower = await catalogBench(SERVICE, { dir: before.dir, env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' } }) // prettier-ignore
     expect(await told(narrower, `/v1/tags/${tag.id}`)).toMatchObject(LEFT_OUT) // API keys bring no tag
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect((await made.ask(`/v1/tags/${tag.id}/vex`)).status).toBe(200)
     const [, , unnamed = ''] = paths
     expect(await told(made, unnamed)).toMatchObject(LEFT_OUT_SET)
+  })
+
+  test('names the mirror whose settings decide, where everything comes from bundles', async () => {
+    const made = await mirrored({}, SERVICE)
+    const tag = beyond(made, 'tags')
+    const upstream = { ...made.config.upstream, apiRoot: null }
+    const get = await serveFolder(made.dir, { ...made.config, upstream })
+    const message = async (path: string): Promise<string> => (await get(path)).body.toString()
+    const left = await message(`/v1/tags/${tag.id}/vex`)
+    expect(left).toContain('is not in the scope of the source mirror')
+    expect(left).toContain('catalog.exclude on the source mirror')
+    expect(await message('/v1/tags/no-such')).toContain('created since comes with a later sync')
+    const fleet = { ...made.config.fleet, url: 'file:///store', role: 'reader' as const }
+    const reader = await serveFolder(made.dir, { ...made.config, upstream, fleet })
+    const other = (await reader(`/v1/tags/${tag.id}/vex`)).body.toString()
+    expect(other).toContain('catalog.exclude on the mirror that writes the fleet’s store')
   })
 
   longTest('is given for an artifact set that nothing names any more', async () => {
