@@ -177,6 +177,10 @@ describe('patchmirror serve', () => {
     )
     await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
     expect(said).not.toContain('Xq7-')
+    const beside = (env: Record<string, string>) => command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir) // prettier-ignore
+    const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
+    expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
+    expect((await beside({})).err).not.toContain('the running daemon has another')
     expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
     expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
     // Neither is applied: not the sound one either.
