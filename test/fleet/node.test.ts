@@ -18,6 +18,8 @@ interface Scene {
   isFenced: boolean
   readonly published: number[]
   followed: number
+  /** When it looked at the store, milliseconds. */
+  readonly looks: number[]
 }
 
 /** A node over a store in memory, with generations that a test sets. */
@@ -29,6 +31,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
     stored: () => 0,
     follow() {
       scene.followed += 1
+      scene.looks.push(performance.now())
       const { newest, refused } = scene
       const known = { newest, applied: newest, prepared: newest?.generation ?? 0 }
       const refusal = refused === null ? null : { refused, message: `it is ${refused}` }
@@ -64,7 +67,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
 }
 
 const scene = (more: Partial<Scene> = {}): Scene => ({
-  ...{ newest: null, refused: null, isFenced: false, published: [], followed: 0 },
+  ...{ newest: null, refused: null, isFenced: false, published: [], followed: 0, looks: [] },
   ...more,
 })
 
@@ -113,4 +116,13 @@ test('a reader reads the lease when another mirror leads, and not with each look
   const { followed } = given
   await expect.poll(() => given.followed).toBeGreaterThan(followed + 10)
   expect(Object.values(bucket.calls).reduce((sum, calls) => sum + calls)).toBe(2)
+})
+
+test('a reader never looks at the store more often than the settings say', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  open(given, 'reader')
+  const { looks } = given
+  await expect.poll(() => looks.length, { interval: 10 }).toBeGreaterThan(16)
+  const pauses = looks.slice(1).map((at, i) => at - (looks[i] ?? 0))
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(19) // of 20 ms; a timer may be some tenths of one early
 })
