@@ -67,8 +67,8 @@ export function startChunks(options: WorkerOptions): ChunkThread {
   })
   const thread: ChunkThread = {
     async consume(task, use, transfer = []) {
-      const chunks = thread.begin(task, transfer)
       try {
+        const chunks = thread.begin(task, transfer)
         for (let chunk = await chunks.next(); chunk !== null; chunk = await chunks.next()) {
           use(chunk)
           chunks.free(chunk)

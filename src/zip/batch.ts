@@ -12,6 +12,8 @@ interface Batch {
   add(entry: ZipEntry, region: Buffer): boolean
   /** Verifies the members and forgets them; in their order. Their views are valid until the next one is taken. */
   take(): Generator<Verified>
+  /** Frees its memory at once. */
+  free(): void
 }
 
 /** Bytes of the streams, and of the contents, of one batch. */
@@ -50,6 +52,10 @@ export function createBatch(maxSize: number): Batch {
       ends = []
       size = 0
       yield* verified(taken.added, taken.ends, members ?? Buffer.alloc(0))
+    },
+    free() {
+      if (streams !== null) freeBytes(streams)
+      streams = null
     },
   }
 }

@@ -12,7 +12,7 @@ import {
 import { type Verified, createBatch } from './batch.ts'
 import { pagedDirectory, wholeDirectory } from './directory-bytes.ts'
 import { type Content, type ZipFault, readMember } from './member.ts'
-import { WINDOW, planRuns, regionEnd } from './runs.ts'
+import { type MemberRun, WINDOW, planRuns, regionEnd } from './runs.ts'
 
 /** Limits for what a reader accepts, against hostile archives. */
 export interface ReaderLimits {
@@ -176,7 +176,7 @@ export function createArchiveReader(
         if (waiting !== undefined) await waiting
       }
     }
-    for (const run of planRuns(directory, numbers, gap)) {
+    const readRun = async (run: MemberRun): Promise<void> => {
       const window = run.bytes > largest ? null : await source.read(run.from, run.bytes, buffer)
       for (const i of run.members) {
         const entry = directory.entry(i)
@@ -189,7 +189,12 @@ export function createArchiveReader(
           await pass([[entry, readMember(entry, region, limits.maxMemberBytes)]])
       }
     }
-    await pass(batch.take())
+    try {
+      for (const run of planRuns(directory, numbers, gap)) await readRun(run)
+      await pass(batch.take())
+    } finally {
+      batch.free()
+    }
   }
   return {
     size: source.size,

@@ -9,7 +9,7 @@ const MAX_HEADER = 30 + 2 * 0xffff
 const SMALL_REGION = 1 << 16
 
 /** Members that are read together. */
-interface Run {
+export interface MemberRun {
   from: number
   bytes: number
   /** Numbers in the directory; an entry is made when its member is read: the run may have thousands. */
@@ -31,8 +31,8 @@ export function* planRuns(
   directory: Directory,
   numbers: Iterable<number>,
   gap: number,
-): Generator<Run> {
-  let run: Run | null = null
+): Generator<MemberRun> {
+  let run: MemberRun | null = null
   for (const i of numbers) {
     const offset = directory.offset(i)
     const end = regionEnd(directory, i)
@@ -49,7 +49,7 @@ export function* planRuns(
 }
 
 /** Returns whether a read with this region has at most a window, and no gap that is too large. */
-function isNear({ from, bytes }: Run, start: number, end: number, gap: number): boolean {
+function isNear({ from, bytes }: MemberRun, start: number, end: number, gap: number): boolean {
   const before = start - from - bytes
   const after = from - end
   return (

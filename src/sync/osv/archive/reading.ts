@@ -30,7 +30,8 @@ const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 interface ArchiveReading {
   /**
    * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
-   * a downloaded archive is read in a thread of its own, so that the caller can write at the same time; it is closed here then.
+   * a downloaded archive is read in a thread of its own, so that the caller can write at the same time, and here while the caller would
+   * wait; one with very many members is closed here, and read by the thread alone.
    */
   read(selection: Selection, take: (member: CheckedMember) => void): Promise<void>
   /** Ends the thread, if there is one. */
@@ -62,7 +63,7 @@ export function prepareReading(
       }
       if (path !== null && isMuch(reader.directory, numbers)) thread ??= start(path)
       if (thread !== null && numbers.length <= MOST_SHARED) {
-        const blocks = shareBlocks(numbers)
+        const blocks = shareBlocks(numbers, reader.directory)
         freeBytes(numbers)
         return shareReading(thread, reader, { numbers: blocks, ...checks }, use)
       }

@@ -1,7 +1,7 @@
 import { freeBytes } from '../../../core/free-bytes.ts'
 import { type Chunk, type ChunkThread, TRANSFER_BYTES } from '../../../threads/chunks.ts'
 import type { ArchiveReader } from '../../../zip/reader.ts'
-import { type MemberBlock, type SharedBlocks, takeBlock } from './blocks.ts'
+import { type MemberBlock, type SharedBlocks, takeSmallBlock } from './blocks.ts'
 import { type ReadingTask, createRecordReader } from './read-members.ts'
 
 /** A task of which both threads do a part. */
@@ -9,7 +9,7 @@ type SharedTask = ReadingTask & { readonly numbers: SharedBlocks }
 
 /**
  * Uses the members that the thread reads, in order, and reads blocks itself while it would wait for the thread: which of the two
- * has more to do depends on the machine. One block at most is read ahead here.
+ * has more to do depends on the machine. One block at most is read ahead here, and no large member.
  */
 export async function shareReading(
   thread: Pick<ChunkThread, 'begin' | 'stop'>,
@@ -17,10 +17,10 @@ export async function shareReading(
   task: SharedTask,
   use: (chunk: Uint8Array) => number,
 ): Promise<void> {
-  const chunks = thread.begin(task)
-  const own = createOwnBlocks(reader, task)
-  const { length } = task.numbers.numbers
   try {
+    const chunks = thread.begin(task)
+    const own = createOwnBlocks(reader, task)
+    const { length } = task.numbers.numbers
     for (let taken = 0; taken < length;) {
       if (own.has(taken)) taken += own.use(use)
       else if (chunks.waiting() === 0 && (await own.readNext())) continue
@@ -47,10 +47,10 @@ function createOwnBlocks(reader: ArchiveReader, task: SharedTask) {
   return {
     /** Whether the member at this place is in the block that was read. */
     has: (place: number): boolean => block?.from === place,
-    /** Reads the next block; false: one that was read is not used yet, or none is left. */
+    /** Reads the next block; false: one that was read is not used yet, or none is left that is to be read here. */
     async readNext(): Promise<boolean> {
       if (block !== null) return false
-      block = takeBlock(task.numbers)
+      block = takeSmallBlock(task.numbers, reader.directory)
       if (block !== null) await read(block.numbers)
       return block !== null
     },

@@ -7,6 +7,7 @@ import {
   type SharedBlocks,
   shareBlocks,
   takeBlock,
+  takeSmallBlock,
 } from '../../../../src/sync/osv/archive/blocks.ts'
 import { eachChecked } from '../../../../src/sync/osv/archive/checked.ts'
 import { type ReadingTask, readRecords } from '../../../../src/sync/osv/archive/read-members.ts'
@@ -86,13 +87,18 @@ function planned(file: ArchiveFile, plan: readonly Turn[], failAt = Number.POSIT
   return { thread, state }
 }
 
-async function readAll(file: ArchiveFile, { thread }: ReturnType<typeof planned>) {
+async function readAll(
+  file: ArchiveFile,
+  { thread }: ReturnType<typeof planned>,
+  onShared: () => Promise<void> = () => Promise.resolve(),
+) {
   const numbers = Uint32Array.from({ length: COUNT }, (_, i) => COUNT - 1 - i)
   const task = {
-    numbers: shareBlocks(numbers),
+    numbers: shareBlocks(numbers, file.directory),
     secrets: [],
     scope: { include: [], exclude: [], vendors: [] },
   }
+  await onShared()
   const seen: string[] = []
   await shareReading(thread, file, task, (chunk) =>
     eachChecked(chunk, (member) =>
@@ -137,7 +143,22 @@ test('an error of the thread ends the reading, and the thread', async () => {
 test('a block that cannot be read here ends the reading, and the thread', async () => {
   const file = await archive()
   const other = planned(file, [{ ahead: 0, waits: false }])
-  await file.close()
-  await expect(readAll(file, other)).rejects.toThrow('the archive was closed')
+  const reading = readAll(file, other, () => file.close())
+  await expect(reading).rejects.toThrow('the archive was closed')
   expect(other.state.stopped).toBe(1)
+})
+
+test('a block has few members or few bytes, and a large member is left to the thread', () => {
+  const sizes = [...Array<number>(300).fill(100), 200_000, 100_000, 300_000, 5_000_000, 10]
+  const starts = sizes.map((_, i) => sizes.slice(0, i).reduce((sum, size) => sum + size, 0))
+  const directory = {
+    offset: (i: number) => starts[i] ?? 0,
+    regionEnd: (i: number) => (starts[i] ?? 0) + (sizes[i] ?? 0),
+  }
+  const blocks = shareBlocks(Uint32Array.from(sizes.keys()), directory)
+  expect([...blocks.ends]).toEqual([256, 301, 302, 303, 304, 305])
+  const small = () => takeSmallBlock(blocks, directory)?.from ?? null
+  expect([small(), small(), small(), small()]).toEqual([0, 256, 301, null])
+  expect([takeBlock(blocks)?.from, small(), takeBlock(blocks)?.from]).toEqual([302, null, 303])
+  expect([small(), small(), takeBlock(blocks)]).toEqual([304, null, null])
 })
