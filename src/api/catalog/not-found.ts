@@ -40,9 +40,9 @@ export function createMissing(config: Config, served: Origins): Missing {
     const { setting, name } = resource
     if (setting === null || isMirrored(resource)) return null
     if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
-      return leftOut(config, `${name} are personal data and not mirrored`, setting)
+      return leftOut(ownerOf(config), `${name} are personal data and not mirrored`, setting)
     if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
-      return leftOut(config, `${name} are personal data and not mirrored`, setting)
+      return leftOut(ownerOf(config), `${name} are personal data and not mirrored`, setting)
     return null
   }
   /** The list is mirrored at another version of its surface than it was asked for at. */
@@ -57,7 +57,7 @@ export function createMissing(config: Config, served: Origins): Missing {
     const isOwn = atVersion(resource, own).list?.path === resource.list?.path
     const other = mirrored ?? (isOwn ? undefined : planned)
     if (other === undefined || (isOwn && own !== null)) return null
-    return leftOut(config, `${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
+    return leftOut(ownerOf(config), `${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
   }
   return {
     origin(resource) {
@@ -68,11 +68,15 @@ export function createMissing(config: Config, served: Origins): Missing {
       const source = sourceOf(resource)
       const known = served.knownOrigin(source)
       if (known !== null || active.includes(source)) return served.originOf(source)
-      if (config.upstream.apiRoot === null)
-        return leftOut(config, `no bundle that was imported has the ${source}`, 'upstream.apiKey')
       const setting =
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
-      return leftOut(config, `this mirror has no credential for the ${source}`, setting)
+      const owner = ownerOf(config)
+      if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting) // prettier-ignore
+      const why =
+        owner === WRITER
+          ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
+          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror export FILE --sources ${source}"` // prettier-ignore
+      return { status: 404, error: 'not_in_scope', message: why, fields: { setting } }
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
   }
@@ -109,8 +113,8 @@ function sourceOf(resource: CatalogResource | null): SourceName {
 
 /** Explains a missing path of the package catalog, from the stored list of packages. */
 function explainRelease(config: Config, served: Origins, params: Params, path: string): Problem {
-  if (decidedBy(config) === null && config.upstream.catalogUrl === null)
-    return leftOut(config, 'the package catalog is not mirrored', 'upstream.catalogUrl')
+  if (catalogOwner(config) === null && config.upstream.catalogUrl === null)
+    return leftOut(null, 'the package catalog is not mirrored', 'upstream.catalogUrl')
   const { reads } = served
   const list = reads.catalog.readList('/v1/packages')
   if (list === null) throw notReady(reads, 'catalog', path)
@@ -165,7 +169,7 @@ function unnamed(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
   const why =
     'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
-  return leftOut(config, why, 'catalog.avrIds')
+  return leftOut(catalogOwner(config), why, 'catalog.avrIds')
 }
 
 /**
@@ -182,7 +186,8 @@ function notListed(
     partial === undefined
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
       : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
-  const later = decidedBy(config) === null ? 'is added by the next sync' : 'comes with a later sync'
+  const later =
+    catalogOwner(config) === null ? 'is added by the next sync' : 'comes with a later sync'
   const message = `this is not mirrored: ${named}; what the service has created since ${later}`
   return { status: 404, error: 'not_mirrored', message }
 }
@@ -190,24 +195,37 @@ function notListed(
 /** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */
 function outOfScope(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
-  const whose = decidedBy(config) ?? 'this mirror'
+  return leftOutOfScope(config)
+}
+
+/** The answer for what a stored list names and the settings leave out. */
+export function leftOutOfScope(config: Config): Problem {
+  const owner = catalogOwner(config)
+  const whose = owner ?? 'this mirror'
   return leftOut(
-    config,
-    `the service lists what this path belongs to, but that is not in the scope of ${whose} and was not asked for`,
+    owner,
+    `the service lists what this belongs to, but that is not in the scope of ${whose} and was not asked for`,
     'catalog.scope, catalog.include or catalog.exclude',
   )
 }
 
-/** The mirror whose settings decide what is stored here; null: this one. */
-function decidedBy({ upstream, fleet }: Config): string | null {
-  if (fleet.url !== null && fleet.role === 'reader')
-    return 'the mirror that writes the fleet’s store'
+const WRITER = 'the mirror that writes the fleet’s store'
+
+/** The mirror whose settings decide what is stored here, where this one gets everything from it; null: this one. */
+function ownerOf({ upstream, fleet }: Config): string | null {
+  if (fleet.url !== null && fleet.role === 'reader') return WRITER
   return upstream.apiRoot === null ? 'the source mirror' : null
 }
 
-function leftOut(config: Config, why: string, setting: string): Problem {
-  const other = decidedBy(config)
-  const message = `${why}; to mirror it, set ${setting}${other === null ? '' : ` on ${other}`}`
+/** Does the same for the catalog, which this mirror may have stored and not sync: from a bundle, or by a key that it had. */
+function catalogOwner(config: Config): string | null {
+  const isSynced = activeSources(config).includes('catalog')
+  return ownerOf(config) ?? (isSynced ? null : 'the mirror that syncs the catalog')
+}
+
+/** `owner`: the mirror on which the setting is to be set; null: this one. */
+function leftOut(owner: string | null, why: string, setting: string): Problem {
+  const message = `${why}; to mirror it, set ${setting}${owner === null ? '' : ` on ${owner}`}`
   return { status: 404, error: 'not_in_scope', message, fields: { setting } }
 }
 

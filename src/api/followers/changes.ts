@@ -32,7 +32,7 @@ const MAX_PAGE = 10_000
 /** Characters of names on a page: with longer names it ends sooner, so that writing it never takes long. */
 const MAX_CHARACTERS = 500_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
-const MAX_FOLDED = 10_000
+export const MAX_FOLDED = 10_000
 
 /** Records on a page that are compared: some tens of milliseconds. With filters, a page may list fewer, or none. */
 const MAX_DETAILED = 100
@@ -72,18 +72,17 @@ export function answerChanges(
   if (detail.detailed) refuseDetail(place.source)
   const filter = listed?.filter ?? detail.filter
   const from = readBeginning(reads, place, after)
-  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter }) // prettier-ignore
+  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now }) // prettier-ignore
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
-  const times = timesOf(place, found)
-  return { ...found, ...missing, ...times, ...(listed && { packages: listed.from }) }
+  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
 }
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
-function timesOf({ at, firstStored }: SincePlace, { knownSince }: FoundChanges): object {
+function timesOf({ at, firstStored }: SincePlace): object {
   return {
     ...(at !== null && { since: toIso(at) }),
-    ...(firstStored !== null && { complete: false, knownSince: knownSince ?? toIso(firstStored) }),
+    ...(firstStored !== null && { complete: false, knownSince: toIso(firstStored) }),
   }
 }
 
@@ -111,8 +110,8 @@ export interface FoundChanges {
   readonly to: string
   /** False: everything may have changed, and no names are given. */
   readonly complete: boolean
-  /** The earliest time from which the names are listed, where `complete` is false. */
-  readonly knownSince?: string
+  /** A time from which the names would be listed, where none are because too much changed; missing: none is known. */
+  readonly namedSince?: string
   readonly changes: readonly (ReturnType<typeof toChangedName> & {
     readonly source: SourceName
     readonly snapshot: string
@@ -140,11 +139,12 @@ export function findChanges(
   const cursor = readChangeCursor(asked.after) ?? { after, until, name: '' }
   const span = { ...cursor, source }
   if (beginningOf(reads, span) !== since) return null
-  if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, cursor.name, asked.limit) // prettier-ignore
+  const page = { from: cursor.name, limit: asked.limit, now: asked.now }
+  if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, page)
   const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null) // prettier-ignore
   const limit = Math.min(asked.limit, MAX_DETAILED)
   return {
-    ...pageOf(reads, since, span, cursor.name, limit, detailer),
+    ...pageOf(reads, since, span, { ...page, limit }, detailer),
     ...(asked.filter === null ? {} : { notJudged: detailer.notJudged() }),
   }
 }
@@ -153,6 +153,8 @@ export function findChanges(
 interface AskedChanges {
   readonly after: string | null
   readonly limit: number
+  /** Unix milliseconds. */
+  readonly now: number
   /** The last entry of the log that is reported; the latest when not given. */
   readonly latest?: number | null
   /** Whether the differences of each record are reported; and only those that concern some packages, not null. */
@@ -164,8 +166,7 @@ function pageOf(
   reads: Pick<Reads, 'changes'>,
   since: string,
   span: LogSpan,
-  from: string,
-  limit: number,
+  { from, limit, now }: { from: string; limit: number; now: number },
   detailer: Detailer | null = null,
 ): FoundChanges {
   const { source, after, until } = span
@@ -188,7 +189,8 @@ function pageOf(
   const to = reads.changes.readLogged(until)?.snapshot ?? since
   const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
   const named = complete ? null : reads.changes.readNamedFrom(span, MAX_FOLDED)
-  const known = named && { knownSince: toIso(named.publishedAt) }
+  // A clock that was ahead: a time in the future is refused.
+  const known = named && named.publishedAt <= now && { namedSince: toIso(named.publishedAt) }
   return { source, from: since, to, complete, ...known, changes, next }
 }
 

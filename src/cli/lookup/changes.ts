@@ -1,4 +1,4 @@
-import { type FoundChanges, findChanges } from '../../api/followers/changes.ts'
+import { type FoundChanges, MAX_FOLDED, findChanges } from '../../api/followers/changes.ts'
 import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import {
   type SincePlace,
@@ -100,9 +100,10 @@ function collect(
   let notJudged = 0
   let after: string | null = null
   for (;;) {
-    const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter }
+    const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter, now: Date.now() } // prettier-ignore
     const page: FoundChanges | null = findChanges(reads, place, place.snapshot, asked)
-    if (page?.complete !== true) throw unnamed(page)
+    if (page?.complete !== true)
+      throw unnamed(page, reads.changes.readLatestLogged('osv')?.publishedAt)
     changes.push(...page.changes)
     notJudged += page.notJudged ?? 0
     after = page.next
@@ -112,12 +113,19 @@ function collect(
   }
 }
 
-/** The error for a time from which the log does not list every name. */
-function unnamed(page: FoundChanges | null): MirrorError {
-  const later = page?.knownSince
-  const what = page === null ? 'the log of changes does not lead from there to here' : 'more changed since then than the log lists by name, as in a first sync' // prettier-ignore
-  const hint = later === undefined ? '' : `; it lists what changed since ${later}: use --since ${later}` // prettier-ignore
-  return new MirrorError('not_ready', `${what}: everything may have changed${hint}`)
+/** The error for a time from which the log does not list every name; `latest`: when the last snapshot was published. */
+function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorError {
+  const everything = 'everything may have changed'
+  if (page === null)
+    return new MirrorError('not_ready', `the log of changes does not lead from there to here: ${everything}`) // prettier-ignore
+  const { namedSince: time } = page
+  const what = `more changed in that time than the log lists by name (${MAX_FOLDED} names): ${everything}`
+  if (time === undefined) return new MirrorError('not_ready', what)
+  const hint =
+    latest !== undefined && time === toIso(latest)
+      ? `since the last snapshot, of ${time}, nothing has changed`
+      : `what changed after ${time} is listed: use --since ${time}`
+  return new MirrorError('not_ready', `${what}; ${hint}`)
 }
 
 function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {

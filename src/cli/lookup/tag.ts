@@ -1,6 +1,7 @@
 import { fillPath, canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
+import { leftOutOfScope } from '../../api/catalog/not-found.ts'
 import { notSynced, scopeToCome } from '../../api/snapshot/not-ready.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
@@ -76,8 +77,8 @@ function artifactOf(
     if (catalog.hasAnswers(`tags/${id}`)) return { ...named, state: 'not fetched yet' }
     const changed = scopeToCome(reads, config, 'catalog')
     return changed === null
-      ? { ...named, state: 'not in scope' }
-      : { ...named, state: 'not fetched yet', why: notSynced('it', changed).message }
+      ? { ...named, state: 'not in scope', why: leftOutOfScope(config).message }
+      : { ...named, state: 'not fetched yet', why: notSynced('this', changed).message }
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {

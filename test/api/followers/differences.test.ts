@@ -93,7 +93,7 @@ describe('/-/changes with differences', () => {
     if (opened === null) throw new Error('no database')
     const [first, second, third] = [1, 2, 3].map((id) => opened.reads.changes.readLogged(id)?.snapshot ?? '') // prettier-ignore
     const found = (latest: number | null) => {
-      const asked = { after: null, limit: 100, detailed: true, latest }
+      const asked = { after: null, limit: 100, detailed: true, now: Date.now(), latest }
       const { to, changes } = findChanges(opened.reads, { source: 'osv', after: 1 }, first ?? '', asked) ?? {} // prettier-ignore
       const words = changes?.flatMap((one) =>
         'id' in one && one.id < 'b' ? (one.words?.slice(0, 1) ?? []) : [],

@@ -54,6 +54,7 @@ export function sinceView(call: PageCall): PageView {
     after: parameter(query, 'after') || null,
     limit: PAGE,
     detailed: source === 'osv',
+    now: call.now,
   }
   const found = place === null ? null : findConcerning(reads, place, { ...asked, filter })
   if (found === null) {
@@ -61,9 +62,9 @@ export function sinceView(call: PageCall): PageView {
     return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows }, UNKNOWN] }
   }
   if (!found.complete) {
-    const later = found.knownSince
+    const later = found.namedSince
     const rows = later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag }) // prettier-ignore
-    return { title, blocks: [...blocks, EVERYTHING, { kind: 'facts', rows }] }
+    return { title, blocks: [formBlock(call, source), EVERYTHING, { kind: 'facts', rows }] }
   }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next =
