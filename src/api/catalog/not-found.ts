@@ -211,9 +211,9 @@ export function leftOutOfScope(config: Config): Problem {
 
 const WRITER = 'the mirror that writes the fleet’s store'
 
-/** The mirror whose settings decide what is stored here, where this one gets everything from it; null: this one. */
+/** The mirror whose settings decide what is stored here; null: this one. In a fleet it is the one that leads, which may be this one or another by now. */
 function ownerOf({ upstream, fleet }: Config): string | null {
-  if (fleet.url !== null && fleet.role === 'reader') return WRITER
+  if (fleet.url !== null) return WRITER
   return upstream.apiRoot === null ? 'the source mirror' : null
 }
 

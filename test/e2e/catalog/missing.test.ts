@@ -138,10 +138,12 @@ describe('the 404 of a missing item or document', () => {
     expect(left).toContain('is not in the scope of the source mirror')
     expect(left).toContain('catalog.exclude on the source mirror')
     expect(await message('/v1/tags/no-such')).toContain('created since comes with a later sync')
-    const fleet = { ...made.config.fleet, url: 'file:///store', role: 'reader' as const }
-    const reader = await serveFolder(made.dir, { ...made.config, upstream, fleet })
-    const other = (await reader(`/v1/tags/${tag.id}/vex`)).body.toString()
-    expect(other).toContain('catalog.exclude on the mirror that writes the fleet’s store')
+    for (const role of ['reader', 'auto'] as const) {
+      const fleet = { ...made.config.fleet, url: 'file:///store', role }
+      const mirror = await serveFolder(made.dir, { ...made.config, fleet })
+      const other = (await mirror(`/v1/tags/${tag.id}/vex`)).body.toString()
+      expect(other).toContain('catalog.exclude on the mirror that writes the fleet’s store')
+    }
   })
 
   longTest('is given for an artifact set that nothing names any more', async () => {
