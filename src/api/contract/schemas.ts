@@ -156,7 +156,7 @@ export const SCHEMAS = {
       next: { type: ['string', 'null'], description: 'For `after`; null on the last page.' },
       since: { ...TEXT, description: 'The time that `since` named, in UTC.' },
       knownSince: MAYBE_TEXT,
-      namedSince: { ...TEXT, description: 'Where too much changed to be listed: ask since then.' },
+      namedSince: TEXT,
       notJudged: {
         type: 'integer',
         description: 'Records that may or may not match the filter.',
