@@ -78,7 +78,9 @@ async function publishOften(world: World, daemon: Hosted, edge: string): Promise
       ])
       if (/^\d+ \d+$/.test(headers.get('x-varnish') ?? '')) hits++
     }
-    const again = await ask(edge + INDEX)
+    let again = await ask(edge + INDEX)
+    // A purge may be done only after the first request with the new index: then the second one is not answered from the cache.
+    if (/^\d+$/.test(again.headers.get('x-varnish') ?? '')) again = await ask(edge + INDEX)
     expect([again.text === index, again.headers.get('cache-control')]).toEqual([
       ...[true, 'public, max-age=0, must-revalidate'],
     ])
@@ -113,7 +115,7 @@ describe.runIf(varnishd !== null && hasXkey)(
         )
         .toBe(200)
       const hits = await publishOften(world, daemon, edge)
-      // Each publication purges all records, so only the index is asked for twice.
+      // Each publication purges all records, so only the index is asked for again.
       expect(hits).toBeGreaterThanOrEqual(PUBLICATIONS)
       const feedsBefore = await ask(`${edge}/external/patch_feed`)
       const feedsAfter = await ask(`${edge}/external/patch_feed`)
