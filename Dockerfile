@@ -15,10 +15,11 @@ RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:24-slim
 # jemalloc returns freed memory to the system after a tenth of a second, by a thread of its own where the program's are idle; glibc keeps most of what a
-# first sync frees.
+# first sync frees. Node's threads start without its snapshot, of which each would have a copy: 7 MB less for each, 10 to 30 ms more for its start.
 RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production \
     LD_PRELOAD=libjemalloc.so.2 \
+    NODE_OPTIONS=--no-node-snapshot \
     MALLOC_CONF=background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12 \
     PATCHMIRROR_DATA_DIR=/data \
     PATCHMIRROR_SERVER_HOST=0.0.0.0
@@ -32,7 +33,7 @@ USER node
 VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=6s --start-period=20s \
-  CMD ["node", "/app/dist/main.js", "health"]
+  CMD ["node", "--node-snapshot", "/app/dist/main.js", "health"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/app/dist/main.js"]
 CMD ["serve"]

@@ -32,6 +32,22 @@ export default defineConfig(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    ignores: ['src/sandbox/**'], // it is no part of the program
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: ['http', 'node:http'].map((name) => ({
+            name,
+            allowTypeImports: true,
+            message: 'use http of core/connections/http.ts, which says why',
+          })),
+        },
+      ],
+    },
+  },
+  {
     files: ['test/**/*.ts'],
     rules: { 'max-lines-per-function': 'off' },
   },

@@ -79,6 +79,14 @@ export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'
 /** All sources, in the order in which they are synced and shown. */
 export const SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog', 'identity']
 
+/** Sources whose paths are for those who have a key. */
+const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+
+/** Reports whether changes of a source are shown only to clients with a key. */
+export function isPrivateSource(source: SourceName): boolean {
+  return PRIVATE.has(source)
+}
+
 /**
  * How far upstream's date of the data may be later than this machine's clock, milliseconds. A date that is later than that
  * says nothing about an age: the clock is behind, or the date is wrong.

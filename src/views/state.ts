@@ -10,7 +10,7 @@ import {
 } from '../store/views/generations.ts'
 import { openViews } from '../store/views/reads.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
-import { osvViewsName } from './osv/views.ts'
+import { osvViewsName } from './osv-name.ts'
 
 /** What is compared. */
 export interface ViewsStateOptions {

@@ -14,6 +14,7 @@ import type { Block } from './blocks.ts'
 import { jsonFeed } from './feed.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { type PageCall, type PageView, HTML, type Page } from './page.ts'
+import { LOADERS } from './loaders.ts'
 import { PAGES } from './pages.ts'
 import { pageFrame, uiOf } from './frame.ts'
 import { referenceView } from './reference.ts'
@@ -152,7 +153,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     }
     return shortReads.during(() => {
       sourcesOf(page, signedIn).forEach(call.refuseOld)
-      return page.load(call)
+      return LOADERS[page.path](call)
     }, request.served)
   }
 }

@@ -16,10 +16,17 @@ export const UI = '/-/ui/'
 /** Media type of pages. */
 export const HTML = 'text/html'
 
-/** A page: where it is, who may read it, and what makes it. */
+/** Where a page is, below `UI`; '' is the overview. */
+export type PagePath =
+  | ('' | 'search' | 'record' | 'ecosystems' | 'packages' | 'package')
+  | ('changes' | 'changes.atom' | 'changes.json' | 'runs' | 'run')
+  | ('patches' | 'images' | 'tags' | 'tag' | 'avr')
+  | ('tag-changes' | 'tag-changes.atom' | 'tag-changes.json')
+  | ('bundles' | 'relay' | 'webhooks' | 'sign-in')
+
+/** A page as it is declared: where it is, and who may read it. What it shows is loaded on the thread that makes pages. */
 export interface Page {
-  /** Below `UI`; '' for the overview. */
-  readonly path: string
+  readonly path: PagePath
   /** Its name in the navigation; null: it is reached from other pages only. */
   readonly label: string | null
   /** `key`: only with a local key. `open`: shows more to clients with one, by `PageCall.signedIn`. */
@@ -34,9 +41,10 @@ export interface Page {
   readonly isLog?: true
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
-  /** Reads what the page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`, `stale`. */
-  readonly load: (call: PageCall) => PageView
 }
+
+/** Reads what a page shows, from one snapshot of the store. Throws `bad_request`, `not_found`, `not_ready`, `stale`. */
+export type LoadPage = (call: PageCall) => PageView
 
 /** What a page shows. Its texts are escaped when they are rendered. */
 export interface PageView {

@@ -1,6 +1,6 @@
-import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Config } from '../../config/schema.ts'
+import { http } from '../../core/connections/http.ts'
 import { messageOf, systemCode } from '../../core/errors.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import type { EdgeTargetStatus } from '../../domain/status.ts'
@@ -145,7 +145,7 @@ function sendPurge(
     }
     try {
       const isTls = url.startsWith('https:')
-      const send = isTls ? httpsRequest : httpRequest
+      const send = isTls ? httpsRequest : http.request
       const tls = isTls && ca !== undefined ? { ca } : {}
       const sent = send(url, { method: 'PURGE', headers, agent: false, signal, ...tls })
       sent.once('error', failed)

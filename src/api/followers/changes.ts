@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { PublishedDoubt } from '../../domain/doubts.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -36,14 +36,6 @@ export const MAX_FOLDED = 10_000
 
 /** Records on a page that are compared: some tens of milliseconds. With filters, a page may list fewer, or none. */
 const MAX_DETAILED = 100
-
-/** Sources whose paths are for those who have a key. */
-const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
-
-/** Reports whether changes of a source are shown only to clients with a key. */
-export function isPrivateSource(source: SourceName): boolean {
-  return PRIVATE.has(source)
-}
 
 /**
  * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
@@ -228,7 +220,9 @@ function unknown(
   const oldest = changes.readNextLogged(source ?? 'osv', 0)
   const begins = oldest === null ? null : toIso(oldest.publishedAt)
   const what = isTime
-    ? `the log${where} ${begins === null ? 'is empty' : `begins on ${begins}`}, after ${given}`
+    ? begins === null
+      ? `the log${where} is empty`
+      : `the log${where} begins on ${begins}, after ${given}`
     : `the snapshot ${given}${where} is not known here, or too long ago`
   const earliest = begins === null ? '' : `; the earliest time that is known is since=${begins}`
   const message =

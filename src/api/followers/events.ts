@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { SourceName } from '../../domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { Access } from '../access/access.ts'
 import { sendProblem } from '../http/problems.ts'
-import { isPrivateSource } from './changes.ts'
 import { readSource } from './changes-query.ts'
 import {
   type EventLog,

@@ -1,4 +1,4 @@
-import { type IncomingMessage, type Server, type ServerOptions, type ServerResponse, createServer } from 'node:http' // prettier-ignore
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../../config/schema.ts'
@@ -8,6 +8,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
+import { http } from '../../core/connections/http.ts'
 import { type ConnectionLimit, isReserved } from '../../core/connections/limit.ts'
 import { systemCode } from '../../core/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
@@ -60,7 +61,7 @@ export function createHttp(
   const isTls = certFile !== null && keyFile !== null
   const made = isTls
     ? createTls({ certFile, keyFile }, paced, options, tools)
-    : createServer(options, paced)
+    : http.createServer(options, paced)
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
   const server = Object.assign(made, { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)

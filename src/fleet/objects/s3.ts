@@ -1,5 +1,4 @@
 import { createReadStream, readFileSync } from 'node:fs'
-import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -7,6 +6,7 @@ import { getCACertificates } from 'node:tls'
 import type * as S3Module from '@aws-sdk/client-s3'
 import { createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
+import { http } from '../../core/connections/http.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 
 /** The SDK, once it is loaded. */
@@ -121,7 +121,7 @@ function createClient(sdk: Sdk, { endpoint, region, pathStyle, caFile }: S3Setti
     maxAttempts: 1,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
-      httpAgent: new HttpAgent(agent),
+      httpAgent: new http.Agent(agent),
       httpsAgent: new HttpsAgent({ ...agent, ...(ca !== undefined && { ca }) }),
     },
   })

@@ -13,6 +13,7 @@ import { copyViewsDatabase, writeDatabaseSum } from './database-sum.ts'
 import { CSV, STAMP_LIST, type ViewsWork, ZIP } from './folders.ts'
 import { type RecordReads, chooseFolders } from './records.ts'
 import { fillAll } from './fill.ts'
+import { folderForm } from '../osv-name.ts'
 import { update } from './update.ts'
 import { WHOLE } from './whole.ts'
 import { PRIVATE_FOLDER } from '../../core/files.ts'
@@ -50,9 +51,6 @@ export interface BuildReport {
   readonly incremental: boolean
 }
 
-/** Version of the rules. Increase it when equal rows give other views: then no generation updates an earlier one. */
-const RULES = 9
-
 /** Builds a generation in `folder`; the caller names it. Equal rows give equal files, in any order of changes. */
 export async function buildViews(options: BuildOptions): Promise<BuildReport> {
   const made = await build(options)
@@ -62,7 +60,7 @@ export async function buildViews(options: BuildOptions): Promise<BuildReport> {
 
 async function build(options: BuildOptions): Promise<BuildReport> {
   const { folder, before } = options
-  if (before !== null && takeOver(before, folder, folderForm(options))) {
+  if (before !== null && takeOver(before, folder, folderForm(options.vendors))) {
     const made = await fill(options, before, null)
     if (made !== null) return made
   }
@@ -117,7 +115,7 @@ async function fill(
     const odd = views.countOdd()
     const { id, asOf } = snapshot
     const info = { snapshot: id, asOf, changed: options.changed, records, odd }
-    views.finish(info, chosen === null ? folderForm(options) : LIMITED)
+    views.finish(info, chosen === null ? folderForm(options.vendors) : LIMITED)
     const made = { records, changed, odd, views: views.listViewIds().length }
     return { ...made, incremental: !isNew }
   } finally {
@@ -131,11 +129,6 @@ const FILL_CACHE_KB = 2048
 
 /** The form of a generation without all ecosystems. */
 const LIMITED = 'limited'
-
-/** The settings and rules that a generation depends on. */
-export function folderForm({ vendors }: Pick<BuildOptions, 'vendors'>): string {
-  return JSON.stringify([RULES, ...[...vendors].sort()])
-}
 
 /**
  * Copies the database of the previous generation, if that is complete and sound. Its files are checked as they are used: a

@@ -1,7 +1,8 @@
 import type { Reads } from '../../store/reads.ts'
 import { openViews } from '../../store/views/reads.ts'
-import { type BuildReport, buildViews, folderForm } from './build.ts'
-import { changedAfter, generationName, makeGeneration } from '../generation.ts'
+import { type BuildReport, buildViews } from './build.ts'
+import { changedAfter, makeGeneration } from '../generation.ts'
+import { osvViewsName } from '../osv-name.ts'
 
 /** What the bucket's views are made from. */
 interface OsvViewsOptions {
@@ -13,18 +14,6 @@ interface OsvViewsOptions {
   readonly rebuild?: boolean
   /** Called now and then; may throw to end the work. */
   readonly pause: () => Promise<void>
-}
-
-/** Returns the name of the generation for the snapshot in `reads`; null before the first OSV snapshot. */
-export function osvViewsName(
-  reads: Pick<Reads, 'snapshots' | 'osv'>,
-  vendors: readonly string[],
-): string | null {
-  const snapshot = reads.snapshots.readSnapshot('osv')
-  const archive = reads.osv.readArchive()
-  if (snapshot === null || archive === null) return null
-  const { sha256, changed } = archive
-  return generationName('osv', [folderForm({ vendors }), snapshot.id, sha256, String(changed)])
 }
 
 /** Makes the views of the OSV records; null when they are made already, or there is nothing yet. Throws as `makeGeneration`. */

@@ -1,7 +1,6 @@
 import type { SourceState, SourceStatus, Status } from '../../api/status/report.ts'
-import { isPrivateSource } from '../../api/followers/changes.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { NO_AGE } from '../../domain/sources.ts'
+import { NO_AGE, isPrivateSource } from '../../domain/sources.ts'
 import { describeOsvScope } from '../../domain/osv-scope.ts'
 import { describeRunProgress } from '../../domain/progress.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
@@ -20,31 +19,24 @@ import {
   state,
   time,
 } from '../cells.ts'
-import type { Page, PageCall } from '../page.ts'
+import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
 import { findProblems } from './findings.ts'
 import { whyOff } from './transfer/deliveries.ts'
 
-/** The page of the state of the whole mirror: what is wrong first. */
-export const OVERVIEW: Page = {
-  path: '',
-  label: 'Overview',
-  access: 'open',
-  usesStatus: true,
-  parameters: {},
-  load(call) {
-    const { status } = call
-    if (status === null) throw new MirrorError('internal', 'the overview has no report')
-    const found = findProblems(call, status)
-    const blocks: Block[] = [
-      ...(found.length > 0 ? found : [ALL_WELL]),
-      { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },
-      changesChart(call),
-      { kind: 'facts', title: 'Parts', rows: partsOf(call, status) },
-    ]
-    return { title: 'Overview', blocks }
-  },
+/** Loads the page of the state of the whole mirror: what is wrong first. */
+export function loadOverview(call: PageCall): PageView {
+  const { status } = call
+  if (status === null) throw new MirrorError('internal', 'the overview has no report')
+  const found = findProblems(call, status)
+  const blocks: Block[] = [
+    ...(found.length > 0 ? found : [ALL_WELL]),
+    { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },
+    changesChart(call),
+    { kind: 'facts', title: 'Parts', rows: partsOf(call, status) },
+  ]
+  return { title: 'Overview', blocks }
 }
 
 const ALL_WELL: Block = {

@@ -3,48 +3,36 @@ import { RESOURCES } from '../../domain/resources.ts'
 import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
 import { type Cell, type Tone, code, plain, state, time } from '../cells.ts'
-import { type Page, type PageCall, parameter } from '../page.ts'
+import { type PageCall, type PageView, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
 
 const PATH = '/v1/patches'
 const FACETS = RESOURCES.flatMap(({ list }) => (list?.path === PATH ? list.facets : []))
 
-/** The page of patches: the filters of `/v1/patches` as a form. */
-export const PATCHES: Page = {
-  path: 'patches',
-  label: 'Patches',
-  access: 'key',
-  usesStatus: false,
-  parameters: {
-    ...Object.fromEntries(
-      FACETS.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${PATH}.`]])),
-    ),
-    after: 'The position where the page begins, from the page before.',
-  },
-  load(call) {
-    const { query, ui } = call
-    const given = FACETS.flatMap(({ param }): [string, string][] =>
-      param === null ? [] : [[param, parameter(query, param)]],
-    )
-    const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
-    const after = parameter(query, 'after')
-    const { items, next, total } = readListPage(call, PATH, {}, wanted, after)
-    const filter = Object.fromEntries(given)
-    const table: Block = {
-      kind: 'table',
-      title: 'Patches',
-      ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
-      columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
-      rows: items.map((item) => rowOf(call, item)),
-      empty: 'No patch fits this filter.',
-      first: after === '' ? null : ui('patches', filter),
-      next: next === null ? null : ui('patches', { ...filter, after: next }),
-    }
-    const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
-    const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
-    return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
-  },
+/** Loads the page of patches: the filters of `/v1/patches` as a form. */
+export function loadPatches(call: PageCall): PageView {
+  const { query, ui } = call
+  const given = FACETS.flatMap(({ param }): [string, string][] =>
+    param === null ? [] : [[param, parameter(query, param)]],
+  )
+  const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
+  const after = parameter(query, 'after')
+  const { items, next, total } = readListPage(call, PATH, {}, wanted, after)
+  const filter = Object.fromEntries(given)
+  const table: Block = {
+    kind: 'table',
+    title: 'Patches',
+    ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
+    columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
+    rows: items.map((item) => rowOf(call, item)),
+    empty: 'No patch fits this filter.',
+    first: after === '' ? null : ui('patches', filter),
+    next: next === null ? null : ui('patches', { ...filter, after: next }),
+  }
+  const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
+  const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
+  return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
 }
 
 function fieldOf(

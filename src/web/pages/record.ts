@@ -20,7 +20,7 @@ import {
   state,
   time,
 } from '../cells.ts'
-import { type Page, type PageCall, numberOf, parameter } from '../page.ts'
+import { type PageCall, type PageView, numberOf, parameter } from '../page.ts'
 import { affectedRow, severityCells } from './affected.ts'
 import { recordTagsBlocks } from './record-tags.ts'
 
@@ -33,30 +33,23 @@ const MOST_IDS = 500
 /** Largest record that is shown as a page, bytes. */
 const MAX_BYTES = 16 * 2 ** 20
 
-/** The page of one OSV record. */
-export const RECORD: Page = {
-  path: 'record',
-  label: null,
-  access: 'open',
-  usesStatus: false,
-  parameters: { id: 'The id of a record.', at: 'Affected packages before those on the page.' },
-  load(call) {
-    const asked = parameter(call.query, 'id')
-    const id = recordNamed(call.reads.osv, call.query.get('id') ?? '') ?? asked
-    const stored = call.reads.osv.readRecord(id)
-    if (stored === null) return missingView(call, id)
-    const fields = stored.size > MAX_BYTES ? null : parse(contentOf(stored.body, stored.size))
-    return {
-      title: id,
-      blocks: [
-        ...(fields === null ? [UNREADABLE] : contentBlocks(call, id, fields)),
-        { kind: 'facts', title: 'On this mirror', rows: storedRows(call, id, stored) },
-        ...datesBlocks(call, id),
-        ...recordTagsBlocks(call, id),
-        historyBlock(call, id),
-      ],
-    }
-  },
+/** Loads the page of one OSV record. */
+export function loadRecord(call: PageCall): PageView {
+  const asked = parameter(call.query, 'id')
+  const id = recordNamed(call.reads.osv, call.query.get('id') ?? '') ?? asked
+  const stored = call.reads.osv.readRecord(id)
+  if (stored === null) return missingView(call, id)
+  const fields = stored.size > MAX_BYTES ? null : parse(contentOf(stored.body, stored.size))
+  return {
+    title: id,
+    blocks: [
+      ...(fields === null ? [UNREADABLE] : contentBlocks(call, id, fields)),
+      { kind: 'facts', title: 'On this mirror', rows: storedRows(call, id, stored) },
+      ...datesBlocks(call, id),
+      ...recordTagsBlocks(call, id),
+      historyBlock(call, id),
+    ],
+  }
 }
 
 const UNREADABLE: Block = {

@@ -3,27 +3,17 @@ import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
 import { type Cell, code, count, link, plain } from '../cells.ts'
-import { type Page, type PageCall, type PageView, parameter } from '../page.ts'
+import { type PageCall, type PageView, parameter } from '../page.ts'
 import { noViews } from './ecosystems.ts'
 
 /** Results of one kind on a page. */
 const PAGE = 50
 
-/** The page of results of the search box, by kind. */
-export const SEARCH: Page = {
-  path: 'search',
-  label: 'Search',
-  access: 'open',
-  usesStatus: false,
-  parameters: {
-    q: 'What is searched for.',
-    after: 'The record after which the page begins.',
-  },
-  load(call) {
-    const query = parameter(call.query, 'q')
-    if (query === '') return { title: 'Search', blocks: [HELP] }
-    return query.startsWith('pkg:') ? byPurl(call, query) : byText(call, query)
-  },
+/** Loads the page of results of the search box, by kind. */
+export function loadSearch(call: PageCall): PageView {
+  const query = parameter(call.query, 'q')
+  if (query === '') return { title: 'Search', blocks: [HELP] }
+  return query.startsWith('pkg:') ? byPurl(call, query) : byText(call, query)
 }
 
 const HELP: Block = {

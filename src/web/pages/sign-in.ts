@@ -1,13 +1,8 @@
-import type { Page } from '../page.ts'
+import type { PageCall, PageView } from '../page.ts'
 
-/** The page that asks the browser for a local key; the browser then sends it to all pages. */
-export const SIGN_IN: Page = {
-  path: 'sign-in',
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: {},
-  load: ({ ui }) => ({
+/** Loads the page that asks the browser for a local key; the browser then sends it to all pages. */
+export function loadSignIn({ ui }: PageCall): PageView {
+  return {
     title: 'Signed in',
     blocks: [
       {
@@ -18,5 +13,5 @@ export const SIGN_IN: Page = {
         links: [{ text: 'Overview', href: ui('') }],
       },
     ],
-  }),
+  }
 }

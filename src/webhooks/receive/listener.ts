@@ -1,4 +1,4 @@
-import { type RequestListener, type Server, createServer } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
 import { isIPv6 } from 'node:net'
 import {
@@ -7,6 +7,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
+import { http } from '../../core/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../core/connections/limit.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -53,7 +54,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const { host, port, tls, handler, maxConnections } = options
   const guarded = withOneHost(handler)
   const secured = tls === null ? null : createTls(tls, guarded, options)
-  const server = secured === null ? createServer(LIMITS, guarded) : secured.server
+  const server = secured === null ? http.createServer(LIMITS, guarded) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   const limit = limitConnections(server, {

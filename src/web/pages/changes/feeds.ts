@@ -2,14 +2,13 @@ import { MirrorError } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import { toIso } from '../../../core/time.ts'
 import { doubtSentence } from '../../../domain/doubts.ts'
-import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
 import type { PackageFilter } from '../../../api/followers/filter.ts'
-import type { SourceName } from '../../../domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../../domain/sources.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
-import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { asksForPrivate, askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
+import { type PageCall, type PagePath, type PageView, numberOf, parameter } from '../../page.ts'
+import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { askedPackages } from './packages.ts'
 
 /** Entries of a feed's page, and names in the text of an entry. */
@@ -19,37 +18,6 @@ const NAMES = 50
 const FILTERED = 20
 const COMPARED = 100
 
-const COMMON = {
-  label: null,
-  access: 'open',
-  usesStatus: false,
-  isLog: true,
-  isPrivate: asksForPrivate,
-  parameters: {
-    source: 'A source; catalog and identity take a key. All that may be read when not given.',
-    before: 'Entries before this one only: the older pages of the feed.',
-    ecosystem: 'Records about packages of this ecosystem alone, with what changed in them.',
-    purl: 'Records about this package alone, with what changed in them.',
-    tag: 'Records about packages in the SBOM of this tag alone; it takes a key.',
-  },
-} as const
-
-/** The changes as an Atom feed (RFC 4287). */
-export const CHANGES_ATOM: Page = {
-  ...COMMON,
-  path: 'changes.atom',
-  type: 'application/atom+xml',
-  load: (call) => feedView(call, 'changes.atom'),
-}
-
-/** The changes as a JSON Feed. */
-export const CHANGES_JSON: Page = {
-  ...COMMON,
-  path: 'changes.json',
-  type: 'application/feed+json',
-  load: (call) => feedView(call, 'changes.json'),
-}
-
 /** Throws `bad_request` for a filter without a value: a feed of everything is not what was meant. A page has forms, which send all of them. */
 function refuseEmpty(query: URLSearchParams): void {
   const empty = ['source', 'ecosystem', 'purl', 'tag'].find(
@@ -58,7 +26,8 @@ function refuseEmpty(query: URLSearchParams): void {
   if (empty !== undefined) throw new MirrorError('bad_request', `${empty} is empty: give a value, or omit it`) // prettier-ignore
 }
 
-function feedView(call: PageCall, path: string): PageView {
+/** Loads the changes as a feed: Atom (RFC 4287) or JSON Feed. */
+export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
   const { query, reads, ui, absolute } = call
   refuseEmpty(query)
   const [ecosystem, purl] = [parameter(query, 'ecosystem'), parameter(query, 'purl')]

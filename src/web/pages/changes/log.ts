@@ -1,17 +1,9 @@
-import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { type PublishedDoubt, doubtSummaries } from '../../../domain/doubts.ts'
-import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import { type SourceName, SOURCES, isPrivateSource } from '../../../domain/sources.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import { grouped } from '../../cells.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
-
-/** Reports whether a query names a tag, or a source whose changes take a key. */
-export function asksForPrivate(query: URLSearchParams): boolean {
-  if ((query.get('tag')?.trim() ?? '') !== '') return true
-  const source = SOURCES.find((one) => one === query.get('source')?.trim())
-  return source !== undefined && isPrivateSource(source)
-}
 
 /** Returns the sources that a query asks for: one, or all that this client may read. Throws `bad_request`. */
 export function askedSources({ query, signedIn }: PageCall): readonly SourceName[] {

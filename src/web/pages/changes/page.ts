@@ -1,47 +1,29 @@
+import { isPrivateSource } from '../../../domain/sources.ts'
 import { createDetailer } from '../../../api/followers/details.ts'
-import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { counted } from '../../../core/text.ts'
 import type { ChangedName, LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, link, plain, state, time } from '../../cells.ts'
-import { type Page, type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
-import { asksForPrivate, askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
+import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
+import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
 import { sinceView } from './since.ts'
 
 /** Rows on a page. */
 const PAGE = 100
 
-/** The page of what changed: the published snapshots, one of them by name, or everything since a date or a snapshot. */
-export const CHANGE_LIST: Page = {
-  path: 'changes',
-  label: 'Changes',
-  access: 'open',
-  usesStatus: false,
-  isLog: true,
-  isPrivate: asksForPrivate,
-  parameters: {
-    source: 'A source; catalog and identity take a key.',
-    since:
-      'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
-    entry: 'The number of a published snapshot in the log.',
-    purl: 'Records about this package alone; with `since`.',
-    tag: 'Records about packages in the SBOM of this tag alone; it takes a key.',
-    before: 'Published snapshots with smaller numbers only.',
-    after: 'The position where the page begins, from the page before.',
-  },
-  load(call) {
-    const entry = numberOf(call.query, 'entry')
-    const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name)) // prettier-ignore
-    const isList = entry === null && since === '' && purl === '' && tag === ''
-    const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
-    const alternates = [
-      { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
-      { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl, tag }) },
-    ] // prettier-ignore
-    return { ...view, alternates }
-  },
+/** Loads the page of what changed: the published snapshots, one of them by name, or everything since a date or a snapshot. */
+export function loadChangeList(call: PageCall): PageView {
+  const entry = numberOf(call.query, 'entry')
+  const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name)) // prettier-ignore
+  const isList = entry === null && since === '' && purl === '' && tag === ''
+  const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
+  const alternates = [
+    { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
+    { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl, tag }) },
+  ] // prettier-ignore
+  return { ...view, alternates }
 }
 
 function logView(call: PageCall): PageView {

@@ -1,7 +1,6 @@
-import { isPrivateSource } from '../../../api/followers/changes.ts'
 import { toIso } from '../../../core/time.ts'
 import { type PublishedDoubt, doubtSentence } from '../../../domain/doubts.ts'
-import { type SourceName, SOURCES } from '../../../domain/sources.ts'
+import { type SourceName, SOURCES, isPrivateSource } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, link, plain, state, time } from '../../cells.ts'
 import { type PageCall, parameter } from '../../page.ts'

@@ -5,7 +5,7 @@ import { canonicalPath } from '../../../domain/path-templates.ts'
 import type { Fields } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, code, link, plain } from '../../cells.ts'
-import { type Page, type PageCall, parameter } from '../../page.ts'
+import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { readListPage } from '../list-page.ts'
 import { nameOfTag, repositoryOfImage } from '../../../api/lookup/tag-names.ts'
 import { changedCell, digestOfTag, listedId } from './items.ts'
@@ -16,33 +16,26 @@ const ALL_TAGS = '/v1/tags/'
 const NONE = new URLSearchParams()
 const SCOPE = 'The tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude).' // prettier-ignore
 
-/** The page of all images of the catalog. */
-export const IMAGE_LIST: Page = {
-  path: 'images',
-  label: 'Images',
-  access: 'key',
-  usesStatus: false,
-  parameters: { after: 'The position where the page begins, from the page before.' },
-  load(call) {
-    const { query, ui } = call
-    const after = parameter(query, 'after')
-    const { items, next, total } = readListPage(call, LIST, {}, NONE, after)
-    const table: Block = {
-      kind: 'table',
-      title: 'Images of the catalog',
-      note: `${total === null ? '' : `${counted(total, 'image')}. `}${SCOPE}`,
-      columns: ['Image', 'Changed', 'Id'],
-      rows: items.map((item) => imageRow(call, item)),
-      empty: 'The catalog has no image.',
-      first: after === '' ? null : ui('images'),
-      next: next === null ? null : ui('images', { after: next }),
-    }
-    const all: Block = {
-      kind: 'facts',
-      rows: [['tags', link('all tags of all images', ui('tags'))]],
-    }
-    return { title: 'Images', blocks: [all, table] }
-  },
+/** Loads the page of all images of the catalog. */
+export function loadImageList(call: PageCall): PageView {
+  const { query, ui } = call
+  const after = parameter(query, 'after')
+  const { items, next, total } = readListPage(call, LIST, {}, NONE, after)
+  const table: Block = {
+    kind: 'table',
+    title: 'Images of the catalog',
+    note: `${total === null ? '' : `${counted(total, 'image')}. `}${SCOPE}`,
+    columns: ['Image', 'Changed', 'Id'],
+    rows: items.map((item) => imageRow(call, item)),
+    empty: 'The catalog has no image.',
+    first: after === '' ? null : ui('images'),
+    next: next === null ? null : ui('images', { after: next }),
+  }
+  const all: Block = {
+    kind: 'facts',
+    rows: [['tags', link('all tags of all images', ui('tags'))]],
+  }
+  return { title: 'Images', blocks: [all, table] }
 }
 
 /** Returns the cells of a listed image; of one whose tags are not stored, because it is out of scope, without a link. */
@@ -57,43 +50,33 @@ function imageRow({ ui, now, reads }: PageCall, item: Fields): Cell[] {
   return [name, changedCell(item, now), code(id)]
 }
 
-/** The page of the tags of one image, or of all images. */
-export const TAG_LIST: Page = {
-  path: 'tags',
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: {
-    image: 'The id of an image; the tags of all images when not given.',
-    after: 'The position where the page begins, from the page before.',
-  },
-  load(call) {
-    const { query, ui, root } = call
-    const [image, after] = [parameter(query, 'image'), parameter(query, 'after')]
-    const repo = image === '' ? null : repositoryOf(call, image)
-    const [path, params] =
-      repo === null ? ([ALL_TAGS, {}] as const) : ([TAGS_OF_IMAGE, { repo }] as const)
-    const { items, next, total } = readListPage(call, path, params, NONE, after)
-    const raw = repo === null ? '/v1/tags/' : `/v1/images/${pathOf(repo)}/tags`
-    const table: Block = {
-      kind: 'table',
-      title: repo === null ? 'Tags of all images' : clip(`Tags of ${repo}`),
-      ...(total !== null && { note: `${counted(total, 'tag')}.` }),
-      columns: ['Tag', 'Digest', 'Changed', 'Id'],
-      rows: items.map((item) => tagRow(call, item)),
-      empty: 'There is no tag.',
-      first: after === '' ? null : ui('tags', { image }),
-      next: next === null ? null : ui('tags', { image, after: next }),
-    }
-    const from: Block = {
-      kind: 'facts',
-      rows: [
-        ['images', link('all images', ui('images'))],
-        ['as JSON', code(clip(raw), root(raw))],
-      ],
-    }
-    return { title: repo ?? 'Tags', blocks: [from, table] }
-  },
+/** Loads the page of the tags of one image, or of all images. */
+export function loadTagList(call: PageCall): PageView {
+  const { query, ui, root } = call
+  const [image, after] = [parameter(query, 'image'), parameter(query, 'after')]
+  const repo = image === '' ? null : repositoryOf(call, image)
+  const [path, params] =
+    repo === null ? ([ALL_TAGS, {}] as const) : ([TAGS_OF_IMAGE, { repo }] as const)
+  const { items, next, total } = readListPage(call, path, params, NONE, after)
+  const raw = repo === null ? '/v1/tags/' : `/v1/images/${pathOf(repo)}/tags`
+  const table: Block = {
+    kind: 'table',
+    title: repo === null ? 'Tags of all images' : clip(`Tags of ${repo}`),
+    ...(total !== null && { note: `${counted(total, 'tag')}.` }),
+    columns: ['Tag', 'Digest', 'Changed', 'Id'],
+    rows: items.map((item) => tagRow(call, item)),
+    empty: 'There is no tag.',
+    first: after === '' ? null : ui('tags', { image }),
+    next: next === null ? null : ui('tags', { image, after: next }),
+  }
+  const from: Block = {
+    kind: 'facts',
+    rows: [
+      ['images', link('all images', ui('images'))],
+      ['as JSON', code(clip(raw), root(raw))],
+    ],
+  }
+  return { title: repo ?? 'Tags', blocks: [from, table] }
 }
 
 function pathOf(repo: string): string {

@@ -4,7 +4,7 @@ import { canonicalPath } from '../../../domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, code, grouped, link, plain, size } from '../../cells.ts'
-import { type Page, type PageCall, type PageView, parameter } from '../../page.ts'
+import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { nameOfTag } from '../../../api/lookup/tag-names.ts'
@@ -14,45 +14,27 @@ import { fieldRows } from './items.ts'
 
 const ITEM = '/v1/tags/{id}'
 
-/** What the pages of artifacts take beside the id. */
-const PARAMETERS = {
-  q: 'Text that the name, version or purl of a component contains.',
-  at: 'Components before those on the page.',
-  statement: 'VEX statements before those on the page.',
-  material: 'Materials before those on the page.',
-  sbom: 'Which of several SBOMs is shown, from 0.',
-  vex: 'Which of several VEX documents is shown, from 0.',
-  provenance: 'Which of several provenance documents is shown, from 0.',
-}
-
-/** The page of one tag: its SBOM, VEX, provenance, and the sets of artifacts of AVRs that it names. */
-export const TAG: Page = {
-  path: 'tag',
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: { id: 'The id of a tag.', ...PARAMETERS },
-  load(call) {
-    const id = requiredId(call, 'tag')
-    const { item, mentions, isWhole } = readTag(call, id)
-    const name = nameOfTag(item)
-    const artifacts = listArtifacts(call, 'tags', id)
-    const path = requestedPath(ITEM, { id })
-    const note = isWhole
-      ? { note: 'As the service describes it: counts of vulnerabilities here are its own.' }
-      : { note: 'As the list of tags has it: the details are not mirrored.' }
-    return {
-      title: name === '' ? id : name,
-      blocks: [
-        { kind: 'heading', title: 'Tag', ...note },
-        { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
-        ...findingsOrWhyNot(call, id),
-        artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
-        evidenceBlock(call, mentions),
-        ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
-      ],
-    }
-  },
+/** Loads the page of one tag: its SBOM, VEX, provenance, and the sets of artifacts of AVRs that it names. */
+export function loadTag(call: PageCall): PageView {
+  const id = requiredId(call, 'tag')
+  const { item, mentions, isWhole } = readTag(call, id)
+  const name = nameOfTag(item)
+  const artifacts = listArtifacts(call, 'tags', id)
+  const path = requestedPath(ITEM, { id })
+  const note = isWhole
+    ? { note: 'As the service describes it: counts of vulnerabilities here are its own.' }
+    : { note: 'As the list of tags has it: the details are not mirrored.' }
+  return {
+    title: name === '' ? id : name,
+    blocks: [
+      { kind: 'heading', title: 'Tag', ...note },
+      { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
+      ...findingsOrWhyNot(call, id),
+      artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
+      evidenceBlock(call, mentions),
+      ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
+    ],
+  }
 }
 
 /** Changes of findings that are shown of a tag. */
@@ -103,26 +85,19 @@ function notJudgedNotice(text: string): Block {
   return { kind: 'notice', tone: 'warn', title: 'The SBOM of this tag is not judged', text }
 }
 
-/** The page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
-export const AVR: Page = {
-  path: 'avr',
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: { id: 'The id of a set of artifacts.', ...PARAMETERS },
-  load(call): PageView {
-    const id = requiredId(call, 'avr')
-    const artifacts = listArtifacts(call, 'avrs', id)
-    const further = furtherOf(call, 'avr', id)
-    return {
-      title: `AVR ${id}`,
-      ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
-      blocks: [
-        artifactTable(call, artifacts, further),
-        ...artifacts.flatMap((one) => contentBlocks(call, one, further)),
-      ],
-    }
-  },
+/** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
+export function loadAvr(call: PageCall): PageView {
+  const id = requiredId(call, 'avr')
+  const artifacts = listArtifacts(call, 'avrs', id)
+  const further = furtherOf(call, 'avr', id)
+  return {
+    title: `AVR ${id}`,
+    ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
+    blocks: [
+      artifactTable(call, artifacts, further),
+      ...artifacts.flatMap((one) => contentBlocks(call, one, further)),
+    ],
+  }
 }
 
 function requiredId({ query }: PageCall, page: string): string {

@@ -2,7 +2,7 @@ import { SOURCES } from '../../../domain/sources.ts'
 import { messageNow } from '../../../store/runs/rejected.ts'
 import { type Run, type RunState, lastedMs } from '../../../store/runs/runs.ts'
 import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
-import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, choiceOf, numberOf } from '../../page.ts'
 
 const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
 const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
@@ -18,58 +18,46 @@ const TONES: Readonly<Record<RunState, Tone>> = {
   stopped: 'plain',
 }
 
-/** The page of the run log, with filters. */
-export const RUNS: Page = {
-  path: 'runs',
-  label: 'Runs',
-  access: 'key',
-  usesStatus: false,
-  parameters: {
-    source: 'Runs of this source only.',
-    kind: 'Runs of this kind only.',
-    state: 'Runs in this state only.',
-    before: 'Runs with smaller numbers than this.',
-  },
-  load(call) {
-    const { query, reads, ui } = call
-    const filter = {
-      source: choiceOf(query, 'source', SOURCES),
-      kind: choiceOf(query, 'kind', KINDS),
-      state: choiceOf(query, 'state', STATES),
-    }
-    const before = numberOf(query, 'before')
-    const found = reads.runs.findRuns({
-      ...filter,
-      ...{ before: before ?? Number.MAX_SAFE_INTEGER, limit: PAGE + 1 },
-    })
-    const shown = found.slice(0, PAGE)
-    const next = found.length > PAGE ? ui('runs', { ...filter, before: shown.at(-1)?.id }) : null
-    return {
-      title: 'Runs',
-      blocks: [
-        {
-          kind: 'form',
-          label: 'Filter of runs',
-          action: ui('runs'),
-          fields: [
-            selectOf('source', 'Source', SOURCES, filter.source),
-            selectOf('kind', 'Kind', KINDS, filter.kind),
-            selectOf('state', 'State', STATES, filter.state),
-          ],
-          button: 'Filter',
-        },
-        {
-          kind: 'table',
-          title: 'Runs, newest first',
-          columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'What happened'],
-          rows: shown.map((run) => rowOf(call, run)),
-          empty: 'No run fits this filter.',
-          first: before === null ? null : ui('runs', filter),
-          next,
-        },
-      ],
-    }
-  },
+/** Loads the page of the run log, with filters. */
+export function loadRuns(call: PageCall): PageView {
+  const { query, reads, ui } = call
+  const filter = {
+    source: choiceOf(query, 'source', SOURCES),
+    kind: choiceOf(query, 'kind', KINDS),
+    state: choiceOf(query, 'state', STATES),
+  }
+  const before = numberOf(query, 'before')
+  const found = reads.runs.findRuns({
+    ...filter,
+    ...{ before: before ?? Number.MAX_SAFE_INTEGER, limit: PAGE + 1 },
+  })
+  const shown = found.slice(0, PAGE)
+  const next = found.length > PAGE ? ui('runs', { ...filter, before: shown.at(-1)?.id }) : null
+  return {
+    title: 'Runs',
+    blocks: [
+      {
+        kind: 'form',
+        label: 'Filter of runs',
+        action: ui('runs'),
+        fields: [
+          selectOf('source', 'Source', SOURCES, filter.source),
+          selectOf('kind', 'Kind', KINDS, filter.kind),
+          selectOf('state', 'State', STATES, filter.state),
+        ],
+        button: 'Filter',
+      },
+      {
+        kind: 'table',
+        title: 'Runs, newest first',
+        columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'What happened'],
+        rows: shown.map((run) => rowOf(call, run)),
+        empty: 'No run fits this filter.',
+        first: before === null ? null : ui('runs', filter),
+        next,
+      },
+    ],
+  }
 }
 
 function rowOf({ ui, now, reads }: PageCall, run: Run): Cell[] {

@@ -5,41 +5,30 @@ import { messageNow } from '../../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, grouped, plain, size, state, time } from '../../cells.ts'
-import { type Page, type PageCall, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
 import { differenceBlocks, quarantineNotice } from './quarantine.ts'
 
-/** The page of one run: what it found, what it cost, what is missing, and what it refused to do. */
-export const RUN: Page = {
-  path: 'run',
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: {
-    id: 'The number of a run.',
-    show: 'Of a quarantined run: what would be removed, changed or added.',
-    at: 'Names before those on the page.',
-  },
-  load(call) {
-    const id = numberOf(call.query, 'id')
-    const run = id === null ? null : call.reads.runs.readRun(id)
-    if (run === null)
-      throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
-    const quarantine = call.reads.quarantine.readQuarantine(refusedBy(run))
-    const difference = quarantine === null ? [] : differenceBlocks(call, run.id, quarantine)
-    const isShown = difference.some(({ kind }) => kind === 'table')
-    return {
-      title: `Run ${run.id}: ${run.kind} of ${run.source}`,
-      blocks: [
-        ...(quarantine === null ? [] : [quarantineNotice(call, quarantine)]),
-        { kind: 'facts', rows: summaryOf(call, run, quarantine?.decision ?? null) },
-        ...difference,
-        { kind: 'facts', title: 'What it cost', rows: costOf(run.facts) },
-        { kind: 'facts', title: 'Facts', rows: factsOf(call, run.facts) },
-        ...listsOf(call, run, isShown),
-      ],
-    }
-  },
+/** Loads the page of one run: what it found, what it cost, what is missing, and what it refused to do. */
+export function loadRun(call: PageCall): PageView {
+  const id = numberOf(call.query, 'id')
+  const run = id === null ? null : call.reads.runs.readRun(id)
+  if (run === null)
+    throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
+  const quarantine = call.reads.quarantine.readQuarantine(refusedBy(run))
+  const difference = quarantine === null ? [] : differenceBlocks(call, run.id, quarantine)
+  const isShown = difference.some(({ kind }) => kind === 'table')
+  return {
+    title: `Run ${run.id}: ${run.kind} of ${run.source}`,
+    blocks: [
+      ...(quarantine === null ? [] : [quarantineNotice(call, quarantine)]),
+      { kind: 'facts', rows: summaryOf(call, run, quarantine?.decision ?? null) },
+      ...difference,
+      { kind: 'facts', title: 'What it cost', rows: costOf(run.facts) },
+      { kind: 'facts', title: 'Facts', rows: factsOf(call, run.facts) },
+      ...listsOf(call, run, isShown),
+    ],
+  }
 }
 
 function summaryOf(

@@ -1,36 +1,14 @@
 import { toIso } from '../../../core/time.ts'
 import { detailWords, findingWords } from '../../../store/findings/words.ts'
 import { type WebFeed, feedUrn } from '../../feed.ts'
-import { type Page, type PageCall, type PageView, numberOf } from '../../page.ts'
+import { type PageCall, type PagePath, type PageView, numberOf } from '../../page.ts'
 import { requireTagFindings } from './log.ts'
 
 /** Entries of a feed's page. */
 const ENTRIES = 100
 
-const COMMON = {
-  label: null,
-  access: 'key',
-  usesStatus: false,
-  parameters: { before: 'Entries before this one only: the older pages of the feed.' },
-} as const
-
-/** The changes of findings as an Atom feed (RFC 4287). */
-export const TAG_CHANGES_ATOM: Page = {
-  ...COMMON,
-  path: 'tag-changes.atom',
-  type: 'application/atom+xml',
-  load: (call) => feedView(call, 'tag-changes.atom'),
-}
-
-/** The changes of findings as a JSON Feed. */
-export const TAG_CHANGES_JSON: Page = {
-  ...COMMON,
-  path: 'tag-changes.json',
-  type: 'application/feed+json',
-  load: (call) => feedView(call, 'tag-changes.json'),
-}
-
-function feedView(call: PageCall, path: string): PageView {
+/** Loads the changes of findings as a feed: Atom (RFC 4287) or JSON Feed. */
+export function loadTagsFeed(call: PageCall, path: PagePath): PageView {
   const { query, ui, absolute, reads } = call
   const before = numberOf(query, 'before')
   const found = requireTagFindings(call, (from) => ({

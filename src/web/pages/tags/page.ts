@@ -5,7 +5,7 @@ import type { FindingsState, TagFindings } from '../../../store/findings/reads.t
 import { judgedWords } from '../../../store/findings/words.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
-import { type Page, type PageCall, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { changesTable, requireTagFindings } from './log.ts'
 
 /** Changes on a page. */
@@ -29,52 +29,45 @@ function tagsTable({ ui }: PageCall, tags: readonly TagFindings[]): Block {
   }
 }
 
-/** The page of the findings of tags, and of what changed in the findings of tags. */
-export const TAG_CHANGES: Page = {
-  path: 'tag-changes',
-  label: 'Tag findings',
-  access: 'key',
-  usesStatus: false,
-  parameters: { before: 'Entries before this one only: the older pages of the feed.' },
-  load(call) {
-    const { query, ui, now } = call
-    const before = numberOf(query, 'before')
-    const found = requireTagFindings(call, (reads) => ({
-      state: reads.readState(),
-      counts: reads.countTags(),
-      refusals: reads.listRefusals(MOST_REASONS),
-      tags: before === null ? reads.listTagsToFix(MOST) : [],
-      changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
-    }))
-    const { state, counts, refusals, tags, changes } = found
-    const shown = changes.slice(0, MOST)
-    const judgedAt = toIsoOrNull(state?.judgedAt)
-    const isWhole = (state?.beganAt ?? null) !== null
-    return {
-      title: 'Findings of tags',
-      alternates: ['application/atom+xml', 'application/feed+json'].map((type) => {
-        const path = type.includes('atom') ? 'tag-changes.atom' : 'tag-changes.json'
-        return { type, title: 'Findings of tags', href: ui(path) }
-      }),
-      blocks: [
-        {
-          kind: 'facts',
-          rows: [
-            ['tags', plain(judgedWords(counts, isWhole))],
-            ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
-            ...missingRows(call, state),
-            ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
-          ],
-        },
-        ...(before === null ? [tagsTable(call, tags)] : []),
-        {
-          ...changesTable(call, shown),
-          first: before === null ? null : ui('tag-changes'),
-          next: changes.length > MOST ? ui('tag-changes', { before: shown.at(-1)?.seq }) : null,
-        },
-      ],
-    }
-  },
+/** Loads the page of the findings of tags, and of what changed in the findings of tags. */
+export function loadTagChanges(call: PageCall): PageView {
+  const { query, ui, now } = call
+  const before = numberOf(query, 'before')
+  const found = requireTagFindings(call, (reads) => ({
+    state: reads.readState(),
+    counts: reads.countTags(),
+    refusals: reads.listRefusals(MOST_REASONS),
+    tags: before === null ? reads.listTagsToFix(MOST) : [],
+    changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
+  }))
+  const { state, counts, refusals, tags, changes } = found
+  const shown = changes.slice(0, MOST)
+  const judgedAt = toIsoOrNull(state?.judgedAt)
+  const isWhole = (state?.beganAt ?? null) !== null
+  return {
+    title: 'Findings of tags',
+    alternates: ['application/atom+xml', 'application/feed+json'].map((type) => {
+      const path = type.includes('atom') ? 'tag-changes.atom' : 'tag-changes.json'
+      return { type, title: 'Findings of tags', href: ui(path) }
+    }),
+    blocks: [
+      {
+        kind: 'facts',
+        rows: [
+          ['tags', plain(judgedWords(counts, isWhole))],
+          ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
+          ...missingRows(call, state),
+          ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
+        ],
+      },
+      ...(before === null ? [tagsTable(call, tags)] : []),
+      {
+        ...changesTable(call, shown),
+        first: before === null ? null : ui('tag-changes'),
+        next: changes.length > MOST ? ui('tag-changes', { before: shown.at(-1)?.seq }) : null,
+      },
+    ],
+  }
 }
 
 /** By what the tags are judged although it lacks something. */

@@ -2,35 +2,28 @@ import type { BoxesStatus } from '../../../domain/status.ts'
 import type { ExportedState, ImportedBundle } from '../../../store/replication/ledger.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, plain, size, state, time } from '../../cells.ts'
-import { type Page, type PageCall, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, numberOf } from '../../page.ts'
 
 /** Exported and imported bundles on a page. */
 const PAGE = 50
 
-/** The page of signed bundles: both folders, what was exported and what was imported. */
-export const BUNDLES: Page = {
-  path: 'bundles',
-  label: 'Bundles',
-  access: 'key',
-  usesStatus: true,
-  parameters: { before: 'Exported states with smaller numbers only.' },
-  load(call) {
-    const { outbox = null, inbox = null } = call.status?.boxes ?? {}
-    return {
-      title: 'Bundles',
-      blocks: [
-        {
-          kind: 'facts',
-          rows: [['identity of this mirror', code(call.reads.ledger.readIdentity())]],
-        },
-        { kind: 'facts', title: 'Outbox', rows: outboxRows(call, outbox) },
-        { kind: 'facts', title: 'Inbox', rows: inboxRows(call, inbox) },
-        ...(inbox === null ? [] : [waitingTable(inbox)]),
-        exportTable(call),
-        importTable(call),
-      ],
-    }
-  },
+/** Loads the page of signed bundles: both folders, what was exported and what was imported. */
+export function loadBundles(call: PageCall): PageView {
+  const { outbox = null, inbox = null } = call.status?.boxes ?? {}
+  return {
+    title: 'Bundles',
+    blocks: [
+      {
+        kind: 'facts',
+        rows: [['identity of this mirror', code(call.reads.ledger.readIdentity())]],
+      },
+      { kind: 'facts', title: 'Outbox', rows: outboxRows(call, outbox) },
+      { kind: 'facts', title: 'Inbox', rows: inboxRows(call, inbox) },
+      ...(inbox === null ? [] : [waitingTable(inbox)]),
+      exportTable(call),
+      importTable(call),
+    ],
+  }
 }
 
 type Rows = [string, Cell | Cell[]][]

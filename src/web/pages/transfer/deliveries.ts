@@ -5,7 +5,7 @@ import type { WebhooksReport } from '../../../domain/status.ts'
 import type { InboxRow, InboxState } from '../../../store/webhooks/inbox.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, type Tone, clip, count, plain, span, state, time } from '../../cells.ts'
-import { type Page, type PageCall, choiceOf, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, choiceOf, numberOf } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 
 /** Deliveries on a page. */
@@ -15,43 +15,32 @@ const TONES: Readonly<Record<InboxState, Tone>> = {
   ...{ pending: 'plain', done: 'good', ignored: 'plain', dead: 'bad' },
 }
 
-/** The page of received webhooks: endpoints, counts, and the last deliveries with what became of them. */
-export const DELIVERIES: Page = {
-  path: 'webhooks',
-  label: 'Webhooks',
-  access: 'key',
-  usesStatus: true,
-  parameters: {
-    state: 'Deliveries in this state only.',
-    before: 'Deliveries with smaller numbers only.',
-  },
-  load(call) {
-    const { status, query, ui } = call
-    const chosen = choiceOf(query, 'state', STATES)
-    const before = numberOf(query, 'before')
-    const found = call.inbox((inbox) => inbox.listRows(chosen === '' ? null : chosen, PAGE + 1, before ?? undefined)) ?? [] // prettier-ignore
-    const shown = found.slice(0, PAGE)
-    const form: Block = {
-      kind: 'form',
-      label: 'Filter of deliveries',
-      action: ui('webhooks'),
-      fields: [selectOf('state', 'State', STATES, chosen)],
-      button: 'Filter',
-    }
-    const table: Block = {
-      kind: 'table',
-      title: 'Deliveries, newest first',
-      note: 'Verified deliveries only. Refused ones are not stored: the log names each with its reason, and patchmirror_webhook_requests_total counts them by reason.', // prettier-ignore
-      columns: ['Delivery', 'Received', 'State', 'Type', 'Names', 'Visible after', 'Tries', 'Why'],
-      rows: shown.map((row) => rowOf(call, row)),
-      empty: chosen === '' ? 'No delivery is stored.' : 'No delivery is in this state.',
-      first: before === null ? null : ui('webhooks', { state: chosen }),
-      next:
-        found.length > PAGE ? ui('webhooks', { state: chosen, before: shown.at(-1)?.id }) : null,
-    }
-    const facts: Block = { kind: 'facts', rows: factsOf(call, status?.webhooks) }
-    return { title: 'Webhooks', blocks: [facts, form, table] }
-  },
+/** Loads the page of received webhooks: endpoints, counts, and the last deliveries with what became of them. */
+export function loadDeliveries(call: PageCall): PageView {
+  const { status, query, ui } = call
+  const chosen = choiceOf(query, 'state', STATES)
+  const before = numberOf(query, 'before')
+  const found = call.inbox((inbox) => inbox.listRows(chosen === '' ? null : chosen, PAGE + 1, before ?? undefined)) ?? [] // prettier-ignore
+  const shown = found.slice(0, PAGE)
+  const form: Block = {
+    kind: 'form',
+    label: 'Filter of deliveries',
+    action: ui('webhooks'),
+    fields: [selectOf('state', 'State', STATES, chosen)],
+    button: 'Filter',
+  }
+  const table: Block = {
+    kind: 'table',
+    title: 'Deliveries, newest first',
+    note: 'Verified deliveries only. Refused ones are not stored: the log names each with its reason, and patchmirror_webhook_requests_total counts them by reason.', // prettier-ignore
+    columns: ['Delivery', 'Received', 'State', 'Type', 'Names', 'Visible after', 'Tries', 'Why'],
+    rows: shown.map((row) => rowOf(call, row)),
+    empty: chosen === '' ? 'No delivery is stored.' : 'No delivery is in this state.',
+    first: before === null ? null : ui('webhooks', { state: chosen }),
+    next: found.length > PAGE ? ui('webhooks', { state: chosen, before: shown.at(-1)?.id }) : null,
+  }
+  const facts: Block = { kind: 'facts', rows: factsOf(call, status?.webhooks) }
+  return { title: 'Webhooks', blocks: [facts, form, table] }
 }
 
 /** Says why no deliveries are accepted. */

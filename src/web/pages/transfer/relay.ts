@@ -1,35 +1,28 @@
 import type { Status } from '../../../api/status/report.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, count, plain, state, time } from '../../cells.ts'
-import type { Page } from '../../page.ts'
+import type { PageCall, PageView } from '../../page.ts'
 
-/** The page of the relay's targets: state, what waits, and why the last delivery failed. */
-export const RELAY: Page = {
-  path: 'relay',
-  label: 'Relay',
-  access: 'key',
-  usesStatus: true,
-  parameters: {},
-  load({ status, now }) {
-    const targets = status?.relay ?? []
-    const table: Block = {
-      kind: 'table',
-      title: 'Targets',
-      note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.', // prettier-ignore
-      columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
-      rows: targets.map((one) => rowOf(one, now)),
-      empty: 'No targets are set (relay.targets).',
-    }
-    const failing = targets.filter(({ state: is }) => is !== 'ok')
-    const notices = failing.map(({ id, target, state: is }): Block => ({
-      kind: 'notice',
-      tone: 'warn',
-      title: clip(`${target ?? `target ${id}`}: ${is}`),
-      text: 'Correct what the reason names, then have it tried again at once.',
-      commands: [`patchmirror relay enable ${id}`],
-    }))
-    return { title: 'Relay', blocks: [...notices, table] }
-  },
+/** Loads the page of the relay's targets: state, what waits, and why the last delivery failed. */
+export function loadRelay({ status, now }: PageCall): PageView {
+  const targets = status?.relay ?? []
+  const table: Block = {
+    kind: 'table',
+    title: 'Targets',
+    note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.', // prettier-ignore
+    columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
+    rows: targets.map((one) => rowOf(one, now)),
+    empty: 'No targets are set (relay.targets).',
+  }
+  const failing = targets.filter(({ state: is }) => is !== 'ok')
+  const notices = failing.map(({ id, target, state: is }): Block => ({
+    kind: 'notice',
+    tone: 'warn',
+    title: clip(`${target ?? `target ${id}`}: ${is}`),
+    text: 'Correct what the reason names, then have it tried again at once.',
+    commands: [`patchmirror relay enable ${id}`],
+  }))
+  return { title: 'Relay', blocks: [...notices, table] }
 }
 
 function rowOf(one: Status['relay'][number], now: number): (Cell | Cell[])[] {
