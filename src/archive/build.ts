@@ -1,4 +1,5 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MirrorError } from '../core/errors.ts'
 import { derivedDir } from '../store/database/open.ts'
@@ -31,9 +32,28 @@ export async function buildArchive(
 
 /** Deletes derived archives except those in `keep`: the current one and the one that readers may still be opening. */
 export function sweepArchives(dir: string, keep: readonly string[]): void {
-  for (const name of readdirSync(dir)) {
-    if (name.endsWith('.zip') && !keep.includes(name)) rmSync(join(dir, name), { force: true })
-  }
+  for (const name of archivesBut(dir, keep)) rmSync(join(dir, name), { force: true })
+}
+
+/** Beginning of the name of an archive that is being deleted. */
+const DROPPED = 'dropped-'
+
+/**
+ * Does the same beside other work: the system takes tens of milliseconds to free a large file. Each gets another name first, since
+ * meanwhile an archive with the same content, and so with its name, may be published. Throws the system's error.
+ */
+export async function dropArchives(dir: string, keep: readonly string[]): Promise<void> {
+  const dropped = archivesBut(dir, keep).map((name) => {
+    if (name.startsWith(DROPPED)) return join(dir, name) // a killed process left it
+    const path = join(dir, DROPPED + name)
+    renameSync(join(dir, name), path)
+    return path
+  })
+  await Promise.all(dropped.map((path) => rm(path, { force: true })))
+}
+
+function archivesBut(dir: string, keep: readonly string[]): string[] {
+  return readdirSync(dir).filter((name) => name.endsWith('.zip') && !keep.includes(name))
 }
 
 /**

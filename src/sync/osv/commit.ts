@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { sweepArchives } from '../../archive/build.ts'
+import { dropArchives, sweepArchives } from '../../archive/build.ts'
 import { type Draft, createDraft } from '../../archive/draft.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
@@ -36,6 +36,8 @@ export async function commitChanges(
   const isFirst = fetched.place === 'archive' && plan.stored === 0
   const write = isFirst ? store.fill : store.transaction
   const guard = await openRecordGuard(context, plan.stored)
+  // What the transaction will have superseded twice.
+  const dropping = Promise.allSettled([dropArchives(dir, [previous])])
   try {
     const published = await write(async () => {
       const wasDirty = store.osv.hasDirtyParts()
@@ -63,6 +65,8 @@ export async function commitChanges(
     })
     if ('verdict' in published) return published.verdict
     sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])
+    const [dropped] = await dropping
+    if (dropped.status === 'rejected') throw dropped.reason
     facts['records'] = published.records
     return { committed: true, missing: published.missing, doubts: published.doubts }
   } catch (error) {

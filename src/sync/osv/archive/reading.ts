@@ -22,7 +22,7 @@ export interface Selection {
 /** Compressed bytes to read from which a thread of its own is worth its start. */
 const THREAD_FROM = 2 << 20
 /** Members of an archive that is read by two threads: the directory that both have takes 8 bytes for each. */
-const MOST_SHARED = 1 << 19
+const MOST_SHARED = 1 << 20
 /** The thread creates much garbage that lives shortly: a small young generation keeps its memory small. */
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
