@@ -31,10 +31,17 @@ export type ErrorCode =
 /** An error with a code. `message` is safe to show to an operator: no secrets, no stack. */
 export class MirrorError extends Error {
   readonly code: ErrorCode
-  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+  /** What the message names, for programs that read JSON. */
+  readonly fields: Readonly<Record<string, string>>
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options?: { cause?: unknown; fields?: Readonly<Record<string, string>> },
+  ) {
     super(message, options)
     this.name = 'MirrorError'
     this.code = code
+    this.fields = options?.fields ?? {}
   }
 }
 

@@ -9,7 +9,7 @@ import { CommanderError, createProgram } from '../../src/cli/program.ts'
 import { VERBS } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
-import { databasePath } from '../../src/store/database/open.ts'
+import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/domain/run-facts.ts'
 import { VERSION } from '../../src/core/version.ts'
@@ -485,6 +485,11 @@ describe('the command line', () => {
 
   test('exits 0 for verify after a sync, and 1 before the first sync', async () => {
     expect((await patchmirror('verify')).code).toBe(1)
+    openWriter(join(dir, 'data')).close()
+    const none = await patchmirror('verify')
+    expect([none.code, none.out]).toEqual([1, expect.stringContaining('nothing is mirrored yet')])
+    await patchmirror('sync', 'osv')
+    expect((await patchmirror('verify')).out).toContain('80 records, the index and the archive are')
     await patchmirror('sync')
     const { code, out } = await patchmirror('verify')
     expect(code).toBe(0)

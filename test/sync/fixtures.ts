@@ -121,7 +121,7 @@ export async function verify(dir: string): Promise<VerifyReport> {
 }
 
 export async function expectSound(dir: string): Promise<void> {
-  const { records: _count, ...findings } = await verify(dir)
+  const { records: _count, sources: _sources, ...findings } = await verify(dir)
   expect(findings).toEqual({
     structure: [],
     damagedRecords: [],

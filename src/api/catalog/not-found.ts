@@ -7,7 +7,7 @@ import {
   atVersion,
   identityVersion,
 } from '../../domain/resources.ts'
-import { type SourceName, activeSources } from '../../domain/sources.ts'
+import { SOURCES, type SourceName, activeSources } from '../../domain/sources.ts'
 import type { Frame } from '../../json/envelope.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
@@ -72,6 +72,7 @@ export function createMissing(config: Config, served: Origins): Missing {
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       const owner = ownerOf(config)
       if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting) // prettier-ignore
+      if (SOURCES.every((one) => served.knownOrigin(one) === null)) return served.originOf(source)
       const why =
         owner === WRITER
           ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
@@ -161,7 +162,7 @@ function excludedOrPending(config: Config, served: Origins, owner: string, path:
 /** Throws `not_ready` where the settings of the scope have changed since what is stored was synced: the path may be in scope now. */
 function throwIfChanged(config: Config, { reads }: Origins, path: string): void {
   const changed = scopeToCome(reads, config, 'catalog')
-  if (changed !== null) throw notSynced(path, changed)
+  if (changed !== null) throw notSynced('catalog', path, changed)
 }
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */

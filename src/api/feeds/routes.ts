@@ -121,7 +121,7 @@ function createRoutes(options: MirrorOptions): Route {
     if (unknown && answerOther(exchange, url)) return
     const isOutside = problem.fields?.['outOfScope'] !== undefined
     const changed = isOutside ? scopeToCome(served.reads, config, 'osv') : null
-    if (changed !== null) throw notSynced(id, changed)
+    if (changed !== null) throw notSynced('osv', id, changed)
     sendProblem(request, response, { ...problem, origin })
   }
 

@@ -21,8 +21,8 @@ export function notFetched(what: string, reason: string): MirrorError {
 }
 
 /** The error for what may be mirrored by the settings as they are, and was not by those of the last run: `changed` names them. */
-export function notSynced(what: string, changed: string): MirrorError {
-  return new MirrorError('not_ready', `${what} is not mirrored: ${changed} than this mirror has; whether it is in scope now is decided by the next run of this mirror`) // prettier-ignore
+export function notSynced(source: SourceName, what: string, changed: string): MirrorError {
+  return new MirrorError('not_ready', `${what} is not mirrored: ${changed} than this mirror has; whether it is in scope now is decided by the next run of this mirror ("patchmirror sync ${source}" runs it at once)`) // prettier-ignore
 }
 
 /** Settings that may have brought something into scope, where a run used another value. */
@@ -50,7 +50,7 @@ export function missingFeed(
   path: string,
 ): MirrorError {
   const changed = scopeToCome(reads, config, source)
-  if (changed !== null) return notSynced(path, changed)
+  if (changed !== null) return notSynced(source, path, changed)
   const isImported = config.upstream.apiRoot === null && reads.ledger.readLastImport() !== null
   return isImported && reads.snapshots.readSnapshot(source) !== null
     ? new MirrorError('not_found', `the bundle that was imported last does not have ${path}: the source mirror does not mirror it`) // prettier-ignore
@@ -96,10 +96,10 @@ function wordOf({ kind }: Run): string {
   return kind === 'import' ? 'import' : 'sync'
 }
 
-/** Names both ways in: whether this mirror has an upstream is not known from its data. */
+/** Names every way in: whether this mirror has an upstream, or belongs to a fleet, is not known from its data. */
 function neverRun(source: SourceName): string {
   return (
-    `no sync and no import of ${source} has run yet; "patchmirror sync ${source}" gets it now, a disconnected mirror gets it from a full ` +
-    `bundle: "patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+    `no sync and no import of ${source} has run yet; "patchmirror sync ${source}" gets it now, a mirror of a fleet gets it from the ` +
+    `mirror that leads ("patchmirror fleet status"), a disconnected mirror gets it from a full bundle: "patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
   )
 }

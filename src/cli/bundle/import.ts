@@ -162,20 +162,21 @@ function printOutcome(outcome: Outcome): void {
 function describeReport(report: ImportReport): string {
   const { sequence, kind, mirror, held, key, sources, renewed } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
+  const digestLine = `digest of all that ${report.dryRun ? 'would be' : 'is'} stored: ${held}`
   if (report.outcome === 'same') {
     const done = report.rollback
       ? 'A ROLLBACK: numbers count from it again'
       : renewed
         ? 'its date and number are taken over'
         : 'nothing to do. Its content was not read; "--again" reads and imports it'
-    return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${held}`
+    return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${digestLine}`
   }
   const dry = 'a dry run, nothing was stored; it would be imported'
   const did = report.outcome === 'applied' ? 'imported' : dry
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
-  return [`${what}: ${did}, ${by}${back}`, ...lines, held].join('\n') // prettier-ignore
+  return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n') // prettier-ignore
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {

@@ -125,7 +125,7 @@ function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorE
     latest !== undefined && time === toIso(latest)
       ? `since the last snapshot, of ${time}, nothing has changed`
       : `what changed after ${time} is listed: use --since ${time}`
-  return new MirrorError('not_ready', `${what}; ${hint}`)
+  return new MirrorError('not_ready', `${what}; ${hint}`, { fields: { namedSince: time } })
 }
 
 function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {

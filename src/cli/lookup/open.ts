@@ -31,10 +31,10 @@ const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'sta
 /** Prints why nothing is shown and returns the exit code; throws every other error on. */
 export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshness | null): number {
   if (!(error instanceof MirrorError)) throw error
-  const { code, message } = error
+  const { code, message, fields } = error
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
   if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
-  if (isJson) printJson({ found: false, reason: REASONS[code], message, sources: freshness?.used() ?? [] })
+  if (isJson) printJson({ found: false, reason: REASONS[code], message, ...fields, sources: freshness?.used() ?? [] })
   else
     for (const line of [message, ...(freshness?.lines() ?? [])]) process.stderr.write(`${visibleLines(line)}\n`) // prettier-ignore
   return code === 'not_found' ? NOT_FOUND : UNKNOWN

@@ -78,7 +78,7 @@ function artifactOf(
     const changed = scopeToCome(reads, config, 'catalog')
     return changed === null
       ? { ...named, state: 'not in scope', why: leftOutOfScope(config).message }
-      : { ...named, state: 'not fetched yet', why: notSynced('this', changed).message }
+      : { ...named, state: 'not fetched yet', why: notSynced('catalog', 'this', changed).message }
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {

@@ -39,6 +39,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   if (options.json === true) printJson({ ...report, views })
   else for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
   const isSound = isSoundVerdict(report)
+  if (isSound && report.sources.length === 0) return 1 // nothing was there to verify
   if (options.repair === true) {
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
@@ -119,6 +120,7 @@ async function examine(dataDir: string): Promise<VerifyReport> {
       damagedDocuments: [],
       disagreements: [],
       records: 0,
+      sources: [],
     }
     return { structure, ...none, catalog: NO_CATALOG }
   }
@@ -126,16 +128,8 @@ async function examine(dataDir: string): Promise<VerifyReport> {
 
 function describeReport(report: VerifyReport): string {
   const { catalog } = report
-  const { entries, answers, documents } = catalog.checked
-  const versions = named(report.damagedVersions.map(({ id, log }) => `superseded version of record ${id}, replaced at position ${log}: damaged or lost`)) // prettier-ignore
-  if (isSoundVerdict(report)) {
-    const feeds = `${counted(report.records, 'record')}, the index, the feeds and the archive`
-    const sound =
-      answers + entries === 0
-        ? `${feeds} are sound`
-        : `${feeds}, ${counted(entries, 'listed item')}, ${counted(answers, 'answer')} and ${counted(documents, 'document')} of the catalog are sound`
-    return [sound, ...versions].join('\n')
-  }
+  const versions = named(report.damagedVersions.map(({ id, log }) => `superseded version of record ${id}, replaced by the snapshot of entry ${log} in the log of changes: damaged or lost`)) // prettier-ignore
+  if (isSoundVerdict(report)) return [describeSound(report), ...versions].join('\n')
   const lines = [
     ...report.structure.map((line) => `database: ${line}`),
     ...named(report.damagedRecords.map((id) => `record ${id}: damaged or lost`)),
@@ -146,6 +140,26 @@ function describeReport(report: VerifyReport): string {
     ...report.disagreements,
   ]
   return lines.join('\n')
+}
+
+/** Names what was verified: only what is mirrored. */
+function describeSound({ sources, records, catalog }: VerifyReport): string {
+  if (sources.length === 0)
+    return 'nothing is mirrored yet: no source has a snapshot, so there is nothing to verify'
+  const [osv, feeds] = [sources.includes('osv'), sources.includes('feeds')]
+  const { entries, answers, documents } = catalog.checked
+  const parts = [
+    ...(osv ? [counted(records, 'record'), 'the index'] : []),
+    ...(feeds ? ['the feeds'] : []),
+    ...(osv ? ['the archive'] : []),
+  ]
+  if (sources.includes('catalog') || sources.includes('identity'))
+    parts.push(
+      counted(entries, 'listed item'),
+      counted(answers, 'answer'),
+      `${counted(documents, 'document')} of the catalog`,
+    )
+  return `${new Intl.ListFormat('en-GB').format(parts)} are sound`
 }
 
 /** The first lines, and how many more there are. */

@@ -6,6 +6,7 @@ import { type Db, derivedDir } from '../../store/database/open.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
+import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { parseIndex } from '../osv/index-parser.ts'
@@ -25,6 +26,8 @@ export interface VerifyReport {
   /** Differences between index and records, or between index, archive or feeds and the published snapshot. */
   disagreements: string[]
   records: number
+  /** The sources that have a snapshot: nothing of the others was there to verify. */
+  sources: SourceName[]
   catalog: CatalogReport
 }
 
@@ -38,6 +41,7 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
     damagedDocuments: [],
     disagreements: [],
     records: 0,
+    sources: SOURCES.filter((source) => reads.snapshots.readSnapshot(source) !== null),
     catalog: NO_CATALOG,
   }
   const stored = new Map<string, string>()

@@ -4,7 +4,10 @@ import { openWrites } from '../../../src/store/writer.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { snapshot } from '../../store/fixtures.ts'
 import { type Reply, type Served, FEEDS, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+import { commandHost } from '../../support/hosted.ts'
 import { LONG, longTest } from '../../support/tables.ts'
+
+const patchmirror = commandHost()
 
 afterEach(closeAll)
 
@@ -220,6 +223,13 @@ describe('/-/changes', () => {
       const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
       const namedSince = new Date(FILLED_AT + 3000).toISOString()
       expect(page).toMatchObject({ complete: false, changes: [], next: null, namedSince })
+      const json = ['changes', '--since', ids[0] ?? '', '--json']
+      const { code, out } = await patchmirror(
+        json,
+        { PATCHMIRROR_DATA_DIR: served.dir },
+        served.dir,
+      )
+      expect([code, JSON.parse(out)]).toEqual([3, expect.objectContaining({ found: false, namedSince })]) // prettier-ignore
       const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
       const knownSince = new Date(FILLED_AT).toISOString()
       expect(young).toMatchObject({ complete: false, changes: [], namedSince, knownSince })
@@ -227,6 +237,14 @@ describe('/-/changes', () => {
       expect(named).toMatchObject({ complete: true, changes: [{ id: 'later' }] })
     },
   )
+
+  test('says of an empty mirror that its log is empty', async () => {
+    const served = await serve(() => undefined)
+    for (const since of ['7d', '2026-01-01']) {
+      const reply = await served.get(`/-/changes?since=${since}`)
+      expect([reply.status, jsonOf(reply)['message']]).toEqual([404, expect.stringMatching(/^the log is empty \(data\.changeDays/)]) // prettier-ignore
+    }
+  })
 
   test('refuses malformed parameters with a reason', async () => {
     const { served, ids } = await three()

@@ -52,7 +52,7 @@ test('a superseded version is verified, and removed by a repair, which needs no 
   const found = await patchmirror(['verify'], env, made.dir)
   expect(found.code).toBe(1)
   expect(found.out).toContain('40 records, the index, the feeds and the archive are sound')
-  expect(found.out).toContain(`superseded version of record ${cut}, replaced at position ${first}: damaged or lost`) // prettier-ignore
+  expect(found.out).toContain(`superseded version of record ${cut}, replaced by the snapshot of entry ${first} in the log of changes: damaged or lost`) // prettier-ignore
   expect(found.out).toContain('which nothing brings back')
   const repaired = await patchmirror(['verify', '--repair'], env, made.dir)
   expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('2 damaged superseded versions removed')]) // prettier-ignore
