@@ -26,6 +26,12 @@ export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[
       needs: ['settings', 'database', 'schema'],
       run: () => relay(world, config),
     },
+    {
+      name: 'dead-letters',
+      title: 'events that were given up',
+      needs: ['settings', 'database', 'schema'],
+      run: () => deadLetters(world, config),
+    },
   ]
 }
 
@@ -94,4 +100,15 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
     }
   })
   return worst(await Promise.all(findings), skipped('no target is set'))
+}
+
+/** Warns of events that nothing handles any more until somebody decides. */
+function deadLetters(world: DoctorWorld, config: Config): Finding {
+  const counts = world.readInboxCounts(config)
+  if (counts === null) return skipped('no event was ever delivered')
+  if (counts.dead === 0) return fine('no event was given up')
+  return warning(
+    `${counted(counts.dead, 'event was', 'events were')} given up`,
+    'See "patchmirror webhooks dead-letters" for the reasons; "patchmirror webhooks replay --failed" tries them again, "patchmirror webhooks dismiss --all" ends this warning.',
+  )
 }

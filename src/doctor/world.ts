@@ -1,3 +1,4 @@
+import type { InboxCounts } from '../store/webhooks/inbox.ts'
 import type { RelayTarget } from '../store/webhooks/outbox.ts'
 import type { Status } from '../api/status/report.ts'
 import type { LoadedConfig } from '../config/load.ts'
@@ -43,6 +44,8 @@ export interface DoctorWorld {
   readonly readStatus: (config: Config) => Promise<Status | null>
   /** Returns the targets of the relay, with their addresses, which no page shows. */
   readonly readTargets: (config: Config) => readonly RelayTarget[]
+  /** Returns how many deliveries are in each state; null when nothing was ever delivered, or that cannot be read. */
+  readonly readInboxCounts: (config: Config) => InboxCounts | null
   /** Returns the webhook secrets in use. Throws `config`. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]
 }

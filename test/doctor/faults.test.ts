@@ -15,6 +15,7 @@ import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../src/store/database/lock.ts'
 import { databasePath, openInbox, openWriter } from '../../src/store/database/open.ts'
 import { generationDir, replaceCurrentViews, viewsPath } from '../../src/store/views/generations.ts'
+import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeVexRepository } from '../../src/views/vex/repository.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
@@ -279,6 +280,12 @@ const CASES: Case[] = [
     const add = db.prepare("INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (?, ?, ?, 1, 9, 0, 'answered 410', 0)")
     add.run(7, `${sandbox.url}/hook`, 'ok')
     add.run(8, `${sandbox.url}/chat`, 'disabled')
+    db.close()
+  }],
+  ['events that were given up', 'dead-letters', 'warn', '1 event was given up See "patchmirror webhooks dead-letters"', ({ dir }) => {
+    const db = openInbox(dir)
+    const about = { endpoint: 'webhooks', webhookId: 'msg_1', type: 'tag.published', dialect: 'standard', secret: 'a', target: null }
+    createInbox(db).receive({ ...about, state: 'dead', receivedAt: 1, storedAt: 1, reason: 'never listed', body: Buffer.from('{}') }, 10)
     db.close()
   }],
   ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation yet', (made) => void joinFleet(made)],

@@ -7,7 +7,7 @@ import type { AnsweringDaemon, DoctorWorld } from '../../doctor/world.ts'
 import { probeStorage } from '../../store/disk-state.ts'
 import { type GlobalOptions, loadSettings } from '../context.ts'
 import { askDaemon, daemonUrl } from '../daemon-client.ts'
-import { gatherStatus, readTargets } from '../mirror/status/gather.ts'
+import { gatherStatus, readInboxCounts, readTargets } from '../mirror/status/gather.ts'
 import { readKeptSecrets } from '../webhooks/secrets.ts'
 
 /** Limit of each check, milliseconds; the quick check of a large database is not bounded by it. */
@@ -28,6 +28,7 @@ export function doctorWorld(options: GlobalOptions): DoctorWorld {
     findDaemon,
     readStatus: async (config) => (await gatherStatus(config)).status,
     readTargets: ({ data }) => readTargets(data.dir),
+    readInboxCounts: ({ data }) => readInboxCounts(data.dir),
     readSecrets: (config) => [
       ...config.webhooks.secrets.map(() => ({ subscription: null, notAfter: null })),
       ...readKeptSecrets(config).map(({ subscription, notAfter }) => ({ subscription, notAfter })),

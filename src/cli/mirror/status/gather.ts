@@ -3,7 +3,8 @@ import { type Status, buildStatus } from '../../../api/status/report.ts'
 import { servedSources } from '../../../domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../core/errors.ts'
-import { openInboxReader } from '../../../store/database/open.ts'
+import { type Db, openInboxReader } from '../../../store/database/open.ts'
+import { type InboxCounts, createInboxReads } from '../../../store/webhooks/inbox.ts'
 import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
 import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
 import { probeStorage } from '../../../store/disk-state.ts'
@@ -65,11 +66,20 @@ function readOwnStatus(config: Config): Status | null {
 
 /** Returns the targets of the relay; none when the file is damaged: that ends no report on everything else. */
 export function readTargets(dataDir: string): RelayTarget[] {
+  return fromInbox(dataDir, (db) => createOutboxReads(db).listTargets()) ?? []
+}
+
+/** Returns how many deliveries are in each state; null when nothing was ever delivered, or the file is damaged. */
+export function readInboxCounts(dataDir: string): InboxCounts | null {
+  return fromInbox(dataDir, (db) => createInboxReads(db).counts())
+}
+
+function fromInbox<T>(dataDir: string, read: (db: Db) => T): T | null {
   try {
     const db = openInboxReader(dataDir)
-    return db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+    return db === null ? null : closing(db, () => read(db))
   } catch (error) {
-    if (error instanceof MirrorError) return []
+    if (error instanceof MirrorError) return null
     throw error
   }
 }
