@@ -52,8 +52,11 @@ export async function dropArchives(dir: string, keep: readonly string[]): Promis
   await Promise.all(dropped.map((path) => rm(path, { force: true })))
 }
 
+/** An archive, also one that is being deleted. */
+const ARCHIVE = /^(?:dropped-)?osv-.*\.zip$/
+
 function archivesBut(dir: string, keep: readonly string[]): string[] {
-  return readdirSync(dir).filter((name) => name.endsWith('.zip') && !keep.includes(name))
+  return readdirSync(dir).filter((name) => ARCHIVE.test(name) && !keep.includes(name))
 }
 
 /**

@@ -32,7 +32,7 @@ export type ErrorCode =
 export class MirrorError extends Error {
   readonly code: ErrorCode
   /** What the message names, for programs that read JSON. */
-  readonly fields: Readonly<Record<string, string>>
+  readonly fields?: Readonly<Record<string, string>>
   constructor(
     code: ErrorCode,
     message: string,
@@ -41,7 +41,7 @@ export class MirrorError extends Error {
     super(message, options)
     this.name = 'MirrorError'
     this.code = code
-    this.fields = options?.fields ?? {}
+    if (options?.fields !== undefined) this.fields = options.fields // a log has every field that is there
   }
 }
 

@@ -105,7 +105,7 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
 /** Warns of events that nothing handles any more until somebody decides. */
 function deadLetters(world: DoctorWorld, config: Config): Finding {
   const counts = world.readInboxCounts(config)
-  if (counts === null) return skipped('no event was ever delivered')
+  if (counts === null) return skipped('no delivery is stored, or webhooks.db cannot be read yet')
   if (counts.dead === 0) return fine('no event was given up')
   return warning(
     `${counted(counts.dead, 'event was', 'events were')} given up`,

@@ -44,7 +44,7 @@ export interface DoctorWorld {
   readonly readStatus: (config: Config) => Promise<Status | null>
   /** Returns the targets of the relay, with their addresses, which no page shows. */
   readonly readTargets: (config: Config) => readonly RelayTarget[]
-  /** Returns how many deliveries are in each state; null when nothing was ever delivered, or that cannot be read. */
+  /** Returns how many deliveries are in each state; null when nothing is stored, or it cannot be read yet. */
   readonly readInboxCounts: (config: Config) => InboxCounts | null
   /** Returns the webhook secrets in use. Throws `config`. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]

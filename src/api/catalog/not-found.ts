@@ -61,6 +61,8 @@ export function createMissing(config: Config, served: Origins): Missing {
   }
   return {
     origin(resource) {
+      const isOwn = ownerOf(config) === null
+      if (!isOwn && SOURCES.every((one) => served.knownOrigin(one) === null)) return served.originOf(sourceOf(resource)) // prettier-ignore
       const other = resource === null ? null : elsewhere(resource)
       if (other !== null) return other
       const off = resource === null ? null : switchedOff(resource)
@@ -72,7 +74,6 @@ export function createMissing(config: Config, served: Origins): Missing {
         source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       const owner = ownerOf(config)
       if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting) // prettier-ignore
-      if (SOURCES.every((one) => served.knownOrigin(one) === null)) return served.originOf(source)
       const why =
         owner === WRITER
           ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`

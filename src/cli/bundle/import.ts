@@ -162,7 +162,7 @@ function printOutcome(outcome: Outcome): void {
 function describeReport(report: ImportReport): string {
   const { sequence, kind, mirror, held, key, sources, renewed } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
-  const digestLine = `digest of all that ${report.dryRun ? 'would be' : 'is'} stored: ${held}`
+  const digestLine = `digest of all that ${report.dryRun && report.outcome !== 'same' ? 'would be' : 'is'} stored: ${held}`
   if (report.outcome === 'same') {
     const done = report.rollback
       ? 'A ROLLBACK: numbers count from it again'

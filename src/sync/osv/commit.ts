@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { messageOf } from '../../core/errors.ts'
 import { dropArchives, sweepArchives } from '../../archive/build.ts'
 import { type Draft, createDraft } from '../../archive/draft.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
@@ -37,7 +38,7 @@ export async function commitChanges(
   const write = isFirst ? store.fill : store.transaction
   const guard = await openRecordGuard(context, plan.stored)
   // What the transaction will have superseded twice.
-  const dropping = Promise.allSettled([dropArchives(dir, [previous])])
+  const dropped = Promise.allSettled([dropArchives(dir, [previous])])
   try {
     const published = await write(async () => {
       const wasDirty = store.osv.hasDirtyParts()
@@ -64,9 +65,9 @@ export async function commitChanges(
       }
     })
     if ('verdict' in published) return published.verdict
-    sweepArchives(dir, [store.osv.readArchive()?.file ?? '', previous])
-    const [dropped] = await dropping
-    if (dropped.status === 'rejected') throw dropped.reason
+    const [outcome] = await dropped
+    // The next run tries again: what is published does not depend on it.
+    if (outcome.status === 'rejected') facts['notDeleted'] = messageOf(outcome.reason)
     facts['records'] = published.records
     return { committed: true, missing: published.missing, doubts: published.doubts }
   } catch (error) {

@@ -27,11 +27,15 @@ test.each([
 ])('a mirror %s answers the catalog with 503 until anything has come', async (_, env, source) => {
   const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: '/nowhere', ...env }, cwd: '/' })
   const options = { env, routes: createCatalogRoutes(config) }
-  const ask = async ({ get }: Awaited<ReturnType<typeof serve>>) => {
-    const reply = await get('/v1/tags')
+  const ask = async ({ get }: Awaited<ReturnType<typeof serve>>, path = '/v1/tags') => {
+    const reply = await get(path)
     return { status: reply.status, ...jsonOf(reply) }
   }
-  const empty = await ask(await serve(() => undefined, options))
+  const none = await serve(() => undefined, options)
+  // Whether personal data is mirrored is decided elsewhere too.
+  for (const path of ['/v1/users', '/v1/api_keys/'])
+    expect(await ask(none, path)).toMatchObject({ status: 503, error: 'not_ready' })
+  const empty = await ask(none)
   expect(empty).toMatchObject({ status: 503, error: 'not_ready' })
   expect(empty).toMatchObject({ message: expect.stringMatching(/mirror that leads .* "patchmirror import FILE" here$/) as string }) // prettier-ignore
   const filled = await ask(await serve((store) => store.publishOsv({ one: '{}' }), options))

@@ -1,9 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
 import { type Bench, differences } from '../../../support/mirror.ts'
-import { archiveOf, synced } from '../../fixtures.ts'
+import { derivedDir } from '../../../../src/store/database/open.ts'
+import { archiveOf, expectSound, synced } from '../../fixtures.ts'
 import { longTest, LONG } from '../../../support/tables.ts'
 
 const UNZIP = spawnSync('unzip', ['-v']).status === 0
@@ -13,6 +15,21 @@ function state(made: Bench) {
   const id = made.store.snapshots.readSnapshot('osv')?.id
   return { id, archive: archiveOf(made), index: made.index() }
 }
+
+test('a superseded archive that cannot be deleted costs no snapshot, and other files stay', async () => {
+  const made = await synced()
+  const derived = derivedDir(made.dir)
+  mkdirSync(join(derived, 'osv-0.zip')) // in place of a file
+  const left = `dropped-osv-${'1'.repeat(32)}.zip`
+  for (const name of [left, `${'x'.repeat(246)}.zip`]) writeFileSync(join(derived, name), '')
+  made.sandbox.feed.change(3)
+  const { state: end, facts } = await made.run('osv')
+  expect([end, facts['notDeleted']]).toEqual(['complete', expect.stringContaining('osv-0.zip')])
+  expect(archiveOf(made)).not.toBeNull()
+  await expectSound(made.dir)
+  expect(readdirSync(derived)).not.toContain(left)
+  expect(readdirSync(derived)).toContain(`${'x'.repeat(246)}.zip`)
+})
 
 describe('the derived archive', () => {
   test('is accepted by other programs, member for member', async () => {
