@@ -35,7 +35,7 @@ export function createPublicSide(
 ): PublicSide {
   const { dataDir, config, log, viewsMaker, now } = settings
   const mirror = createMirror({ ...parts, config })
-  const views = createViewsInUse(dataDir, viewsMaker ?? null, log)
+  const views = createViewsInUse(dataDir, viewsMaker ?? null, log, parts.served)
   const { cacheControl, edge } = parts
   const heads = createHeads(cacheControl, edge.ofViews)
   const bucket = createBucket({ ...parts, heads, views, enabled: config.views.bucket })

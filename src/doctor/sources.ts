@@ -48,7 +48,9 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
         ? [warning(`${name}: ${scopeChanged}`, `Run it: "patchmirror sync ${name}".`)]
         : []),
     ])
-    return worst([...findings, ...unsynced], skipped('nothing is mirrored yet'))
+    const isEmpty = !status.sources.some(({ snapshot }) => snapshot !== null)
+    const nothing = isEmpty ? [warning('nothing is mirrored yet', firstRun(config))] : []
+    return worst([...nothing, ...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()
   }
@@ -99,6 +101,14 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
     return fine(`${name}: partial, see subscriptions`)
   const such = reasons.length === 0 ? '' : `; such as ${reasons.join('; ')}`
   return warning(`${said}${such}`, `Correct what is named; "patchmirror runs ${run.id}" lists more of it. ${again}`) // prettier-ignore
+}
+
+/** Says how an empty mirror gets its first data. */
+function firstRun(config: Config): string {
+  if (config.fleet.url !== null) return 'It comes from the mirror that leads: "patchmirror fleet status".' // prettier-ignore
+  return activeSources(config).length > 0
+    ? 'A daemon syncs by its schedule; "patchmirror sync" does it now.'
+    : 'It comes in a full bundle: "patchmirror import FILE".'
 }
 
 /** Reports whether nothing but subscriptions makes a run partial: another check names these. */

@@ -224,6 +224,11 @@ const CASES: Case[] = [
   ['a run that could not fetch everything', 'sources', 'warn', 'such as /v1/tags/1/sbom: set catalog.allowPrivateArtifacts; /v1/tags/2/vex: 404', ({ dir }) => logRun(dir, {
     lackingIds: ['/v1/tags/1/sbom: set catalog.allowPrivateArtifacts', '/v1/tags/1/vex: set catalog.allowPrivateArtifacts', '/v1/tags/2/vex: 404'],
   })],
+  ['a mirror in which nothing is', 'sources', 'warn', 'nothing is mirrored yet A daemon syncs by its schedule', ({ dir }) => {
+    const db = openWriter(dir)
+    db.exec('DELETE FROM snapshot; DELETE FROM run')
+    db.close()
+  }],
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
   ['a published change that should not be believed', 'sources', 'warn', 'what changed in them', ({ dir }) => logRun(dir, { doubts: '57' }, 'complete')],
   ['such a change before a complete run', 'sources', 'warn', 'what changed in them', ({ dir }) => {

@@ -180,12 +180,12 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
 }
 
 const UNLISTED =
-  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since is added by the next sync"
+  "upstream's index of this snapshot (X-Mirror-As-Of) does not list this id; a record published since comes with a later sync or bundle"
 
 /** Where the scope is another mirror's, what it leaves out is not known here. */
 function unlisted({ snapshots }: Reads): string {
   if ((snapshots.readSnapshot('osv')?.scope ?? null) === null) return UNLISTED
-  return `the index of this snapshot (X-Mirror-As-Of) does not list this id: upstream does not list it, or it is ${OUT_OF_SCOPE}; a record published since is added by the next sync`
+  return `the index of this snapshot (X-Mirror-As-Of) does not list this id: upstream does not list it, or it is ${OUT_OF_SCOPE}; a record published since comes with a later sync or bundle`
 }
 
 const OUT_OF_SCOPE = 'out of the scope of this mirror (osv.include, osv.exclude)'

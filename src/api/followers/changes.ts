@@ -226,7 +226,9 @@ function unknown(
     : `the snapshot ${given}${where} is not known here, or too long ago`
   const earliest = begins === null ? '' : `; the earliest time that is known is since=${begins}`
   const message =
-    `${what} (data.changeDays, history.keepDays): ` +
-    `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
+    begins === null
+      ? `${what}: nothing of it was published here yet`
+      : `${what} (data.changeDays, history.keepDays): ` +
+        `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
   return { status: 404, error: 'unknown_snapshot', message }
 }

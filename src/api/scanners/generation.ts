@@ -40,11 +40,12 @@ export interface ViewsInUse {
   close(): void
 }
 
-/** Keeps the newest generation of the data folder open. */
+/** Keeps the newest generation of the data folder open. `served`: what it is served beside, which says why there is none yet. */
 export function createViewsInUse(
   dataDir: string,
   maker: ViewsMaker | null,
   log: Pick<ServerLog, 'warn'> | null,
+  served: Pick<ServedSnapshot, 'originOf' | 'knownOrigin'> | null = null,
 ): ViewsInUse {
   let open: { readonly views: Views; readonly mark: string } | null = null
   let refused = ''
@@ -70,6 +71,7 @@ export function createViewsInUse(
   const current = (): Views => {
     if (open === null) refresh()
     if (open !== null) return open.views
+    if (served?.knownOrigin('osv') === null) served.originOf('osv') // throws why nothing is mirrored
     maker?.wanted()
     throw new MirrorError('not_ready', NOT_READY)
   }

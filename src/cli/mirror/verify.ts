@@ -63,12 +63,18 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
     const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
     return `run "patchmirror verify --repair" ${what}`
   }
+  if (config.upstream.apiRoot !== null && report.structure.length > 0)
+    return `stop the daemon, then run "patchmirror verify --repair": it moves the database aside and mirrors everything again. The local keys are kept if they can be read; ${LOST} begin again`
   if (config.upstream.apiRoot !== null)
     return `run "patchmirror verify --repair" to fetch what is damaged again${versions}`
   return report.structure.length === 0
     ? 'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
     : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
 }
+
+/** What a new database does not have of the one before. */
+const LOST =
+  'the log of changes, the dates of records, the runs and the identity of this mirror in bundles'
 
 /** Repairs the stored data first, then what is derived from it. */
 async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
@@ -233,6 +239,7 @@ async function rebuild(loaded: LoadedConfig): Promise<number> {
         ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
         : `kept: ${counted(keys.keys.length, 'local key')}, and the secret that signs links`,
     )
+    print(`begun again: ${LOST}`)
     return runsExitCode(reports)
   } finally {
     lock.release()

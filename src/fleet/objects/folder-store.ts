@@ -151,7 +151,7 @@ async function failure(root: string, what: string, cause: unknown): Promise<Flee
   if (!isThere)
     return new FleetError(
       'refused',
-      `${place}: there is no such folder. Mount it, or create it where it is to be shared.`,
+      `${place}: there is no such folder. Mount it, or create it where it is to be shared`,
       { cause },
     )
   return new FleetError(

@@ -94,7 +94,8 @@ function quarantines({ reads, ui, signedIn }: PageCall): Finding[] {
 
 /** What writes to the mirror: while a run is in progress, it is refused. */
 function renewal(call: PageCall, name: SourceName): string {
-  return isSynced(call, name) ? `patchmirror sync ${name}` : 'patchmirror import FILE'
+  if (isSynced(call, name)) return `patchmirror sync ${name}`
+  return call.config.fleet.url === null ? 'patchmirror import FILE' : 'patchmirror fleet status'
 }
 
 /** A source that is too old, or not mirrored yet; `isBusy`: a run is in progress, of this source or another. */
@@ -186,8 +187,8 @@ function webhookProblems({ webhooks }: Status): Finding[] {
           problem(
             'warn',
             `Webhooks: ${counted(dead, 'delivery was', 'deliveries were')} given up`,
-            'Their refreshes failed too often; scheduled syncs find the same changes.',
-            ['patchmirror webhooks inbox'],
+            'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.',
+            ['patchmirror webhooks dead-letters'],
           ),
         ]),
   ]

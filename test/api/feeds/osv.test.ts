@@ -240,7 +240,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   ['in quarantine', { state: 'quarantined', message: null }, /last sync \(quarantined at .*Z\) did not have it; "patchmirror approve \d" or "patchmirror reject \d" decides$/],
 ])('a 503 before the first snapshot gives the reason and what to do after a run %s', async (_, end, reason) => {
   const { get, store, server, dir } = await serve(() => undefined)
-  for (const path of ['/external/osv/all.zip', '/external/patch_feed'])
+  for (const path of ['/external/osv/all.zip', '/external/patch_feed', '/osv/all.zip', '/osv/npm/all.zip'])
     expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror import FILE" here$/)
   for (const source of EITHER) store.addRun(source, FILLED_AT, end ?? undefined)
   server.snapshotChanged()
