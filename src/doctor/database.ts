@@ -37,7 +37,9 @@ function soundness(dir: string): Finding {
   if (databases.length === 0) return skipped(NONE)
   const damaged = databases.filter(({ faults }) => faults.length > 0)
   if (damaged.length === 0)
-    return fine(`${databases.map(({ path }) => basename(path)).join(' and ')}: no damage found in the structure; "patchmirror verify" checks the contents`)
+    return fine(
+      `${databases.map(({ path }) => basename(path)).join(' and ')}: no damage found in the structure; "patchmirror verify" checks the contents`,
+    )
   return failure(
     damaged.map(({ path, faults }) => `${basename(path)}: ${faults.join('; ')}`).join('; '),
     'mirror.db: "patchmirror verify --repair" keeps what is intact and fetches the rest again. webhooks.db: stop the daemon and move the file away.',

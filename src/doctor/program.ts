@@ -22,7 +22,7 @@ function logFileFault(file: string | null): string | null {
 }
 
 /** Reports whether the mirror has data, or a way to get some. */
-function canFill({ upstream, bundle, data, fleet }: Config): boolean {
+export function canFill({ upstream, bundle, data, fleet }: Config): boolean {
   return (
     upstream.apiRoot !== null ||
     bundle.trustedKeys.length > 0 ||
