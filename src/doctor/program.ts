@@ -22,7 +22,7 @@ function logFileFault(file: string | null): string | null {
 }
 
 /** Reports whether the mirror has data, or a way to get some. */
-export function canFill({ upstream, bundle, data, fleet }: Config): boolean {
+export function isFillable({ upstream, bundle, data, fleet }: Config): boolean {
   return (
     upstream.apiRoot !== null ||
     bundle.trustedKeys.length > 0 ||
@@ -59,7 +59,7 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
       const log = logFileFault(config?.log.file ?? null)
       if (log !== null)
         return failure(log, 'Create its folder for the user of the daemon, or set log.file to another file.') // prettier-ignore
-      if (config !== undefined && !canFill(config))
+      if (config !== undefined && !isFillable(config))
         return warning(
           'neither upstream.apiRoot nor bundle.trustedKeys is set: this mirror can sync nothing and import no signed bundle',
           'Set one of them, or name the settings file of the mirror with --config FILE or PATCHMIRROR_CONFIG.',

@@ -10,7 +10,7 @@ import { findDoubtful, findRejected, heldBack } from '../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { ON_THE_WAY } from './network/service.ts'
-import { canFill } from './program.ts'
+import { isFillable } from './program.ts'
 import type { DoctorWorld } from './world.ts'
 
 /** Creates the check of what is mirrored: how the last runs ended, and how old each source is. */
@@ -52,7 +52,7 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const isEmpty = !status.sources.some(({ snapshot }) => snapshot !== null)
     // Where nothing can fill it, the check of the settings says so.
     const nothing =
-      isEmpty && canFill(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
+      isEmpty && isFillable(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
     return worst([...nothing, ...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()

@@ -189,7 +189,9 @@ function notListed(
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
       : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
   const later =
-    catalogOwner(config) === null ? 'is added by the next sync' : 'comes with a later sync or bundle'
+    catalogOwner(config) === null
+      ? 'is added by the next sync'
+      : 'comes with a later sync or bundle'
   const message = `this is not mirrored: ${named}; what the service has created since ${later}`
   return { status: 404, error: 'not_mirrored', message }
 }
