@@ -15,7 +15,7 @@ RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:24-slim
 # jemalloc returns freed memory to the system after a tenth of a second, by a thread of its own where the program's are idle; glibc keeps most of what a
-# first sync frees. Node's threads start without its snapshot, of which each would have a copy: 7 MB less for each, 10 to 30 ms more for its start.
+# first sync frees. Node's threads start without its snapshot, of which each would have a copy: 7 MB less for each, up to 10 ms more for its start.
 RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production \
     LD_PRELOAD=libjemalloc.so.2 \

@@ -17,7 +17,7 @@ import { loadBundles } from './pages/transfer/bundles.ts'
 import { loadDeliveries } from './pages/transfer/deliveries.ts'
 import { loadRelay } from './pages/transfer/relay.ts'
 
-/** What loads each page. For the thread that makes pages: their modules take megabytes. */
+/** What loads each page. For the thread that makes pages: the serving thread loads none of their modules. */
 export const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
   '': loadOverview,
   changes: loadChangeList,

@@ -61,8 +61,9 @@ export function createMissing(config: Config, served: Origins): Missing {
   }
   return {
     origin(resource) {
-      const isOwn = ownerOf(config) === null
-      if (!isOwn && SOURCES.every((one) => served.knownOrigin(one) === null)) return served.originOf(sourceOf(resource)) // prettier-ignore
+      // Before anything has come, it is not known what the other mirror has.
+      if (ownerOf(config) !== null && SOURCES.every((one) => served.knownOrigin(one) === null))
+        return served.originOf(sourceOf(resource))
       const other = resource === null ? null : elsewhere(resource)
       if (other !== null) return other
       const off = resource === null ? null : switchedOff(resource)

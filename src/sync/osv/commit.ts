@@ -33,12 +33,12 @@ export async function commitChanges(
   const { store, facts, config, kind, runId } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
-  const before = readdirSync(dir)
   const isFirst = fetched.place === 'archive' && plan.stored === 0
   const write = isFirst ? store.fill : store.transaction
   const guard = await openRecordGuard(context, plan.stored)
   // What the transaction will have superseded twice.
   const dropped = Promise.allSettled([dropArchives(dir, [previous])])
+  const before = readdirSync(dir) // those too: after a failure only what is new is deleted
   try {
     const published = await write(async () => {
       const wasDirty = store.osv.hasDirtyParts()

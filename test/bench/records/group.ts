@@ -128,7 +128,7 @@ function changeLines({ size }: Options): Line<Run>[] {
       measure: ({ changes, cold }) => ratio(changes.changed.bare.ms, cold.ms, milliseconds),
     },
     {
-      work: `${work}: index and requests alone, received, inflated and hashed by that loop`,
+      work: `${work}: index and records alone, requested and inflated by that loop, the records hashed`,
       ...{ against: 'the cold ingest', unit: '×' },
       measure: ({ changes, cold }) => ratio(changes.changed.bare.wireMs, cold.ms, milliseconds),
     },

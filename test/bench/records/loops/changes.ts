@@ -29,7 +29,7 @@ async function fetchGzip(path: string): Promise<{ bytes: Buffer; content: Buffer
   return { bytes, content: gunzipSync(bytes) }
 }
 
-/** `wireMs`: until the index and the records were received, inflated and hashed; without the comparison in between. */
+/** `wireMs`: what it took to request and inflate the index, and to request, inflate, hash and parse the records. */
 async function sync(): Promise<{ ms: number; wireMs: number; found: number }> {
   const started = performance.now()
   const index = await fetchGzip('/external/osv/all.json')
