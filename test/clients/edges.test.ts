@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { findTool, startTool } from '../support/tools.ts'
-import { freePort } from '../relay/targets.ts'
+import { freePort } from '../support/free-ports.ts'
 
 const PUBLICATIONS = 100
 const RECORDS = 25

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort, freePorts } from '../support/free-ports.ts'
 import { startTool } from '../support/tools.ts'
 import { buildGo, installPython } from './toolbox.ts'
 
@@ -69,6 +69,8 @@ export async function startSeaweed({ address, within }: Place = HERE): Promise<S
     ...[`-volume.port=${volume}`, `-volume.port.grpc=${volumeGrpc}`, '-filer'],
     ...[`-filer.port=${filer}`, `-filer.port.grpc=${filerGrpc}`, '-s3', `-s3.config=${config}`],
     ...[`-s3.port=${s3}`, `-s3.port.grpc=${s3Grpc}`],
+    // Further services, which listen on ports of their own unless they are switched off.
+    ...['-s3.port.iceberg=0', '-s3.port.lance=0'],
   ]
   const [path = tool.path, ...rest] = [...within, tool.path, ...args]
   return running(path, rest, folder, `http://${address}:${s3}`)
@@ -82,24 +84,10 @@ async function startVersity(): Promise<Started> {
   if ('missing' in tool) return tool
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-versity-'))
   mkdirSync(join(folder, 'objects'))
-  const [port = 0] = await freePorts(1)
+  const port = await freePort()
   const keys = ['--access', KEY.id, '--secret', KEY.secret]
   const args = [...keys, '--port', `127.0.0.1:${port}`, '--quiet', 'posix', join(folder, 'objects')]
   return running(tool.path, args, folder, `http://127.0.0.1:${port}`)
-}
-
-/** Ports that nothing listens on now. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await new Promise((resolve) => server.once('listening', resolve))
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 async function running(

@@ -1,10 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { type World, openWorld } from '../support/daemons.ts'
+import { freePort } from '../support/free-ports.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { findTool, runTool, startTool } from '../support/tools.ts'
 
@@ -165,15 +165,4 @@ async function startPrometheus(command: string, name: string, scrapes: string): 
     )
   await expect.poll(isReady, { message: server.said() }).toBe(true)
   return base
-}
-
-/** A port that was free a moment ago. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
-    })
-  })
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort } from '../relay/targets.ts'
+import { freePort } from '../support/free-ports.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 
 /** A mirror that was filled and stopped. */

@@ -66,16 +66,6 @@ export async function target(manner: Manner = 204, port = 0): Promise<Target> {
   return made
 }
 
-/** A port that was free just now. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await closeServer(server)
-  return port
-}
-
 async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return
   server.closeAllConnections()

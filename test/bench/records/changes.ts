@@ -8,7 +8,8 @@ import { derivedDir } from '../../../src/store/database/open.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { median } from '../report/figures.ts'
 import { type DaemonProcess, startDaemon, took } from '../world/daemon.ts'
-import { ROOT, type SandboxProcess, ended, freePort, messageFrom } from '../world/processes.ts'
+import { freePort } from '../../support/free-ports.ts'
+import { ROOT, type SandboxProcess, ended, messageFrom } from '../world/processes.ts'
 
 /** Records that change, of those that are mirrored. */
 export const CHANGED = 100

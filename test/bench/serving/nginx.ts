@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort } from '../world/processes.ts'
+import { freePort } from '../../support/free-ports.ts'
 import { type ServerChild, stopped } from './child.ts'
 
 /** nginx over a folder of files, one worker; null where it is not installed. */

@@ -62,7 +62,9 @@ function removeStale(): void {
 /** Makes two sites. They are removed by `close`, and also when this process ends without it. */
 export function openSites(): Sites {
   removeStale()
-  const net = `10.${100 + (process.pid % 100)}`
+  // Two runs at a time have other process ids, and so other networks.
+  const net = `10.${100 + ((process.pid >> 8) % 100)}.${process.pid % 256}`
+  const host = (subnet: number, number: number): string => `${net}.${subnet * 16 + number}`
   const made: string[] = []
   const close = (): void => {
     for (const name of made.splice(0)) run('netns', 'del', name)
@@ -71,9 +73,9 @@ export function openSites(): Sites {
   process.once('exit', close)
   const wire = (name: string, inner: string, outer: string, subnet: number): void => {
     run('link', 'add', 'name', outer, 'type', 'veth', 'peer', 'name', inner, 'netns', name)
-    run('address', 'add', `${net}.${subnet}.1/24`, 'dev', outer)
+    run('address', 'add', `${host(subnet, 1)}/28`, 'dev', outer)
     run('link', 'set', outer, 'up')
-    run('-n', name, 'address', 'add', `${net}.${subnet}.2/24`, 'dev', inner)
+    run('-n', name, 'address', 'add', `${host(subnet, 2)}/28`, 'dev', inner)
     run('-n', name, 'link', 'set', inner, 'up')
   }
   const site = (letter: string, subnet: number): Site => {
@@ -83,7 +85,7 @@ export function openSites(): Sites {
     run('-n', name, 'link', 'set', 'lo', 'up')
     wire(name, 'own0', `pm${letter}${process.pid}`, subnet)
     const within = [ip ?? 'ip', 'netns', 'exec', name] as const
-    return { within, address: `${net}.${subnet}.2`, outside: `${net}.${subnet}.1` }
+    return { within, address: host(subnet, 2), outside: host(subnet, 1) }
   }
   try {
     const [a, b] = [site('a', 1), site('b', 2)]
@@ -93,9 +95,9 @@ export function openSites(): Sites {
     return {
       ...{ a, b },
       async join(port, options) {
-        const link = await openLink({ host: a.address, port }, `${net}.3.1`, options)
+        const link = await openLink({ host: a.address, port }, host(3, 1), options)
         ends.push(link.close)
-        return `${net}.3.1:${link.port}`
+        return `${host(3, 1)}:${link.port}`
       },
       line: (up) => void run('link', 'set', line, up ? 'up' : 'down'),
       close() {
