@@ -1,6 +1,11 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
-import { longSuiteFolder } from './test/support/fast-folder.ts'
+import { COMPILED } from './test/support/command.ts'
+import { longSuiteFolder, suiteFolder } from './test/support/fast-folder.ts'
+import { ProcessesFirst } from './test/support/order.ts'
+
+process.env['MALLOC_ARENA_MAX'] ??= '2' // as in vitest.config.ts
+process.env['NODE_COMPILE_CACHE'] ??= COMPILED
 
 /** Folders whose tests belong to no suite but their own. */
 const OWN_SUITE = /^test\/(long|clients)\//
@@ -14,22 +19,40 @@ function partlyFast(): string[] {
   return tests.filter((path) => readFileSync(path, 'utf8').includes('support/tables.ts'))
 }
 
-/** Loops, soaks, big data and whole tables: `npm run test:long`. One file at a time, so that they do not disturb each other. */
+/** Loops, soaks, big data and whole tables: `npm run test:long`. */
 export default defineConfig({
   test: {
-    include: ['test/long/**/*.test.ts', ...partlyFast()],
     testTimeout: 600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 180_000 } },
     globalSetup: ['test/support/long-suite.ts'],
-    env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
+    sequence: { sequencer: ProcessesFirst },
     pool: 'forks',
-    maxWorkers: 1,
-    fileParallelism: false,
-    // V8's baseline compiler can end a process by SIGSEGV in a garbage collection soon after its start (nodejs/node#62393, open
-    // for Node 24). This suite starts a process for each file.
-    execArgv: ['--no-sparkplug'],
+    maxWorkers: 2,
     // As in the fast suite: Node runs the TypeScript itself, as it runs the program.
     experimental: { viteModuleRunner: false, nodeLoader: false },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'loops',
+          include: ['test/long/**/*.test.ts'],
+          env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
+          // V8's baseline compiler can end a process by SIGSEGV in a garbage collection soon after its start (nodejs/node#62393, open
+          // for Node 24). These tests start a process for each file.
+          execArgv: ['--no-sparkplug'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'tables',
+          include: partlyFast(),
+          env: { TEST_TABLES: 'whole', TMPDIR: suiteFolder() },
+          execArgv: ['--max-semi-space-size=8', '--max-old-space-size=512'],
+          isolate: false, // as in the fast suite
+        },
+      },
+    ],
   },
 })

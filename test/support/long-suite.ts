@@ -1,7 +1,10 @@
-import { longSuiteFolder } from './fast-folder.ts'
+import { longSuiteFolder, suiteFolder } from './fast-folder.ts'
 import { makeFolder } from './make-folder.ts'
 
-/** Makes the folder of this run of the long suite and removes it at the end. */
+/** Makes the folders of this run of the long suite and removes them at the end. */
 export function setup(): () => void {
-  return makeFolder(longSuiteFolder())
+  const removals = [makeFolder(longSuiteFolder()), makeFolder(suiteFolder())]
+  return () => {
+    for (const remove of removals) remove()
+  }
 }
