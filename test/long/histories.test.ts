@@ -7,5 +7,5 @@ test('after any long history, faults included, the mirror is upstream’s equal'
     const wrong = await liveThrough(history)
     if (wrong.length > 0) throw new Error(wrong.join('\n'))
   })
-  await fc.assert(property, { numRuns: 1500, interruptAfterTimeLimit: 500_000 })
+  await fc.assert(property, { numRuns: 300 })
 })

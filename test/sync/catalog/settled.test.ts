@@ -138,7 +138,7 @@ test('a refresh that relies on what an earlier run left ends as one that plans e
           counts,
         ),
     ),
-    { numRuns: LONG ? 60 : 3 },
+    { numRuns: LONG ? 20 : 3 },
   )
   expect(counts.settled).toBeGreaterThan(3)
 })

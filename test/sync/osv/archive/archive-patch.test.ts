@@ -89,7 +89,7 @@ describe('a patched archive', () => {
           }
         },
       ),
-      { numRuns: LONG ? 150 : 2 },
+      { numRuns: LONG ? 50 : 2 },
     )
   })
 
