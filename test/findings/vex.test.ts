@@ -239,6 +239,11 @@ test('a patch that the service has done is a fix, until it is not any more', asy
   await bench.publish({ 'T-3': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
   await bench.judge()
   expect(own()).toMatchObject({ cause: 'records', found: 1, fixes: 1 })
+  sandbox.service.addTicket() // another list of patches, which says the same of this package
+  await bench.crawl()
+  await bench.judge()
+  expect(own()).toMatchObject({ cause: 'records', found: 1, fixes: 1 })
+  expect(tagOf(dir, owner)).toMatchObject({ fixable: before + 2 })
   await set('in_progress')
   expect(own()).toMatchObject({ cause: 'patches', fixes: 0, fixesGone: 2 })
   expect(tagOf(dir, owner)).toMatchObject({ fixable: before })

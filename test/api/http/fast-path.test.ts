@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { type Socket, connect } from 'node:net'
+import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import { crc32, gunzipSync } from 'node:zlib'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { openFastPath } from '../../../src/api/http/fast-path.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
@@ -146,6 +147,38 @@ test('requests of a client that reads nothing are not queued in memory', async (
   socket.on('data', (chunk) => (received += chunk.length))
   await expect.poll(() => received).toBeGreaterThan(20 * big.length)
   expect(server.address()).not.toBeNull()
+})
+
+test('a connection whose last answer is not read yet leaves the fast path with its next request', async () => {
+  const seen = { answered: 0, handedOver: 0 }
+  const server = createServer((one) => {
+    seen.handedOver++
+    one.destroy()
+  })
+  const head = 'HTTP/1.1 200 OK\r\n'
+  const body = Buffer.alloc(32_000_000) // more than the system takes for a client that reads nothing
+  const fast = openFastPath(server, {
+    find: () => ({ head, body }),
+    keepAliveSeconds: 60,
+    isEnabled: () => true,
+    takes: () => true,
+    resumes: false,
+    event: 'connection',
+    onAnswered: () => seen.answered++,
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.on('error', () => undefined) // it is cut at the end, with what was not read
+  onTestFinished(() => {
+    socket.destroy()
+    fast.cut()
+    server.close()
+  })
+  socket.write(plain('/external/osv/one.json'))
+  await expect.poll(() => seen).toEqual({ answered: 1, handedOver: 0 })
+  socket.write(plain('/external/osv/two.json'))
+  await expect.poll(() => seen.answered + seen.handedOver).toBe(2)
+  expect(seen).toEqual({ answered: 1, handedOver: 1 })
 })
 
 test('a connection stays usable after an upgrade that is ignored', async () => {

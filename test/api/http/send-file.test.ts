@@ -102,6 +102,11 @@ test('a range outside the archive is a 416 that names the size', async () => {
   }
 })
 
+test('a range ends with the last byte at the latest', () => {
+  for (const range of ['bytes=5-', 'bytes=5-9', 'bytes=5-10', 'bytes=5-999', 'bytes=-5'])
+    expect(parseRange(range, 10), range).toEqual({ start: 5, end: 9 })
+})
+
 test('a range of an empty file is never satisfiable', () => {
   expect(parseRange('bytes=0-', 0)).toBe('unsatisfiable')
   expect(parseRange('bytes=-5', 0)).toBe('unsatisfiable')

@@ -25,10 +25,13 @@ function createWorld() {
   const time = { at: 0 }
   const bucket: MemoryBucket = createMemoryBucket({ now: () => time.at })
   let tokens = 0
-  const start = (owner: string, offsetMs = 0, patienceMs = 0): Node => {
+  const start = (owner: string, offsetMs = 0, patienceMs = 0, answerMs = 0): Node => {
     const node: { fault: StoreFault | undefined } = { fault: undefined }
     const keeper = createLeaseKeeper({
-      store: bucket.client(() => node.fault),
+      store: bucket.client(() => {
+        time.at += answerMs // as long as an answer takes
+        return node.fault
+      }),
       ...{ owner, name: owner, url: `http://${owner}`, patienceMs, floor: () => 0 },
       ...{ seconds: () => SECONDS, token: () => `token-${++tokens}` },
       clock: () => time.at + offsetMs,
@@ -53,6 +56,17 @@ describe('the lease', () => {
     await live(world, [a, b], 300_000)
     expect(a.keeper.leadership()).toMatchObject({ epoch: 1, failure: null })
     expect(b.keeper.leadership()).toMatchObject({ epoch: null, lease: { name: 'a', epoch: 1 } })
+  })
+
+  test('ends for its owner as long after a write was sent as it lasts, however late the answer came', async () => {
+    const world = createWorld()
+    const { keeper } = world.start('a', 0, 0, 4000)
+    await keeper.step(true)
+    expect(keeper.leadership()).toMatchObject({ epoch: 1, remainingMs: SECONDS * 1000 - 4000 })
+    world.time.at += 15_000
+    await keeper.step(true)
+    expect(world.stored()).toMatchObject({ renewal: 1 })
+    expect(keeper.leadership()).toMatchObject({ epoch: 1, remainingMs: SECONDS * 1000 - 4000 })
   })
 
   test('a dead leader is replaced within its duration and two steps, with the next epoch', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { originOf, sameHost } from '../../../src/upstream/http/destinations.ts'
+import { originOf, redirected, sameHost } from '../../../src/upstream/http/destinations.ts'
 
 const stays = (from: string, to: string): boolean => sameHost(new URL(from), new URL(to))
 
@@ -16,4 +16,12 @@ test('a redirect may change the path and add encryption, never drop it or leave 
 
 test('an origin is named without credentials and path', () => {
   expect(originOf(new URL('https://user:secret@a.example:8443/x?y'))).toBe('https://a.example:8443')
+})
+
+test('a redirect to https on another port is followed without a credential only', () => {
+  const follow = (location: string, credential: boolean): string =>
+    redirected(new URL('http://a.example/x'), location, 'upstream.apiRoot', credential).href
+  expect(() => follow('https://a.example:8443/x', true)).toThrow('set upstream.apiRoot')
+  expect(follow('https://a.example:8443/x', false)).toBe('https://a.example:8443/x')
+  expect(follow('https://a.example/y', true)).toBe('https://a.example/y')
 })
