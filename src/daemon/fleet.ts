@@ -86,7 +86,7 @@ export function joinFleet(
       on.thread?.resume()
     },
     onLead(leads) {
-      void on.schedule?.stop()
+      on.schedule?.stop()
       delete on.schedule
       delete on.startSchedule
       on.relay?.restart()
