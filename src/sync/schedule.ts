@@ -184,7 +184,7 @@ function stepLog(log: Logger): (by: number, at: Moment) => void {
   return (by, { elapsed }) => {
     if (elapsed < quietUntil) return
     quietUntil = elapsed + STEP_LOG_MS
-    const much = duration(Math.abs(by) / 1000)
+    const much = duration(Math.round(Math.abs(by) / 1000))
     if (by < 0) {
       const why = 'what was dated by the clock before may lie in the future ("patchmirror status")'
       log.warn({}, `the clock was set back by ${much}: runs are planned by the new time; ${why}`)
