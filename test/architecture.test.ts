@@ -197,7 +197,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'fastest-levenshtein': ['config/suggest.ts'],
   fastify: ['api/status/routes.ts'],
   'lru-cache': ['api/followers/details.ts'],
-  'node-cron': ['sync/schedule.ts'],
+  'node-cron': ['sync/planning/cron.ts'],
   'packageurl-js': ['query/purl.ts'],
   pino: ['core/log.ts'],
   'pino-pretty': ['core/log.ts'],

@@ -1,3 +1,5 @@
+export { duration } from '../core/time.ts'
+
 type Row = readonly string[]
 
 /** Least width of the column whose texts are broken to fit, and least width of a terminal that is respected, characters. */
@@ -96,17 +98,6 @@ function partsOf(text: string, width: number): string[] {
     rest = rest.slice(end).trimStart()
   }
   return [...parts, rest]
-}
-
-/** A duration in its two largest units: `3 h 12 min`. */
-export function duration(seconds: number): string {
-  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  return hours < 48
-    ? `${hours} h ${minutes % 60} min`
-    : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
 /** Unix milliseconds as UTC to the second: `2026-05-01 12:00:00Z`; `-` for null. */

@@ -12,6 +12,17 @@ export function toIsoOrNull(at: number | null | undefined): string | null {
   return at === null || at === undefined ? null : toIso(at)
 }
 
+/** Formats a duration in its two largest units: `3 h 12 min`. */
+export function duration(seconds: number): string {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48
+    ? `${hours} h ${minutes % 60} min`
+    : `${Math.floor(hours / 24)} d ${hours % 24} h`
+}
+
 /** Returns the Unix milliseconds of a date in any form that JavaScript parses; null for any other text. */
 export function parseDate(text: string | null | undefined): number | null {
   const at = Date.parse(text ?? '')

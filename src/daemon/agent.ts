@@ -156,7 +156,7 @@ async function stop(on: Running): Promise<void> {
   on.webhooks?.refuse()
   on.stops.forEach((end) => end())
   on.retries?.stop()
-  await on.schedule?.stop()
+  on.schedule?.stop()
   await on.fleet?.close()
   await on.thread?.stop()
   await Promise.all([on.views?.close(), on.findings?.close(), on.bundles?.close()])

@@ -17,7 +17,9 @@ export interface FleetKnowledge {
   holdingSince: number | null
   activation: NodeJS.Timeout | null
   /** When the newest generation is to be served, Unix milliseconds. */
-  due: { readonly generation: number; readonly at: number } | null
+  due: { readonly generation: number; readonly at: number; readonly latest: number } | null
+  /** When the lease ends that the last report has, in elapsed time (`performance.now`), milliseconds. */
+  leaseEnds: number
   fault: string | null
 }
 
@@ -25,7 +27,7 @@ export interface FleetKnowledge {
 export function nothingKnown(): FleetKnowledge {
   return {
     ...{ report: null, traffic: null, served: 0, failingSince: null, behindSince: null },
-    ...{ holdingSince: null, activation: null, due: null, fault: null },
+    ...{ holdingSince: null, activation: null, due: null, fault: null, leaseEnds: 0 },
   }
 }
 
@@ -37,8 +39,14 @@ export function dueAt(known: FleetKnowledge, facts: GenerationFacts, now: number
   const { generation, activateAt, publishedAt } = facts
   if (known.due?.generation === generation) return known.due.at
   const at = Math.min(activateAt, now + Math.max(0, activateAt - publishedAt))
-  known.due = { generation, at }
+  known.due = { generation, at, latest: performance.now() + at - now }
   return at
+}
+
+/** Returns how long a generation waits to be served, milliseconds; a clock that is set back meanwhile does not make it longer. */
+export function waitOf(known: FleetKnowledge, facts: GenerationFacts, now: number): number {
+  const left = dueAt(known, facts, now) - now
+  return Math.min(left, (known.due?.latest ?? Infinity) - performance.now())
 }
 
 interface StatusParts {

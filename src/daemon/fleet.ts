@@ -14,6 +14,7 @@ import {
   fleetStatusOf,
   nothingKnown,
   deliveryRefusal,
+  waitOf,
 } from './fleet-status.ts'
 
 /** What a mirror of a fleet is wired from. */
@@ -86,7 +87,7 @@ export function joinFleet(
       on.thread?.resume()
     },
     onLead(leads) {
-      void on.schedule?.stop()
+      on.schedule?.stop()
       delete on.schedule
       delete on.startSchedule
       on.relay?.restart()
@@ -107,7 +108,7 @@ function startFleet(options: FleetOptions): RunningFleet {
   const known = nothingKnown()
   let thread: FleetThread | null = null
   let led = false
-  const leads = (): boolean => leadsAt(known.report, now())
+  const leads = (): boolean => leadsAt(known, now())
   const parts = { ...options, now, reads, known }
   const tell = (): void => {
     if (leads() === led) return
@@ -187,9 +188,11 @@ interface Parts {
   readonly onServed: () => void
 }
 
-function leadsAt(report: NodeReport | null, now: number): boolean {
+/** Whether this mirror leads: by the time of day, which a suspended machine knows, and by the one that elapsed, which none can set. */
+function leadsAt({ report, leaseEnds }: FleetKnowledge, now: number): boolean {
   if (report === null || report.leads === null) return false
-  return report.leadsUntil === null || report.leadsUntil > now
+  const { leadsUntil } = report
+  return leadsUntil === null || (leadsUntil > now && leaseEnds > performance.now())
 }
 
 /** Serves the stored generation: a leader at its activation, as all others do; a follower stored it then. */
@@ -200,8 +203,7 @@ function serve(parts: Parts): void {
   known.activation = null
   if (target === null) return
   if (target.generation === known.served && target.stamp === reads.servedPin.stamp()) return
-  const wait =
-    leadsAt(known.report, now()) && known.served > 0 ? dueAt(known, target, now()) - now() : 0
+  const wait = leadsAt(known, now()) && known.served > 0 ? waitOf(known, target, now()) : 0
   if (wait > 0) {
     known.activation = setTimeout(() => serve(parts), Math.min(wait, MAX_WAIT_MS))
     return
@@ -219,8 +221,9 @@ function serve(parts: Parts): void {
 /** Longest delay of a timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1
 
-function noteReport(parts: Parts, { failing, stored }: NodeReport): void {
+function noteReport(parts: Parts, { failing, stored, leadsUntil }: NodeReport): void {
   const { known, now } = parts
+  known.leaseEnds = performance.now() + (leadsUntil ?? Infinity) - now()
   if (known.served === 0) known.served = stored
   if (failing === null) known.failingSince = null
   else known.failingSince ??= now()

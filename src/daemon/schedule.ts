@@ -2,12 +2,9 @@ import type { Logger } from '../core/log.ts'
 import type { Config } from '../config/schema.ts'
 import { type SourceName, activeSources } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
-import { type Job, type Schedule, startSchedule } from '../sync/schedule.ts'
+import { type Schedule, type ScheduledJob, startSchedule } from '../sync/schedule.ts'
 import { changedScope } from '../store/runs/run-scope.ts'
 import type { SyncThread } from '../sync/thread.ts'
-
-/** A job, and when its work was last done well; null: never. Unix milliseconds. */
-type DueJob = Job & { lastSuccess: number | null }
 
 /** Returns what starts the schedule of a daemon with the settings in force. */
 export function jobStarter(
@@ -21,7 +18,7 @@ export function jobStarter(
   isTakeover: boolean,
 ): (sync: Config['sync']) => Schedule {
   return (sync) =>
-    startSchedule(scheduledJobs(config, reads, thread, isTakeover), { ...sync, now, log })
+    startSchedule(scheduledJobs(config, reads, thread, { isTakeover, now }), { ...sync, now, log })
 }
 
 /**
@@ -32,15 +29,15 @@ function scheduledJobs(
   config: Config,
   { live }: PinnedReads,
   thread: SyncThread,
-  isTakeover = false,
-): DueJob[] {
+  { isTakeover, now }: { isTakeover: boolean; now: () => number },
+): ScheduledJob[] {
   const expressions: Record<SourceName, string> = {
     osv: config.osv.schedule,
     feeds: config.feeds.schedule,
     catalog: config.catalog.schedule,
     identity: config.identity.schedule,
   }
-  const polls = activeSources(config).map((source): DueJob => {
+  const polls = activeSources(config).map((source): ScheduledJob => {
     const last = live.runs.readLatestWholeRun(source)
     const isCurrent = last?.state === 'complete' && changedScope(live.runs, config, source) === null
     return {
@@ -50,21 +47,21 @@ function scheduledJobs(
       run: (cause) => thread.requestSync(source, 'sync', cause),
     }
   })
-  const reconcile: DueJob = {
+  const reconcile: ScheduledJob = {
     name: 'osv reconcile',
     expression: config.osv.reconcileSchedule,
     // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
     lastSuccess:
       live.runs.readLastReconcile('osv') ??
       live.snapshots.readSnapshot('osv')?.publishedAt ??
-      Date.now(),
+      now(),
     run: (cause) => thread.requestSync('osv', 'reconcile', cause),
   }
-  const again: DueJob = {
+  const again: ScheduledJob = {
     name: 'catalog reconcile',
     expression: config.catalog.reconcileSchedule,
     // Nothing is missed while the program is down: what is due stays due.
-    lastSuccess: Date.now(),
+    lastSuccess: now(),
     run: (cause) => thread.requestSync('catalog', 'reconcile', cause),
   }
   const hasCatalog = activeSources(config).includes('catalog')
@@ -91,10 +88,11 @@ export function createRetries(
   isStored: (source: SourceName) => boolean,
   retry: (source: SourceName) => void,
 ): RunRetries {
-  const dueAt = new Map<SourceName, number>()
+  const dueAt = new Map<SourceName, number>() // elapsed time: the time of day may be set meanwhile
   const timers = new Map<SourceName, NodeJS.Timeout>()
   let isStopped = false
-  const postponed = (source: SourceName): void => void dueAt.set(source, Date.now() + RETRY_MS)
+  const postponed = (source: SourceName): void =>
+    void dueAt.set(source, performance.now() + RETRY_MS)
   return {
     postponed,
     plan(source) {
@@ -111,8 +109,8 @@ export function createRetries(
       timers.forEach(clearTimeout)
     },
     nextAt(source) {
-      const at = dueAt.get(source) ?? 0
-      return at > Date.now() ? at : null
+      const wait = (dueAt.get(source) ?? 0) - performance.now()
+      return wait > 0 ? Date.now() + wait : null
     },
   }
 }

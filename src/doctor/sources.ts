@@ -1,4 +1,4 @@
-import { judgeReadiness } from '../api/status/readiness.ts'
+import { describeFuture, judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { REASON_FACTS } from '../domain/run-facts.ts'
@@ -22,7 +22,21 @@ export function sourceChecks(world: DoctorWorld, config: Config): DoctorCheck[] 
       needs: [...ON_THE_WAY, 'service', 'credential', 'database', 'schema'],
       run: () => sources(world, config),
     },
+    {
+      name: 'dates',
+      title: 'dates of the newest snapshots',
+      needs: ['clock', 'database', 'schema'],
+      run: () => dates(world, config),
+    },
   ]
+}
+
+/** Finds snapshots that were stored at a time that is still to come. */
+async function dates(world: DoctorWorld, config: Config): Promise<Finding> {
+  const status = await world.readStatus(config)
+  if (status === null) return skipped('nothing is mirrored yet')
+  const found = describeFuture(status, world.now()).map((line) => warning(line, CHECK_CLOCK))
+  return worst(found, fine('no snapshot lies in the future'))
 }
 
 /** Finds what `patchmirror status` exits with something other than 0 for, but for a source that was never synced. */
@@ -61,6 +75,9 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
 
 const SET_IT =
   'Set what is named and start the daemon again, or, where the daemon has it, give this command the same settings. Until then this data only gets older.'
+
+const CHECK_CLOCK =
+  'Check the clock of this machine (NTP). If it is right, this ends with the next snapshot, or once that time has passed.'
 
 /** Warns of doubtful changes that a run of the last 24 hours published, also when later runs were complete. */
 function ofDoubts(name: SourceName, reads: Reads, now: number): Finding[] {

@@ -121,8 +121,7 @@ async function openNode(
   }
   const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
   const ending = new AbortController()
-  const waitUntil = (at: number): Promise<void> =>
-    setTimeout(Math.max(0, at - Date.now()), undefined, { signal: ending.signal })
+  const waitUntil = (at: number): Promise<void> => untilTime(at, ending.signal)
   const node = startNode({
     ...{ role, keeper },
     generations: createReplica({
@@ -141,6 +140,17 @@ async function openNode(
     },
   })
   return { node, store, ending, tell, announcing: setInterval(tell, ANNOUNCE_MS) }
+}
+
+/** Longest pause between two looks at the time of day, milliseconds: the machine may be suspended meanwhile. */
+const LOOK_MS = 5_000
+
+/** Waits until a time of day, but no longer than it was away at first: the clock may be set back meanwhile. */
+async function untilTime(at: number, signal: AbortSignal): Promise<void> {
+  const latest = performance.now() + at - Date.now()
+  const left = (): number => Math.min(at - Date.now(), latest - performance.now())
+  for (let wait = left(); wait > 0; wait = left())
+    await setTimeout(Math.min(wait, LOOK_MS), undefined, { signal })
 }
 
 /** The settings, with those that are in force now. */

@@ -1,138 +1,195 @@
-import {
-  type Logger as CronLogger,
-  type ScheduledTask,
-  createTask,
-  schedule,
-  validate,
-} from 'node-cron'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { duration, toIso } from '../core/time.ts'
+import { readCron } from './planning/cron.ts'
+import {
+  type DueStart,
+  type Moment,
+  type StartPlan,
+  planStarts,
+  watchSteps,
+} from './planning/plan.ts'
+import { type Starts, readStarts } from './planning/starts.ts'
+import type { Zone } from './planning/zone.ts'
+
+export { isCronExpression } from './planning/cron.ts'
 
 /** Why a job runs: a time of its expression has come, or one was missed before the schedule was started. */
 type JobCause = 'schedule' | 'start'
 
 /** A job that runs at the times of a cron expression, each time up to `jitterSeconds` later. */
-export interface Job {
+interface Job {
   name: string
   expression: string
   run(cause: JobCause): void
 }
+
+/** A job, and when its work was last done well, Unix milliseconds; null: never. */
+export type ScheduledJob = Job & { lastSuccess: number | null }
 
 /** A running schedule. */
 export interface Schedule {
   /** Next start of a job, unix milliseconds, with its jitter; null: never. */
   nextRunAt(name: string): number | null
   /**
-   * Runs the jobs whose last success (`lastSuccess`, unix milliseconds, null: never) is older than their interval, because a
-   * start was missed while the program was not running; none when catching up is turned off (`sync.catchUp`).
+   * Runs the jobs of which a start was missed since their last success (`lastSuccess`), because the program was not running;
+   * none when catching up is turned off (`sync.catchUp`). A success that is dated in the future proves nothing.
    */
   catchUp(): void
-  stop(): Promise<void>
+  stop(): void
 }
 
-/** Returns whether node-cron accepts an expression. */
-export function isCronExpression(expression: string): boolean {
-  return validate(expression)
+/** How a schedule is kept. */
+interface ScheduleOptions {
+  readonly jitterSeconds: number
+  readonly catchUp: boolean
+  /** The time of day, Unix milliseconds. */
+  readonly now: () => number
+  /** The time that has elapsed, milliseconds: the clock of this process, not the time of day. */
+  readonly elapsed?: () => number
+  /** The machine's own where it is not given. */
+  readonly zone?: Zone
+  readonly log: Logger
 }
 
-/** Number of future starts that are compared to find the longest interval: more than a week of an hourly schedule. */
+/** Number of starts that are compared to find the longest interval: more than a week of an hourly schedule. */
 const COMPARED_STARTS = 200
 
 /** Returns the longest interval between two starts of an expression, milliseconds; null when it never starts twice. */
 export function cronPeriod(expression: string): number | null {
-  const task = createTask(expression, () => undefined)
-  const starts = task.getNextRuns(COMPARED_STARTS).map((at) => at.getTime())
-  void task.destroy()
-  const intervals = starts.slice(1).map((at, n) => at - (starts[n] ?? at))
-  return intervals.length === 0 ? null : Math.max(...intervals)
+  const times = readCron(expression)
+  let longest: number | null = null
+  let before = times.firstFrom(Date.now())
+  for (let n = 1; n < COMPARED_STARTS && before !== null; n++) {
+    const next = times.firstFrom(before + 1000)
+    if (next !== null) longest = Math.max(longest ?? 0, next - before)
+    before = next
+  }
+  return longest
+}
+
+/** How often the clocks are compared, milliseconds: so late a step of the wall clock is seen at most. */
+const TICK_MS = 2000
+
+/** A start that is later than this is one that was missed, milliseconds. */
+const LATE_MS = 1000
+
+interface Kept {
+  readonly job: ScheduledJob
+  readonly starts: Starts
+  readonly plan: StartPlan
+  /** Whether it ran since the schedule was started. */
+  hasRun: boolean
 }
 
 /**
- * Returns the interval between the next two starts, milliseconds: an older last success means that a start was
- * missed.
+ * Starts the jobs. Whether one is due is decided every few seconds by the time of day and by the time that has elapsed, so it
+ * does not matter whether the clock is set or the machine is suspended.
  */
-function intervalOf(task: ScheduledTask): number {
-  const [first, second] = task.getNextRuns(2)
-  return first === undefined || second === undefined ? 0 : second.getTime() - first.getTime()
-}
+export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOptions): Schedule {
+  const { jitterSeconds, now, elapsed = () => performance.now(), log } = options
+  const moment = (): Moment => ({ wall: now(), elapsed: elapsed() })
+  const drawDelay = (): number => Math.floor(Math.random() * jitterSeconds * 1000)
+  const begin = moment()
+  const kept = jobs.map((job): Kept => {
+    const starts = readStarts(job.expression, options.zone)
+    return { job, starts, plan: planStarts(starts, begin, drawDelay), hasRun: false }
+  })
+  const steps = watchSteps(begin)
+  const logStep = stepLog(log)
 
-/**
- * node-cron's lines, among those of the program: it would write them, in colours, to standard error.
- */
-function cronLoggerOf(log: Logger): CronLogger {
-  const debug = (message: string | Error): void => log.debug({}, messageOf(message))
-  const error = (message: string | Error): void => log.error({}, messageOf(message))
-  return { debug, info: debug, warn: debug, error }
-}
-
-/** The delay of a job after the times of its expression. */
-interface Jitter {
-  /** A time of the expression has come: runs the job after the delay, unless an earlier one still waits. */
-  readonly begin: () => void
-  /** Returns when the job starts, if `next` is the next time of its expression, unix milliseconds. */
-  startAt(next: number | null): number | null
-  stop(): void
-}
-
-/** Draws each delay before its time has come, so that the start of a job is known exactly. */
-function createJitter(
-  job: Job,
-  { jitterSeconds, now, log }: { jitterSeconds: number; now: () => number; log: Logger },
-): Jitter {
-  const draw = (): number => Math.floor(Math.random() * jitterSeconds * 1000)
-  let delay = draw()
-  let waiting: { timer: NodeJS.Timeout; until: number } | null = null
-  return {
-    begin() {
-      const run = (): void => {
-        waiting = null
-        try {
-          job.run('schedule')
-        } catch (error) {
-          log.error({}, `${job.name}: it could not be started: ${messageOf(error)}`)
-        }
-      }
-      if (waiting !== null) log.debug({}, `${job.name}: starts overlap: the one before still waits`)
-      waiting ??= { timer: setTimeout(run, delay), until: now() + delay }
-      delay = draw()
-    },
-    startAt: (next) => waiting?.until ?? (next === null ? null : next + delay),
-    stop: () => clearTimeout(waiting?.timer),
+  /** Reads the clocks, and plans again if the time of day was set back. */
+  const look = (): Moment => {
+    const at = moment()
+    const by = steps.step(at)
+    if (by < 0) kept.forEach(({ plan }) => plan.setBack(at))
+    if (by !== 0) logStep(by, at)
+    return at
   }
-}
-
-/** Starts the jobs; the only file that imports node-cron. */
-export function startSchedule(
-  jobs: readonly (Job & { lastSuccess: number | null })[],
-  options: { jitterSeconds: number; catchUp: boolean; now: () => number; log: Logger },
-): Schedule {
-  const tasks = new Map<string, ScheduledTask>()
-  const delays = new Map<string, Jitter>()
-  for (const job of jobs) {
-    const delay = createJitter(job, options)
-    const task = schedule(job.expression, delay.begin, {
-      name: job.name,
-      noOverlap: true,
-      suppressMissedWarning: true,
-      logger: cronLoggerOf(options.log),
-    })
-    tasks.set(job.name, task)
-    delays.set(job.name, delay)
+  const tick = (): void => {
+    const at = look()
+    for (const one of kept) {
+      const due = one.plan.take(at)
+      if (due !== null) startDue(one, due, { ...options, next: one.plan.nextAt(at) })
+    }
+    timer = setTimeout(tick, untilNext(kept, moment()))
   }
+  let timer = setTimeout(tick, untilNext(kept, begin))
   return {
     catchUp() {
-      for (const job of jobs) {
-        const { lastSuccess } = job
-        const task = tasks.get(job.name)
-        if (!options.catchUp || task === undefined) continue
-        if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task)) job.run('start')
-      }
+      if (!options.catchUp) return
+      const { wall } = moment()
+      kept.filter((one) => !one.hasRun && isMissed(one, wall)).forEach((one) => start(one, 'start', log)) // prettier-ignore
     },
-    nextRunAt: (name) =>
-      delays.get(name)?.startAt(tasks.get(name)?.getNextRun()?.getTime() ?? null) ?? null,
-    async stop() {
-      for (const delay of delays.values()) delay.stop()
-      for (const task of tasks.values()) await task.destroy()
+    nextRunAt(name) {
+      const at = look()
+      return kept.find(({ job }) => job.name === name)?.plan.nextAt(at) ?? null
     },
+    stop: () => clearTimeout(timer),
+  }
+}
+
+/** Whether a start came between the last success of a job and now. */
+function isMissed({ job: { lastSuccess }, starts }: Kept, wall: number): boolean {
+  if (lastSuccess === null || lastSuccess > wall) return true
+  const first = starts.after(lastSuccess)
+  return first !== null && first <= wall
+}
+
+function untilNext(kept: readonly Kept[], at: Moment): number {
+  const waits = kept.map(({ plan }) => (plan.nextAt(at) ?? Infinity) - at.wall)
+  return Math.max(1, Math.min(TICK_MS, ...waits))
+}
+
+function start(one: Kept, cause: JobCause, log: Logger): void {
+  one.hasRun = true
+  try {
+    one.job.run(cause)
+  } catch (error) {
+    log.error({}, `${one.job.name}: it could not be started: ${messageOf(error)}`)
+  }
+}
+
+/** Starts what is due. One that was missed is made up for at once, where the settings say so. */
+function startDue(
+  one: Kept,
+  { at, lateMs, isMerged }: DueStart,
+  { catchUp, log, next }: ScheduleOptions & { next: number | null },
+): void {
+  const { name } = one.job
+  const what = `${name}: the start planned for ${toIso(at)}`
+  const late = duration(lateMs / 1000)
+  if (lateMs <= LATE_MS) {
+    if (isMerged) log.debug({}, `${name}: starts overlap: the one before still waited`)
+    return start(one, 'schedule', log)
+  }
+  if (catchUp) {
+    const why = 'the process or the machine stood still, or the clock was set forward'
+    log.info({ source: name, lateMs }, `${what} was missed and is made now, ${late} late: ${why}`)
+    return start(one, 'schedule', log)
+  }
+  const then = next === null ? 'there is no other one' : `the next one is at ${toIso(next)}`
+  log.warn(
+    { source: name, lateMs },
+    `${what} was missed by ${late} and is left out, because sync.catchUp is false: ${then}`,
+  )
+}
+
+/** Steps of the clock within so long are one line of the log, milliseconds. */
+const STEP_LOG_MS = 60_000
+
+/** Returns what logs that the time of day was set: one line for a clock that is set again and again. */
+function stepLog(log: Logger): (by: number, at: Moment) => void {
+  let quietUntil = -Infinity
+  return (by, { elapsed }) => {
+    if (elapsed < quietUntil) return
+    quietUntil = elapsed + STEP_LOG_MS
+    const much = duration(Math.round(Math.abs(by) / 1000))
+    if (by < 0) {
+      const why = 'what was dated by the clock before may lie in the future ("patchmirror status")'
+      log.warn({}, `the clock was set back by ${much}: runs are planned by the new time; ${why}`)
+    } else {
+      log.info({}, `the clock went on by ${much}: it was set forward, or the machine was suspended`)
+    }
   }
 }

@@ -44,9 +44,9 @@ export function prepareLoadLock(): void {
 export function loadCompiled(load: () => void): void {
   if (isMainThread) return
   const cell = cellOf()
-  const until = Date.now() + LONGEST_WAIT_MS
+  const until = performance.now() + LONGEST_WAIT_MS
   let owned = isTaken(cell)
-  while (!owned && Date.now() < until) {
+  while (!owned && performance.now() < until) {
     Atomics.wait(cell, 0, TAKEN, LOOK_MS)
     owned = isTaken(cell)
   }
@@ -60,9 +60,9 @@ export function loadCompiled(load: () => void): void {
 /** Terminates a worker while no thread loads a compiled library. Resolves when it has ended. */
 export async function terminateSafely(worker: Worker): Promise<void> {
   const cell = cellOf()
-  const until = Date.now() + LONGEST_WAIT_MS
+  const until = performance.now() + LONGEST_WAIT_MS
   let owned = isTaken(cell)
-  while (!owned && Date.now() < until) {
+  while (!owned && performance.now() < until) {
     await Atomics.waitAsync(cell, 0, TAKEN, LOOK_MS).value
     owned = isTaken(cell)
   }

@@ -12,14 +12,13 @@ export interface Watched {
 }
 
 /** Watches a folder for a mirror below the gap. */
-export function watch(box: string, { config, store }: Below): Watched {
+export function watch(box: string, { config, store }: Below, now = Date.now): Watched {
   const settled: ImportResult[] = []
   const troubles: string[] = []
   const inbox = createInboxImporter({
-    ...{ folder: box, now: Date.now },
-    trust: { keys: [signer()], revoked: new Set(), now: Date.now },
-    apply: (bundle, file) =>
-      applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now }),
+    ...{ folder: box, now },
+    trust: { keys: [signer()], revoked: new Set(), now },
+    apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),
     onSettled: (one) => settled.push(one),
     onTrouble: (one) => troubles.push(one),
   })

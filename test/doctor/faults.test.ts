@@ -260,6 +260,11 @@ const CASES: Case[] = [
     db.prepare('UPDATE snapshot SET as_of = ?').run(Date.now() + 3_600_000)
     db.close()
   }],
+  ['a snapshot that was stored by a clock that was ahead', 'dates', 'warn', 'the newest snapshot lies in the future', ({ dir }) => {
+    const db = openWriter(dir)
+    db.prepare('UPDATE change_log SET published_at = ?').run(Date.now() + 3_600_000)
+    db.close()
+  }],
   ['an endpoint that a reverse proxy does not pass on', 'endpoint', 'fail', '404', async (made) => {
     keepSecret(made, null)
     await daemon(made, 404)

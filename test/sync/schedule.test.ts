@@ -1,13 +1,18 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createLog } from '../../src/core/log.ts'
-import { type Schedule, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
+import {
+  type Schedule,
+  cronPeriod,
+  isCronExpression,
+  startSchedule,
+} from '../../src/sync/schedule.ts'
 
 const HOUR = 3_600_000
 const QUIET = createLog({ level: 'error', format: 'json' }, () => undefined)
 const schedules: Schedule[] = []
 
-afterEach(async () => {
-  for (const schedule of schedules.splice(0)) await schedule.stop()
+afterEach(() => {
+  for (const schedule of schedules.splice(0)) schedule.stop()
 })
 
 /** Starts one hourly job and returns whether it ran at once; a run says that the start caused it. */
@@ -15,7 +20,8 @@ function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
   const runs: string[] = []
   const run = (cause: string): void => void runs.push(cause)
   const job = { name: 'osv', expression: '7 * * * *', lastSuccess, run }
-  const options = { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, log: QUIET }
+  const zone = (): number => 0
+  const options = { jitterSeconds: 0, catchUp, now: () => 10 * HOUR, zone, log: QUIET }
   const schedule = startSchedule([job], options)
   schedules.push(schedule)
   expect(runs).toEqual([])
@@ -24,15 +30,34 @@ function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
   return runs.length === 1
 }
 
+/** Starts a job with clocks of its own, and returns the times at which it ran, and the log. */
+function started({ expression = '7 * * * *', jitterSeconds = 0, catchUp = true } = {}) {
+  const texts: string[] = []
+  const runs: string[] = []
+  const log = createLog({ level: 'debug', format: 'json' }, (text) => texts.push(text))
+  const run = (): void => void runs.push(new Date().toISOString().slice(11, 19))
+  const job = { name: 'osv', expression, lastSuccess: 0, run }
+  const options = { jitterSeconds, catchUp, now: Date.now, zone: () => 0, log }
+  const schedule = startSchedule([job], options)
+  schedules.push(schedule)
+  const lines = () => texts.map((text) => JSON.parse(text) as { level: string; msg: string })
+  return { schedule, runs, lines, messages: () => lines().map(({ msg }) => msg) }
+}
+
 describe('the schedule', () => {
-  test('runs a source at once that never succeeded, or not within its interval', () => {
+  test('runs a source at once that never succeeded, or not since its last start came', () => {
     expect(caughtUp(null)).toBe(true)
     expect(caughtUp(8.9 * HOUR)).toBe(true)
+    expect(caughtUp(9.1 * HOUR)).toBe(true) // at 9:06, before the start at 9:07
   })
 
   test('does not ask upstream again at every restart of a healthy mirror', () => {
-    expect(caughtUp(9.1 * HOUR)).toBe(false)
+    expect(caughtUp(9.2 * HOUR)).toBe(false)
     expect(caughtUp(10 * HOUR)).toBe(false)
+  })
+
+  test('runs a source at once whose last success is dated in the future: it proves nothing', () => {
+    expect(caughtUp(10.1 * HOUR)).toBe(true)
   })
 
   test('runs nothing at start when catching up is turned off', () => {
@@ -56,23 +81,17 @@ describe('the schedule', () => {
   })
 
   test('logs a start that the jitter of the one before holds back, and writes nothing beside the log', async () => {
-    vi.useFakeTimers()
+    vi.useFakeTimers({ now: 10 * HOUR })
     const methods = ['log', 'info', 'warn', 'error', 'debug'] as const
     const spies = methods.map((method) => vi.spyOn(console, method).mockReturnValue())
     spies.push(vi.spyOn(process.stderr, 'write').mockReturnValue(true) as never)
+    vi.spyOn(Math, 'random').mockReturnValue(0.5)
     try {
-      const lines: string[] = []
-      const log = createLog({ level: 'debug', format: 'json' }, (line) => lines.push(line))
-      const job = { name: 'osv', expression: '* * * * * *', lastSuccess: 0, run: () => undefined }
-      const options = { jitterSeconds: 86_400, catchUp: false, now: Date.now, log }
-      schedules.push(startSchedule([job], options))
-      await vi.advanceTimersByTimeAsync(5_000)
-      expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
-        expect.objectContaining({
-          level: 'debug',
-          msg: expect.stringContaining('overlap') as string,
-        }),
-      )
+      const { runs, lines } = started({ expression: '* * * * * *', jitterSeconds: 10 })
+      await vi.advanceTimersByTimeAsync(20_000)
+      expect(runs.length).toBeGreaterThanOrEqual(2)
+      const overlap = expect.stringContaining('overlap') as string
+      expect(lines()).toContainEqual(expect.objectContaining({ level: 'debug', msg: overlap }))
       for (const spy of spies) expect(spy).not.toHaveBeenCalled()
     } finally {
       vi.restoreAllMocks()
@@ -103,9 +122,61 @@ describe('the schedule', () => {
     }
   })
 
+  test('returns the longest interval of an expression, whatever clocks do in the machine’s zone', () => {
+    expect(cronPeriod('7 * * * *')).toBe(HOUR)
+    expect(cronPeriod('7 3,9 * * *')).toBe(18 * HOUR)
+  })
+
   test('tells a valid cron expression from an invalid one', () => {
     expect(isCronExpression('7 * * * *')).toBe(true)
     expect(isCronExpression('99 * * * *')).toBe(false)
     expect(isCronExpression('soon')).toBe(false)
+  })
+})
+
+describe('while the clock is set or the process stands still, the schedule', () => {
+  const NOON = Date.parse('2026-05-04T12:00:00Z')
+
+  beforeEach(() => void vi.useFakeTimers({ now: NOON }))
+  afterEach(() => void vi.useRealTimers())
+
+  test('plans again when the clock is set back, says so once, and does what it says', async () => {
+    const { schedule, runs, messages } = started()
+    vi.setSystemTime(NOON - 2 * HOUR)
+    expect(schedule.nextRunAt('osv')).toBe(NOON - 2 * HOUR + 7 * 60_000)
+    await vi.advanceTimersByTimeAsync(8 * 60_000)
+    expect(runs).toEqual(['10:07:00'])
+    expect(messages()).toEqual([expect.stringMatching(/^the clock was set back by 2 h 0 min: /)])
+  })
+
+  test('makes a missed start once as soon as it goes on, and says so', async () => {
+    const { schedule, runs, messages } = started({ expression: '7 12 * * *' })
+    vi.setSystemTime(NOON + 9 * HOUR)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(runs).toEqual(['21:00:02'])
+    expect(messages()).toEqual([
+      expect.stringMatching(/^the clock went on by 9 h 0 min: /),
+      expect.stringMatching(/^osv: the start planned for 2026-05-04T12:07:00.000Z was missed and is made now, 8 h 53 min late/), // prettier-ignore
+    ])
+    expect(schedule.nextRunAt('osv')).toBe(NOON + 24 * HOUR + 7 * 60_000)
+  })
+
+  test('leaves a missed start out where sync.catchUp is false, and says when the next one is', async () => {
+    const { runs, messages } = started({ expression: '7 12 * * *', catchUp: false })
+    vi.setSystemTime(NOON + 9 * HOUR)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(runs).toEqual([])
+    expect(messages()[1]).toContain(
+      'is left out, because sync.catchUp is false: the next one is at 2026-05-05T12:07',
+    )
+    await vi.advanceTimersByTimeAsync(15.25 * HOUR)
+    expect(runs).toEqual(['12:07:00'])
+  })
+
+  test('does not start a job for which it was caught up a second time', async () => {
+    const { schedule, runs } = started()
+    await vi.advanceTimersByTimeAsync(8 * 60_000)
+    schedule.catchUp()
+    expect(runs).toEqual(['12:07:00'])
   })
 })

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../core/time.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { InboxFile } from './inbox-files.ts'
 import { refusalOf } from '../format/refusal.ts'
 
@@ -12,6 +12,13 @@ interface Decision {
   why: string | null
   imports: number
   at: number
+  clock: ClockWait | null
+}
+
+/** The times between which a bundle can be imported, Unix milliseconds. */
+interface ClockWait {
+  readonly from: number
+  readonly until: number
 }
 
 /** Stores which bundles must be processed, and what the others wait for. */
@@ -19,9 +26,14 @@ export function createDecisions(now: () => number) {
   const stamps = new Map<string, string>()
   const decisions = new Map<string, Decision>()
   let imports = 0
-  const decide = ({ name, stamp }: InboxFile, why: string | null): void => {
+  let proven = -Infinity
+  const decide = (
+    { name, stamp }: InboxFile,
+    why: string | null,
+    clock: ClockWait | null = null,
+  ): void => {
     if (why === 'gone') decisions.delete(name)
-    else decisions.set(name, { stamp, why, imports, at: now() })
+    else decisions.set(name, { stamp, why, imports, at: now(), clock })
   }
   /** Returns files that have not changed since the last scan, and for which no valid decision exists. */
   const isDue = (arrival: InboxFile): boolean => {
@@ -33,9 +45,10 @@ export function createDecisions(now: () => number) {
     }
     const decision = decisions.get(name)
     if (decision === undefined) return true
-    const { why, imports: then, at } = decision
+    const { why, imports: then, at, clock } = decision
     if (why === null || why === INCOMPLETE || why === OVERDUE) return false
-    if (why.startsWith(FAILED)) return now() - at >= RETRY_MS
+    if (clock !== null) return isWithin(clock, now()) || clock.until <= proven
+    if (why.startsWith(FAILED)) return Math.abs(now() - at) >= RETRY_MS
     return !why.startsWith(WAITING_FOR) || then !== imports
   }
   return {
@@ -44,6 +57,12 @@ export function createDecisions(now: () => number) {
     imported() {
       imports++
     },
+    /** A trusted mirror made a bundle then, Unix milliseconds: what expired before has expired whatever the clock here shows. */
+    proves(createdAt: number) {
+      proven = Math.max(proven, createdAt)
+    },
+    /** The time that such bundles prove to have come. */
+    proven: () => proven,
     /** Returns bundles that have been incomplete for a day; each is returned once. */
     overdue(): string[] {
       return [...decisions].flatMap(([name, decision]) => {
@@ -74,20 +93,34 @@ const OVERDUE = 'incomplete for over a day: send the rest, or remove it'
 const OVERDUE_MS = DAY_MS
 const WAITING_FOR = 'waiting for bundle'
 
-type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string }
+const WAITING_FOR_CLOCK = 'waiting for the clock to be right: '
 
-/** Decides about a bundle that could not be opened or applied. */
-export function decide(error: unknown): Verdict {
+function isWithin({ from, until }: ClockWait, time: number): boolean {
+  return from <= time && time < until
+}
+
+type Verdict =
+  | { outcome: 'superseded' | 'refused' }
+  | { outcome: 'waiting'; why: string; clock: ClockWait | null }
+
+/** Decides about a bundle that could not be opened or applied. `proven`: the time that has come for certain, Unix milliseconds. */
+export function decide(error: unknown, proven: number): Verdict {
   const refusal = refusalOf(error)
+  if (refusal?.kind === 'clock' && refusal.until > proven)
+    return { outcome: 'waiting', why: WAITING_FOR_CLOCK + messageOf(error), clock: refusal }
   if (refusal?.kind === 'older') return { outcome: 'superseded' }
-  if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE }
+  if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE, clock: null }
   if (refusal?.kind === 'base') {
     const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
-    return { outcome: 'waiting', why: WAITING_FOR + which }
+    return { outcome: 'waiting', why: WAITING_FOR + which, clock: null }
   }
   // Faults of this mirror are temporary, and not caused by the bundle.
   const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
   if (isFault) return { outcome: 'refused' }
   const code = error instanceof MirrorError ? error.code : 'internal'
-  return { outcome: 'waiting', why: code === 'locked' ? 'a sync is running' : FAILED + code }
+  return {
+    outcome: 'waiting',
+    why: code === 'locked' ? 'a sync is running' : FAILED + code,
+    clock: null,
+  }
 }

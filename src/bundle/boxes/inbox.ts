@@ -49,8 +49,7 @@ export interface Inbox {
 export function createInboxImporter(deps: InboxDeps): Inbox {
   const { folder, now, before = null, onTrouble = () => undefined } = deps
   const decisions = createDecisions(now)
-  const { imported = 0, superseded = 0, refused = 0 } = before ?? {}
-  const counts = { imported, superseded, refused }
+  const counts = countsOf(before)
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
   let skips: ReadonlySet<string> = new Set()
@@ -68,14 +67,16 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     deps.onSettled({ file: arrival.name, outcome, detail })
   }
   const fail = (arrival: InboxFile, error: unknown): void => {
-    const verdict = decide(error)
-    if (verdict.outcome === 'waiting') decisions.decide(arrival, verdict.why)
-    else settle(arrival, verdict.outcome, messageOf(error))
+    const verdict = decide(error, decisions.proven())
+    if (verdict.outcome !== 'waiting') return settle(arrival, verdict.outcome, messageOf(error))
+    decisions.decide(arrival, stripPaths(verdict.why, { inbox: folder }), verdict.clock)
+    if (verdict.clock !== null) onTrouble(`inbox: ${arrival.name}: ${verdict.why}`)
   }
   const opener = createOpener(deps, fail)
   const take = ({ arrival }: Head): Promise<unknown> =>
     opener.attempt(arrival, async () => {
       const bundle = await opener.open(arrival)
+      decisions.proves(Date.parse(bundle.manifest.createdAt))
       const { outcome, renewed, sequence } = await deps
         .apply(bundle, arrival.name)
         .finally(() => bundle.close())
@@ -105,6 +106,11 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
     isEmpty: () => isEmpty,
   }
+}
+
+function countsOf(before: InboxStatus | null) {
+  const { imported = 0, superseded = 0, refused = 0 } = before ?? {}
+  return { imported, superseded, refused }
 }
 
 /** Reports new ignored entries once. Returns all of them. */

@@ -75,7 +75,7 @@ interface RecordOptions {
 /** Assigns the sequence of the exported state and stores its summary, for later deltas. */
 export async function recordState(
   { carried }: ExportSnapshot,
-  { dataDir, keep, spared, now }: RecordOptions,
+  { dataDir, keep, spared }: RecordOptions,
   header: SummaryHeader,
 ): Promise<number> {
   const chunks: Buffer[] = []
@@ -83,7 +83,7 @@ export async function recordState(
   const summary = Buffer.concat(chunks)
   const store = openWrites(dataDir)
   try {
-    for (const until = now() + WAIT_MS; ;) {
+    for (const until = performance.now() + WAIT_MS; ;) {
       try {
         const { sequence } = await store.transaction(() => {
           const given = store.ledger.recordExport(header.sources, header.createdAt, summary)
@@ -92,7 +92,7 @@ export async function recordState(
         })
         return sequence
       } catch (error) {
-        if (systemCode(error) !== 'SQLITE_BUSY' || now() > until) throw error
+        if (systemCode(error) !== 'SQLITE_BUSY' || performance.now() > until) throw error
         await pause(RETRY_MS)
       }
     }

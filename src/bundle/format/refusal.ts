@@ -2,7 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 
 /**
  * Why a bundle cannot be applied to the stored data: its base state is not stored, or it is older; or why it cannot be
- * decided yet: a part is missing.
+ * decided yet: a part is missing, or the clock contradicts its dates.
  */
 export type RefusalReason =
   /** `sequence`: the missing bundle; null: a state known from the need file only. */
@@ -11,6 +11,8 @@ export type RefusalReason =
   /** The source mirror reused sequence numbers, as after a restored backup: its ordering cannot be trusted. */
   | { kind: 'restored' }
   | { kind: 'incomplete' }
+  /** The clock here is not within these times, Unix milliseconds: it may be wrong, and the bundle right. */
+  | { kind: 'clock'; from: number; until: number }
 
 const REASONS = new WeakMap<Error, RefusalReason>()
 

@@ -130,21 +130,24 @@ export async function openBundleSource(source: ByteSource, trust: KeyTrust | nul
 /** Largest accepted difference between this clock and that of the source mirror, or its upstream, milliseconds. */
 const AHEAD_MS = DAY_MS
 
+/** Throws `bundle`, with the reason `clock`, where the dates of a bundle are too far ahead or it has expired. */
 function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: KeyTrust): void {
   const time = now?.()
   if (time === undefined) return
   const here = `the clock here shows ${toIso(time)}`
   const dates = [createdAt, ...Object.values(sources).map(({ asOf }) => asOf)]
+  const latest = dates.reduce((one, other) => (Date.parse(other) > Date.parse(one) ? other : one))
+  const from = Date.parse(latest) - AHEAD_MS
+  const until = expiresAt === null ? Infinity : Date.parse(expiresAt)
   // All later exports would be older than it, and refused.
-  const future = dates.find((date) => Date.parse(date) > time + AHEAD_MS)
-  if (future !== undefined)
-    throw new MirrorError(
-      'bundle',
-      `it is dated in the future: ${future} (${here}). Correct the clocks`,
+  if (time < from)
+    throw bundleRefusal(
+      { kind: 'clock', from, until },
+      `it is dated in the future: ${latest} (${here}). Correct the clocks`,
     )
-  if (expiresAt === null || time < Date.parse(expiresAt)) return
-  throw new MirrorError(
-    'bundle',
+  if (time < until) return
+  throw bundleRefusal(
+    { kind: 'clock', from, until },
     `it expired at ${expiresAt} (made at ${createdAt}; ${here}): export a new one`,
   )
 }

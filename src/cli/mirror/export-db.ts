@@ -66,14 +66,14 @@ export async function makeViews(
   vendors: readonly string[],
   rebuild: boolean,
 ): Promise<void> {
-  const until = Date.now() + PATIENCE_MS
+  const until = performance.now() + PATIENCE_MS
   for (;;) {
     try {
       await performTask({ dataDir, kind: 'osv', vendors, rebuild })
       return
     } catch (error) {
       const busy = error instanceof MirrorError && error.code === 'locked'
-      if (!busy || Date.now() > until) throw error
+      if (!busy || performance.now() > until) throw error
       await setTimeout(LOOK_MS)
     }
   }

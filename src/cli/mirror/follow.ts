@@ -12,7 +12,7 @@ const PAUSE_MS = 100
 /** Waits until the daemon of this data folder, if one runs, serves what these runs published; warns when it does not. */
 export async function untilServed(config: Config, reports: readonly RunReport[]): Promise<void> {
   if (config.fleet.url !== null) return // it is served when the fleet has published it
-  const end = Date.now() + PATIENCE_MS
+  const end = performance.now() + PATIENCE_MS
   for (;;) {
     const daemon = servingDaemon(config.data.dir)
     if (daemon === null) return
@@ -22,7 +22,7 @@ export async function untilServed(config: Config, reports: readonly RunReport[])
       ({ source, snapshot }) => served === null || (served.get(source) ?? null) !== snapshot,
     )
     if (behind.length === 0) return
-    if (Date.now() > end) return printResult(behind, served !== null)
+    if (performance.now() > end) return printResult(behind, served !== null)
     await sleep(PAUSE_MS)
   }
 }

@@ -55,7 +55,7 @@ function signal(pid: number, dir: string): void {
 
 /** What the daemon found when it read its settings after this state; null when it did not say so in time. */
 async function foundAfter(before: DaemonSettings, dir: string): Promise<Reload | null> {
-  for (const end = Date.now() + WAIT_MS; Date.now() < end; await delay(LOOK_MS)) {
+  for (const end = performance.now() + WAIT_MS; performance.now() < end; await delay(LOOK_MS)) {
     const now = daemonSettings(dir)
     if (now === null || now.instance !== before.instance) return null
     if (now.reloads > before.reloads) return now.last

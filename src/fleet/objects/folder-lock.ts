@@ -24,7 +24,7 @@ export function createFolderLock(path: string): FolderLock {
   let last: Promise<unknown> = Promise.resolve()
   const take = async (): Promise<Db> => {
     const own = (db ??= new Database(path, { timeout: 0 }))
-    const until = Date.now() + LONGEST_WAIT_MS
+    const until = performance.now() + LONGEST_WAIT_MS
     for (;;) {
       try {
         own.exec('BEGIN EXCLUSIVE')
@@ -32,7 +32,7 @@ export function createFolderLock(path: string): FolderLock {
       } catch (error) {
         if (systemCode(error) !== 'SQLITE_BUSY') throw error
       }
-      if (Date.now() > until)
+      if (performance.now() > until)
         throw new FleetError('refused', `${path} is locked by another process for too long`)
       await sleep(1 + Math.random() * RETRY_MS)
     }

@@ -14,12 +14,12 @@ export function createRunDates(db: Db) {
     .pluck()
   const succeeded = db
     .prepare<[string], number | null>(
-      `SELECT max(ended_at) FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART}`,
+      `SELECT ended_at FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
     )
     .pluck()
   const reconciled = db
     .prepare<[string], number | null>(
-      "SELECT max(ended_at) FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete'",
+      "SELECT ended_at FROM run WHERE source = ? AND kind = 'reconcile' AND state = 'complete' ORDER BY id DESC LIMIT 1",
     )
     .pluck()
   const before = db
@@ -37,9 +37,9 @@ export function createRunDates(db: Db) {
      * import are ignored, since they checked other data.
      */
     readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
-    /** When a run of everything was last complete, Unix milliseconds; null: never. */
+    /** When the last run of everything that was complete ended, Unix milliseconds, by the clock of then; null: never. */
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
-    /** When a reconcile was last complete, Unix milliseconds. */
+    /** When the last complete reconcile ended, Unix milliseconds, by the clock of then. */
     readLastReconcile: (source: SourceName) => reconciled.get(source) ?? null,
   }
 }

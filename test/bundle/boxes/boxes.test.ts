@@ -186,6 +186,58 @@ describe('the inbox', () => {
     await bench.close()
   })
 
+  test('keeps what a wrong clock refuses, says why, and imports it in order once the clock is right', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const full = await carry(bench.dir, to, { expireDays: 90 })
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1', expireDays: 90 })
+    copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
+    let ahead = -365 * DAY
+    const { inbox, settled, troubles, look } = watch(box, below(), () => Date.now() + ahead)
+    await look()
+    await look()
+    expect(settled).toEqual([])
+    for (const { why } of inbox.status().waiting)
+      expect(why).toMatch(/^waiting for the clock to be right: .* is dated in the future: /)
+    expect(inbox.status().waiting).toHaveLength(2)
+    expect(troubles).toHaveLength(2) // once for each
+    ahead = 365 * DAY
+    await look()
+    expect(settled).toEqual([])
+    ahead = 0
+    await look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['full.zip', 'imported'],
+      ['delta.zip', 'imported'],
+    ])
+    expect(inbox.status()).toMatchObject({ waiting: [], refused: 0 })
+    await bench.close()
+  })
+
+  test('refuses an expired bundle when a newer one proves that its time is over', async () => {
+    const bench = await above()
+    const [to, box] = [folder(), folder()]
+    const old = await carry(bench.dir, to, { now: () => Date.now() - 200 * DAY, expireDays: 90 })
+    copyFileSync(old.files[0] ?? '', join(box, 'old.zip'))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(inbox.status().waiting).toEqual([
+      { file: 'old.zip', why: expect.stringMatching(/for the clock .* expired at /) as string },
+    ])
+    await change(bench)
+    const next = await carry(bench.dir, to)
+    copyFileSync(next.files[0] ?? '', join(box, 'next.zip'))
+    await look()
+    await look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['next.zip', 'imported'],
+      ['old.zip', 'refused'],
+    ])
+    await bench.close()
+  })
+
   test('waits for a bundle that is half-copied, in one file or in parts', async () => {
     const bench = await above()
     const [to, box] = [folder(), folder()]

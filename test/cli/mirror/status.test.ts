@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { describeFuture } from '../../../src/api/status/readiness.ts'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
 import {
@@ -152,6 +153,18 @@ test('no limit permits an age that is not known, since the date is later than th
   expect(statusCode(status, config, parseMaxAge('9999d'))).toBe(3)
   expect(said).toEqual([expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock")]) // prettier-ignore
   expect(describeOld(status, config)).toEqual([expect.stringMatching(/^feeds: dated later than .* Set the clock/)]) // prettier-ignore
+})
+
+test('the status names a source whose newest snapshot was stored at a time that is still to come', () => {
+  const { sources } = statusOf(['complete', 'complete'])
+  const at = '2026-07-01T02:00:00.000Z'
+  const stored = sources.map((one) => ({ ...one, lastChangeAt: one.name === 'osv' ? at : null }))
+  const line =
+    /^osv: the newest snapshot lies in the future \(stored on 2026-07-01T02:00:00.000Z\): /
+  const now = Date.parse('2026-07-01T00:00:00Z')
+  expect(describeFuture({ sources: stored }, now)).toEqual([expect.stringMatching(line)])
+  expect(describeFuture({ sources: stored }, Date.parse(at) - 60_000)).toEqual([]) // clocks differ a little
+  expect(describeFuture({ sources }, now)).toEqual([])
 })
 
 test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '1s'])(

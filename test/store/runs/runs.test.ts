@@ -64,6 +64,15 @@ describe('the run log', () => {
     expect(store.runs.readLastReconcile(START.source)).toBe(NOW)
   })
 
+  test('has the date of the last success, not one that a clock which was ahead gave to an earlier run', () => {
+    const store = writes()
+    const reconcile = { ...START, kind: 'reconcile' as const }
+    for (const endedAt of [NOW + 9_000_000, NOW])
+      store.runs.endRun(store.runs.startRun(reconcile), runEnd({ endedAt }))
+    expect(store.runs.readLastReconcile(START.source)).toBe(NOW)
+    expect(store.runs.readLastSuccess(START.source)).toBe(NOW)
+  })
+
   test('closes every run that was left open, and no other', () => {
     const store = writes()
     const ended = store.runs.startRun(START)

@@ -13,5 +13,6 @@ export function isConfirmationDue(
 ): boolean {
   const share = sha256Of(path).readUInt32BE(0) / 2 ** 32
   const wait = config.catalog.reconcileHours * HOUR_MS * (0.5 + share / 2)
-  return now() - (confirmedAt ?? 0) >= wait
+  const age = now() - (confirmedAt ?? 0)
+  return age >= wait || age < 0 // dated in the future: by a clock that was ahead, so the age is not known
 }
