@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import type { HttpForm, Validators } from '../service/shapes/shape.ts'
+import { readHttpDate } from '../../core/time.ts'
 import { type Representation, slice } from '../feed/representation.ts'
 
 /** A response before it is sent. `body` is not called for HEAD. */
@@ -111,7 +112,8 @@ function isUnchanged(
     return tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
   }
   const since = validators === 'etag' ? undefined : asked['if-modified-since']
-  return since !== undefined && Date.parse(since) >= lastModified
+  const date = readHttpDate(since)
+  return date !== null && date >= lastModified
 }
 
 function validatorsOf(

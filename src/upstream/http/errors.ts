@@ -1,4 +1,4 @@
-import { parseDate } from '../../core/time.ts'
+import { readRetryAfter } from '../../core/time.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
 import { jsonTextOf } from '../../json/objects.ts'
@@ -30,7 +30,7 @@ export function statusError(
   now: () => number,
   reason: string | null = null,
 ): MirrorError {
-  const wait = parseRetryAfter(headers['retry-after'], now)
+  const wait = readRetryAfter(headers['retry-after'], now())
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
   const detail = reason === null ? '' : ` (${reason})`
   const message = `${path}: upstream answered ${status}${asked}${detail}`
@@ -55,17 +55,6 @@ export function documentError(
   if (status !== 401 && status !== 403) return statusError(status, headers, place, now)
   const message = `${place}: its host answered ${status}, so the pre-signed URL has expired or is invalid`
   return new StatusError('upstream_status', message, status, null)
-}
-
-/** Parses a Retry-After header, in both forms, to milliseconds; null when it is invalid. */
-export function parseRetryAfter(
-  value: string | string[] | undefined,
-  now: () => number,
-): number | null {
-  if (typeof value !== 'string') return null
-  if (/^\d+$/.test(value.trim())) return Number(value) * 1000
-  const at = parseDate(value)
-  return at === null ? null : Math.max(0, at - now())
 }
 
 /** Creates the error for a request that was not sent, because the host's rate limit is exhausted for too long. */

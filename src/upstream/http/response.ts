@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib'
-import { parseDate } from '../../core/time.ts'
+import { readHttpDate } from '../../core/time.ts'
 import { trailerSize } from '../../core/gzip/member.ts'
 import { inflatedPieces } from '../../core/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
@@ -37,7 +37,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     return typeof value === 'string' ? value : null
   }
   const length = Number(text('content-length') ?? Number.NaN)
-  const date = parseDate(text('date'))
+  const date = readHttpDate(text('date'))
   const total = text('x-total-count') ?? text('x-total') ?? ''
   return {
     etag: validator(text('etag')),
