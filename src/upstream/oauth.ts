@@ -152,12 +152,17 @@ function parseToken(body: Buffer, asked: number, section: string): Token {
   const type = fields['token_type'] ?? 'Bearer'
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     throw unusable('is for another type of token than Bearer')
-  const seconds = Number(fields['expires_in'] ?? Number.NaN)
-  if (fields['expires_in'] !== undefined && !(seconds > 0))
-    throw unusable('has an expires_in that is not a number of seconds')
-  const life = seconds * 1000
-  return {
-    value,
-    renewAt: Number.isNaN(life) ? null : asked + life - Math.min(MARGIN_MS, life / 10),
-  }
+  const life = lifetimeOf(fields['expires_in'])
+  return { value, renewAt: life === null ? null : asked + life - Math.min(MARGIN_MS, life / 10) }
+}
+
+/**
+ * Returns the lifetime of a token, milliseconds. Null where the response states none that can be used: `expires_in` is only
+ * recommended (RFC 6749, section 5.1), and the token is used until it is refused.
+ */
+function lifetimeOf(expiresIn: unknown): number | null {
+  const isNumber = typeof expiresIn === 'number'
+  const isText = typeof expiresIn === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(expiresIn)
+  const seconds = isNumber || isText ? Number(expiresIn) : 0
+  return seconds > 0 ? seconds * 1000 : null
 }
