@@ -185,9 +185,40 @@ describe('a list that changes while it is walked', () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     script(made, [page(['a', 'b'], 'b', 4), page(['c', 'd'], null, 4)])
     await made.run('catalog')
-    script(made, [page(['a', 'b'], 'b', 4), page(['d', 'e'], null, 4)])
+    const changed = [page(['a', 'b'], 'b', 4), page(['d', 'e'], null, 4)]
+    script(made, [...changed, ...changed])
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'd', 'e'])
+  })
+
+  test.each([
+    ['whose total falls', [page(['a', 'b'], '2', 4), page(['d'], null, 3)]],
+    ['whose total stays', [page(['a', 'b'], '2', 4), page(['d', 'e'], null, 4)]],
+    ['whose total rises', [page(['a', 'b'], '2', 4), page(['d', 'e', 'f'], null, 5)]],
+  ])('and %s, while an item moves to a page already read, keeps the item', async (_case, moved) => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], '2', 4), page(['c', 'd'], null, 4)])
+    await made.run('catalog')
+    // "a" was deleted between the two pages, and "c" moved to the first.
+    const after = [page(['b', 'c'], '2', 3), page(['d'], null, 3)]
+    script(made, [...moved, ...after, ...after])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c', 'd'])
+  })
+
+  test('at each reading removes nothing and is partial, until it rests', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], '2', 4), page(['c', 'd'], null, 4)])
+    await made.run('catalog')
+    const moving = [page(['a', 'b'], '2', 4), page(['d'], null, 3)]
+    script(made, [...moving, page(['b', 'c'], '2', 3), page([], null, 2)])
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(idsOf(made, '/v1/tags').sort()).toEqual(['a', 'b', 'c', 'd'])
+    const rest = [page(['b', 'c'], '2', 2), page([], null, 2)]
+    script(made, [...rest, ...rest])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c'])
   })
 
   test('with a total that does not match is walked at most twice, and is not reported as complete', async () => {
