@@ -118,8 +118,12 @@ async function requestToken(
   try {
     const request = { method: 'POST', path: TOKEN_PATH, json, idempotent: true } as const
     const { body } = await session.request({ ...request, maxBytes: MAX_BYTES })
-    return parseToken(body, asked, section)
+    return parseToken(body, asked)
   } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_shape')
+      throw new MirrorError('upstream_shape', `${error.message}${endpointHint(section)}`, {
+        cause: error,
+      })
     const status = statusOf(error)
     if (status === null || ![400, 401, 403].includes(status)) throw error
     throw new MirrorError(
@@ -131,13 +135,15 @@ async function requestToken(
   }
 }
 
+/** Returns what to check after an answer that is no token. */
+function endpointHint(section: string): string {
+  return `; check that ${section}.authUrl is the token endpoint's host`
+}
+
 /** Parses a token response (RFC 6749, section 5.1). Its content is never quoted in messages. */
-function parseToken(body: Buffer, asked: number, section: string): Token {
+function parseToken(body: Buffer, asked: number): Token {
   const unusable = (why: string): MirrorError =>
-    new MirrorError(
-      'upstream_shape',
-      `${TOKEN_PATH}: the answer ${why}; check that ${section}.authUrl is the token endpoint's host`,
-    )
+    new MirrorError('upstream_shape', `${TOKEN_PATH}: the answer ${why}`)
   let answer: unknown
   try {
     answer = JSON.parse(jsonTextOf(body))

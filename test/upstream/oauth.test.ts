@@ -119,7 +119,8 @@ describe('client credentials', () => {
   )
 
   test.each([
-    ['<html>', 'is not JSON'],
+    ['<html>', 'an HTML page came instead of JSON'],
+    ['oops', 'is not JSON; check that upstream.authUrl'],
     ['[]', 'has no usable access_token'],
     ['{}', 'has no usable access_token'],
     ['{"access_token":5}', 'has no usable access_token'],

@@ -38,7 +38,11 @@ describe('an unreadable list', () => {
       { kind: 'endlessCursor', items: 'repeated' },
       /only repeats items of earlier pages|repeats the one before/,
     ],
-    ['is a page of HTML', { kind: 'html' }, /a page is not JSON/],
+    [
+      'is a page of HTML',
+      { kind: 'html' },
+      /^\/v1\/patches: an HTML page came instead of JSON \(a sign-in page or a proxy\?\)/,
+    ],
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
     ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /contains no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
@@ -50,7 +54,7 @@ describe('an unreadable list', () => {
     ['is refused', { kind: 'status', status: 500 }, /500/],
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
-  const FEW = telling(ways, 'is refused', 'is deeply nested')
+  const FEW = telling(ways, 'is refused', 'is a page of HTML', 'is deeply nested')
   test.each(FEW)(
     'that %s is named and keeps its stored version, and the other lists are walked',
     async (_way, fault, why) => {
