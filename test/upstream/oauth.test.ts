@@ -102,7 +102,8 @@ describe('client credentials', () => {
       let tokens = 0
       const { url, requests } = await createOrigin((request, response) => {
         const isRefused = request.headers.authorization === 'Bearer t1' && requests.length > 4
-        if (request.url !== '/oauth/token') return response.writeHead(isRefused ? 401 : 200).end('{}')
+        if (request.url !== '/oauth/token')
+          return response.writeHead(isRefused ? 401 : 200).end('{}')
         tokens++
         const rest = expiresIn === undefined ? '' : `,"expires_in":${expiresIn}`
         return response.end(`{"access_token":"t${tokens}","token_type":"Bearer"${rest}}`)

@@ -27,8 +27,7 @@ export function createLeaseProof(store: ObjectStore, clock: () => number): Lease
           .map(({ name, found }) => `${name}: ${found}`)
           .join('; ')
       const refused = reasonsOf('failed')
-      if (refused !== '')
-        failed = { error: refusalOf(store, refused), until: clock() + REFUSED_MS }
+      if (refused !== '') failed = { error: refusalOf(store, refused), until: clock() + REFUSED_MS }
       else if (!lease) failed = { error: silenceOf(store, reasonsOf('unknown')), until: clock() }
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error

@@ -63,7 +63,10 @@ export class FleetError extends MirrorError {
   constructor(
     outcome: Outcome,
     message: string,
-    { isPassing = outcome === 'unknown', ...options }: { cause?: unknown; isPassing?: boolean } = {},
+    {
+      isPassing = outcome === 'unknown',
+      ...options
+    }: { cause?: unknown; isPassing?: boolean } = {},
   ) {
     super('fleet', message, options)
     this.name = 'FleetError'

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import type { HttpForm, Validators } from '../service/shapes/shape.ts'
-import { readHttpDate } from '../../core/time.ts'
 import { type Representation, slice } from '../feed/representation.ts'
 
 /** A response before it is sent. `body` is not called for HEAD. */
@@ -112,8 +111,7 @@ function isUnchanged(
     return tags.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
   }
   const since = validators === 'etag' ? undefined : asked['if-modified-since']
-  const date = readHttpDate(since)
-  return date !== null && date >= lastModified
+  return since !== undefined && Date.parse(since) >= lastModified
 }
 
 function validatorsOf(

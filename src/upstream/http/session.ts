@@ -107,7 +107,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
       if (status >= 300) throw statusError(status, {}, path, now)
       const raw = await readAnswerBody(body, meta, { ...asked, ...limits })
       const content = decodeBody(raw, meta, maxBytes, path)
-      refuseHtml(content, requestedPath({ root }, path))
+      refuseHtml(content, pathAsked({ root }, path))
       return { status, body: content }
     }
     try {
@@ -148,7 +148,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
 }
 
 /** Returns a path as it is requested, for messages: with the prefix of its surface, without the query. */
-export function requestedPath({ root }: Pick<Session, 'root'>, path: string): string {
+export function pathAsked({ root }: Pick<Session, 'root'>, path: string): string {
   return new URL(root + path).pathname
 }
 

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest'
 import { createLeaseKeeper } from '../../../src/fleet/lease/keeper.ts'
 import { createLeaseProof } from '../../../src/fleet/lease/proof.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
-import { type StoreVerb, createMemoryBucket, createMemoryStore } from '../../support/fleet/memory-store.ts'
+import {
+  type StoreVerb,
+  createMemoryBucket,
+  createMemoryStore,
+} from '../../support/fleet/memory-store.ts'
 
 /** The same store, whose conditional writes check first and write in a later turn. */
 function checkingFirst(store: ObjectStore): ObjectStore {

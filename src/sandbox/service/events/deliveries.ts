@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { readRetryAfter } from '../../../core/time.ts'
 import { seconds } from '../../feed/generate.ts'
 import type { Tag } from '../data/images.ts'
 import type { ServiceOptions } from '../types.ts'
@@ -111,7 +110,7 @@ async function post(
     const { status: http_status, ok } = answer
     if (ok) return { status: 'delivered', http_status, error_reason: null, retryAfterMs: 0 }
     const error_reason = `the endpoint answered ${http_status}`
-    const retryAfterMs = readRetryAfter(answer.headers.get('retry-after'), Date.now()) ?? 0
+    const retryAfterMs = (Number(answer.headers.get('retry-after')) || 0) * 1000
     return { status: 'failed', http_status, error_reason, retryAfterMs }
   } catch (error) {
     const error_reason = error instanceof Error ? error.message : String(error)

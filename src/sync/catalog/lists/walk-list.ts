@@ -13,7 +13,13 @@ import {
   walkList,
 } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
-import { mayBePart, exceedsTotal, isMoving, markCompleteness, totalMismatch } from './completeness.ts'
+import {
+  mayBePart,
+  exceedsTotal,
+  isMoving,
+  markCompleteness,
+  totalMismatch,
+} from './completeness.ts'
 import { idOfItem } from './items.ts'
 import { type FacetReader, createFacetReader } from './facets.ts'
 import { type Walk, LIMIT, createSink, createWalk } from './staging.ts'
