@@ -33,3 +33,11 @@ export function counted(count: number, one: string, many?: string): string {
 export function percent(share: number): string {
   return `${Number((share * 100).toPrecision(12))} %`
 }
+
+const HTML_START =
+  /^\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|script|style|center|table|form|div|h\d|p|a|br)\b/i
+
+/** Reports whether a text, of which the start is enough, is an HTML page. */
+export function isHtmlPage(start: string): boolean {
+  return HTML_START.test(start)
+}

@@ -29,15 +29,65 @@ export function parseDate(text: string | null | undefined): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-const GMT_DATE = /^[A-Z][a-z]+, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
-const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
+const DAY_NAME = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)'
+const LONG_DAY_NAME = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day'
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const MONTH = `(?<month>${MONTHS.join('|')})`
+const TIME_OF_DAY = '(?<hour>\\d{2}):(?<minute>\\d{2}):(?<second>\\d{2})'
 
-/** Returns the Unix seconds of an HTTP date in any of its three forms (RFC 9110, 5.6.7); null for any other text. */
+/** The three forms of an HTTP date: IMF-fixdate, RFC 850, asctime (RFC 9110, 5.6.7). Each of them is GMT. */
+const HTTP_DATES = [
+  `${DAY_NAME}, (?<day>\\d{2}) ${MONTH} (?<year>\\d{4}) ${TIME_OF_DAY} GMT`,
+  `${LONG_DAY_NAME}, (?<day>\\d{2})-${MONTH}-(?<year>\\d{2}) ${TIME_OF_DAY} GMT`,
+  `${DAY_NAME} ${MONTH} (?<day>[ \\d]\\d) ${TIME_OF_DAY} (?<year>\\d{4})`,
+].map((form) => new RegExp(`^${form}$`))
+
+/**
+ * Returns the Unix milliseconds of an HTTP date in any of its three forms; null for any other text, and for a day or time
+ * that does not exist. The only reader of dates in headers: others read asctime as local time.
+ */
+export function readHttpDate(text: string | null | undefined): number | null {
+  const value = text?.trim() ?? ''
+  const fields = HTTP_DATES.map((form) => form.exec(value)?.groups).find((one) => one !== undefined)
+  if (fields === undefined) return null
+  const [day, hour, minute, second] = ['day', 'hour', 'minute', 'second'].map((name) =>
+    Number(fields[name]),
+  ) as [number, number, number, number] // every form has all groups
+  if (!isTimeOfDay(hour, minute, second) || hour === 24) return null
+  const year = fullYear(fields['year'] ?? '')
+  const month = MONTHS.indexOf(fields['month'] ?? '')
+  const date = new Date(0)
+  date.setUTCFullYear(year, month, day)
+  if (date.getUTCMonth() !== month || date.getUTCDate() !== day) return null
+  return date.setUTCHours(hour, minute, second)
+}
+
+/** Returns the year of two digits that is at most 50 years ahead (RFC 9110, 5.6.7), or the year of four digits. */
+function fullYear(digits: string): number {
+  if (digits.length === 4) return Number(digits)
+  const latest = new Date().getUTCFullYear() + 50
+  return latest - ((((latest - Number(digits)) % 100) + 100) % 100)
+}
+
+/** Returns the Unix seconds of an HTTP date, as `readHttpDate`. */
 export function parseHttpDate(text: string): number | null {
-  const value = text.trim()
-  const form = GMT_DATE.test(value) ? value : ASCTIME.test(value) ? `${value} GMT` : null
-  const at = parseDate(form)
+  const at = readHttpDate(text)
   return at === null ? null : at / 1000
+}
+
+/**
+ * Returns the wait of a Retry-After header, milliseconds, 0 for a date that has passed. Null for a text that is neither
+ * whole seconds nor an HTTP date (RFC 9110, 10.2.3), and for a header that was sent twice: it counts as absent.
+ */
+export function readRetryAfter(
+  value: string | readonly string[] | null | undefined,
+  now: number,
+): number | null {
+  if (typeof value !== 'string') return null
+  const text = value.trim()
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const at = readHttpDate(text)
+  return at === null ? null : Math.max(0, at - now)
 }
 
 /** Formats Unix seconds as an HTTP date (IMF-fixdate). */

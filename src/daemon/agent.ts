@@ -12,6 +12,7 @@ import { type Lock, acquireLock, announceAddress, announceInstance } from '../st
 import { databasePath, inboxPath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
+import { checkLocks } from '../store/lock-effect.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
 import type { RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
@@ -74,6 +75,7 @@ export function createAgent(given: AgentOptions): Agent {
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
     on.lock = acquireLock(config.data.dir, 'serve')
+    checkLocks(config.data.dir, (text) => log.warn({}, text))
     const instance = announceInstance(config.data.dir)
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))

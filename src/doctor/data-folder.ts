@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { shownBytes } from '../core/disk-space.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 import { isPresent } from '../core/files.ts'
+import { describeLocks, probeLocks, warnOfLocalLocks } from '../store/lock-effect.ts'
 import { databasePath } from '../store/database/open.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -47,6 +48,11 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   if (!statSync(dir).isDirectory()) return failure(`${dir} is not a folder`, action)
   const { state, reason } = probeStorage(dir, true)
   if (state === 'failing') return failure(reason ?? `${dir} cannot be written to`, action)
+  const locks = describeLocks(dir, probeLocks(dir))
+  if (locks !== null)
+    return failure(locks, 'Move the data folder to a local disk, and set data.dir.')
+  const local = warnOfLocalLocks(dir)
+  if (local !== null) return warning(local, 'Let only one machine use the data folder.')
   const open = openFiles(dir)
   if (open.length === 0) return fine(`${dir} can be read and written`)
   return warning(

@@ -1,4 +1,4 @@
-import { DAY_MS, parseDate } from '../core/time.ts'
+import { DAY_MS, readRetryAfter } from '../core/time.ts'
 /** A target's response, or why there is none. */
 export type TargetResponse =
   | { readonly status: number; readonly retryAfter: string | null }
@@ -86,13 +86,4 @@ export function pauseAfter(failures: number, random: number, requestedMs: number
   const step = PAUSES[Math.min(failures, PAUSES.length) - 1] ?? PAUSES[0] ?? 0
   const pause = step * 1000 * (0.75 + random / 2)
   return Math.round(Math.max(pause, Math.min(requestedMs ?? 0, LONGEST_RETRY_AFTER_MS)))
-}
-
-/** Parses `Retry-After`, milliseconds from now; null if it is not valid. */
-export function readRetryAfter(value: string | null, now: number): number | null {
-  if (value === null) return null
-  const text = value.trim()
-  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000
-  const date = /[a-z]/i.test(text) ? parseDate(text) : null
-  return date === null ? null : Math.max(0, date - now)
 }

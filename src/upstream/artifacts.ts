@@ -6,7 +6,7 @@ import { isPrivateAddress } from './http/destinations.ts'
 import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'
 import { type Retrying, withDeadline } from './http/retry.ts'
 import type { StopSignal } from './http/stop-signal.ts'
-import { documentError } from './http/errors.ts'
+import { documentError, readErrorBody } from './http/errors.ts'
 import type { SecretSearch } from './secret-search.ts'
 import { type RawAnswer, type Transport, through } from './http/transport.ts'
 
@@ -66,15 +66,13 @@ async function follow(
     const answer = await send(url, signal, options)
     const { status, headers } = answer
     if (status === 200) return { ...answer, host: url.host }
-    await discardBody(answer.body)
     const location = headers['location']
-    if (status < 300 || status >= 400 || typeof location !== 'string')
-      throw documentError(
-        status,
-        headers,
-        placeOf(url) + through(answer.proxy ?? null),
-        options.now,
-      )
+    if (status < 300 || status >= 400 || typeof location !== 'string') {
+      const said = (await readErrorBody(answer.body))?.toString('latin1') ?? ''
+      const place = placeOf(url) + through(answer.proxy ?? null)
+      throw documentError(status, headers, place, options.now, said)
+    }
+    await discardBody(answer.body)
     if (hop === MAX_REDIRECTS)
       throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
     url = checkUrl(location, url, options.allowPrivate)

@@ -1,5 +1,5 @@
 import { counted } from '../core/text.ts'
-import { parseDate } from '../core/time.ts'
+import { readHttpDate } from '../core/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
 /** Compares the dates of responses with the local clock. */
@@ -50,7 +50,7 @@ export function clockDifference(
   sentAt: number,
   now: number,
 ): number | null {
-  const at = typeof date === 'string' ? parseDate(date) : null
+  const at = typeof date === 'string' ? readHttpDate(date) : null
   if (at === null || (age !== undefined && age !== '0')) return null
   return at > now ? at - now : Math.min(0, at + 1000 - sentAt) // a Date has whole seconds
 }

@@ -118,8 +118,12 @@ async function requestToken(
   try {
     const request = { method: 'POST', path: TOKEN_PATH, json, idempotent: true } as const
     const { body } = await session.request({ ...request, maxBytes: MAX_BYTES })
-    return parseToken(body, asked, section)
+    return parseToken(body, asked)
   } catch (error) {
+    if (error instanceof MirrorError && error.code === 'upstream_shape')
+      throw new MirrorError('upstream_shape', `${error.message}${endpointHint(section)}`, {
+        cause: error,
+      })
     const status = statusOf(error)
     if (status === null || ![400, 401, 403].includes(status)) throw error
     throw new MirrorError(
@@ -131,13 +135,15 @@ async function requestToken(
   }
 }
 
+/** Returns what to check after an answer that is no token. */
+function endpointHint(section: string): string {
+  return `; check that ${section}.authUrl is the token endpoint's host`
+}
+
 /** Parses a token response (RFC 6749, section 5.1). Its content is never quoted in messages. */
-function parseToken(body: Buffer, asked: number, section: string): Token {
+function parseToken(body: Buffer, asked: number): Token {
   const unusable = (why: string): MirrorError =>
-    new MirrorError(
-      'upstream_shape',
-      `${TOKEN_PATH}: the answer ${why}; check that ${section}.authUrl is the token endpoint's host`,
-    )
+    new MirrorError('upstream_shape', `${TOKEN_PATH}: the answer ${why}`)
   let answer: unknown
   try {
     answer = JSON.parse(jsonTextOf(body))
@@ -152,12 +158,17 @@ function parseToken(body: Buffer, asked: number, section: string): Token {
   const type = fields['token_type'] ?? 'Bearer'
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     throw unusable('is for another type of token than Bearer')
-  const seconds = Number(fields['expires_in'] ?? Number.NaN)
-  if (fields['expires_in'] !== undefined && !(seconds > 0))
-    throw unusable('has an expires_in that is not a number of seconds')
-  const life = seconds * 1000
-  return {
-    value,
-    renewAt: Number.isNaN(life) ? null : asked + life - Math.min(MARGIN_MS, life / 10),
-  }
+  const life = lifetimeOf(fields['expires_in'])
+  return { value, renewAt: life === null ? null : asked + life - Math.min(MARGIN_MS, life / 10) }
+}
+
+/**
+ * Returns the lifetime of a token, milliseconds. Null where the response states none that can be used: `expires_in` is only
+ * recommended (RFC 6749, section 5.1), and the token is used until it is refused.
+ */
+function lifetimeOf(expiresIn: unknown): number | null {
+  const isNumber = typeof expiresIn === 'number'
+  const isText = typeof expiresIn === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(expiresIn)
+  const seconds = isNumber || isText ? Number(expiresIn) : 0
+  return seconds > 0 ? seconds * 1000 : null
 }

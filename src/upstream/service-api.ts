@@ -9,7 +9,7 @@ import {
   secretIn,
 } from './service-answer.ts'
 import { fetchJson, fetchList, parseJson } from './service-list.ts'
-import type { Session } from './http/session.ts'
+import { type Session, pathAsked } from './http/session.ts'
 import type { Method } from './http/transport.ts'
 
 export type { Item, Made }
@@ -187,7 +187,7 @@ async function send(
 ): Promise<unknown> {
   const { body } = await session.request({ method, path, json, maxBytes })
   // The body of a DELETE response is ignored.
-  return method === 'DELETE' ? null : parseJson(path, body)
+  return method === 'DELETE' ? null : parseJson(pathAsked(session, path), body)
 }
 
 function itemOf(path: string, value: unknown): Item {

@@ -1,7 +1,7 @@
 import { MirrorError } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
 import { walkList } from './lists/walk.ts'
-import type { Session } from './http/session.ts'
+import { type Session, pathAsked } from './http/session.ts'
 import { jsonTextOf } from '../json/objects.ts'
 
 /** The contract's maximum page size, and the limits of a list in memory. */
@@ -29,7 +29,7 @@ export async function fetchList(
   const reads = { stored: () => null, refuse: () => null, idOf }
   const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
   if (cut === null) return items
-  const message = `${path}: only ${counted(items.length, 'item')} of the list could be read: ${cut}`
+  const message = `${pathAsked(session, path)}: only ${counted(items.length, 'item')} of the list could be read: ${cut}`
   throw new MirrorError('upstream_shape', message)
 }
 
@@ -45,7 +45,7 @@ export async function fetchJson(
   maxBytes: number,
 ): Promise<unknown> {
   const { body } = await session.request({ method: 'GET', path, maxBytes })
-  return parseJson(path, body)
+  return parseJson(pathAsked(session, path), body)
 }
 
 /** Parses a body; null for an empty one (204). Throws `upstream_shape` when it is not JSON. */

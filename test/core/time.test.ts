@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { instantOf, readSince } from '../../src/core/time.ts'
+import { instantOf, readHttpDate, readRetryAfter, readSince } from '../../src/core/time.ts'
 
 const two = (most: number) =>
   fc.integer({ min: 0, max: most }).map((number) => `${number}`.padStart(2, '0'))
@@ -42,3 +42,51 @@ test('a zone within the limits of RFC 3339 is counted, and no time of a day is a
   for (const late of ['24:00:01', '24:01', '24:59:60'])
     expect(instantOf(`2026-11-25T${late}Z`)).toBe('')
 })
+
+test.each([
+  ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
+  ['Sunday, 06-Nov-94 08:49:37 GMT', '1994-11-06T08:49:37.000Z'],
+  ['Sunday, 06-Nov-26 08:49:37 GMT', '2026-11-06T08:49:37.000Z'],
+  ['Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37.000Z'],
+  ['Sat Nov 26 08:49:37 1994', '1994-11-26T08:49:37.000Z'],
+  ['Tue, 29 Feb 2028 23:59:59 GMT', '2028-02-29T23:59:59.000Z'],
+])('the HTTP date %s is GMT', (text, iso) => {
+  expect(readHttpDate(text)).toBe(Date.parse(iso))
+})
+
+test.each([
+  'Sun Nov 6 08:49:37 1994',
+  'Sun Nov  6 08:49:37 1994 GMT',
+  'Sun, 06 Nov 1994 08:49:37',
+  'Sun, 06 Nov 1994 08:49:37 +0100',
+  'Sun, 6 Nov 1994 08:49:37 GMT',
+  'Sun, 31 Feb 2027 08:49:37 GMT',
+  'Sun, 06 Nov 1994 24:00:00 GMT',
+  'Sun, 06 Nov 1994 08:61:37 GMT',
+  'Foo, 06 Bar 1994 08:49:37 GMT',
+  '1994-11-06T08:49:37Z',
+  '784111777',
+  '',
+])('%s is no HTTP date', (text) => expect(readHttpDate(text)).toBeNull())
+
+test.each([
+  ['120', 120_000],
+  [' 0 ', 0],
+  ['0120', 120_000],
+  ['Thu, 01 Jan 1970 00:01:30 GMT', 90_000],
+  ['Thu Jan  1 00:01:30 1970', 90_000],
+  ['Wed, 31 Dec 1969 23:00:00 GMT', 0],
+  ['-3', null],
+  ['+3', null],
+  ['1.5', null],
+  ['1e3', null],
+  ['0x10', null],
+  ['"2"', null],
+  ['2s', null],
+  ['2, 3', null],
+  ['1970-01-01T00:01:30Z', null],
+  ['soon', null],
+  ['', null],
+  [['2', '3'], null],
+  [undefined, null],
+])('Retry-After %j is %s ms', (value, ms) => expect(readRetryAfter(value, 0)).toBe(ms))

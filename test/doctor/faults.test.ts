@@ -210,7 +210,7 @@ const CASES: Case[] = [
   ['a wrong key', 'credential', 'fail', '401', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', 'sk_wrong_0123456789')],
   ['a revoked key', 'credential', 'fail', 'Replace the credential', withSetting('PATCHMIRROR_UPSTREAM_API_KEY', REVOKED)],
   ['a role that may not read everything', 'credential', 'fail', '/v1/patches', fault('/v1/patches', { kind: 'status', status: 403 })],
-  ['an HTML page in place of a private list', 'credential', 'fail', 'not answered with JSON', fault('/v1/me', { kind: 'html' })],
+  ['an HTML page in place of a private list', 'credential', 'fail', 'an HTML page instead of JSON', fault('/v1/me', { kind: 'html' })],
   ['a used up rate limit', 'rate', 'fail', '429', fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } })],
   ['little left of the rate limit', 'rate', 'warn', '2 of 100', async (made) => {
     const headers = { 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '2' }

@@ -96,14 +96,37 @@ describe('client credentials', () => {
     ])
   })
 
+  test.each(['null', undefined, '0', '-1', '"soon"', '""', 'true', '[]', '{}', '[60]'])(
+    'with the expires_in %s are used until they are refused, and then renewed once',
+    async (expiresIn) => {
+      let tokens = 0
+      const { url, requests } = await createOrigin((request, response) => {
+        const isRefused = request.headers.authorization === 'Bearer t1' && requests.length > 4
+        if (request.url !== '/oauth/token')
+          return response.writeHead(isRefused ? 401 : 200).end('{}')
+        tokens++
+        const rest = expiresIn === undefined ? '' : `,"expires_in":${expiresIn}`
+        return response.end(`{"access_token":"t${tokens}","token_type":"Bearer"${rest}}`)
+      })
+      let now = Date.UTC(2026, 5, 1)
+      const settings = named({ url, authUrl: url, identityUrl: url })
+      const made = session(upstreamOf(settings, { now: () => now }))
+      for (let i = 0; i < 5; i++) {
+        await get(made, '/me')
+        now += 3_600_000
+      }
+      expect(tokens).toBe(2)
+    },
+  )
+
   test.each([
-    ['<html>', 'is not JSON'],
+    ['<html>', 'an HTML page came instead of JSON'],
+    ['oops', 'is not JSON; check that upstream.authUrl'],
     ['[]', 'has no usable access_token'],
     ['{}', 'has no usable access_token'],
     ['{"access_token":5}', 'has no usable access_token'],
     ['{"access_token":"a b"}', 'has no usable access_token'],
     ['{"access_token":"hunter2","token_type":"mac"}', 'another type of token'],
-    ['{"access_token":"hunter2","expires_in":"soon"}', 'an expires_in that is not a number'],
     ['"hunter2"', 'is not a JSON object'],
   ])('answered by %s are reported as an error', async (body, fault) => {
     const answer: Answer = (_request, response) => response.end(body)

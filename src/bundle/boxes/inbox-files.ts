@@ -34,6 +34,7 @@ export function listSkipped(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter(isSkipped)
     .map(({ name }) => name)
+    .sort()
 }
 
 /** Whether a folder contains anything that an inbox looks at, or cannot be read. Asks the system without waiting for it. */

@@ -1,6 +1,7 @@
 import { toIso } from '../../core/time.ts'
 import type { InboxStatus } from '../../domain/status.ts'
 import { messageOf, MirrorError, systemCode } from '../../core/errors.ts'
+import { nounOf } from '../../core/text.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
@@ -99,8 +100,12 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         isEmpty = false
       }
       decisions.forgetOthers(arrivals)
-      for (const file of decisions.overdue())
-        onTrouble(`inbox: ${file} has been incomplete for a day: send the rest, or remove it`)
+      const overdue = decisions.overdue()
+      const have = nounOf(overdue.length, 'has', 'have')
+      if (overdue.length > 0)
+        onTrouble(
+          `inbox: ${named(overdue)} ${have} been incomplete for a day: send the rest, or remove ${nounOf(overdue.length, 'it', 'them')}`,
+        )
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
@@ -113,17 +118,30 @@ function countsOf(before: InboxStatus | null) {
   return { imported, superseded, refused }
 }
 
-/** Reports new ignored entries once. Returns all of them. */
+/** Names in a message, at most: an inbox may have tens of thousands of entries, and their message is one line. */
+const MOST_NAMED = 3
+
+/** Returns the first names, and how many more there are. */
+function named(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED)
+  const rest = names.length - shown.length
+  return rest === 0 ? shown.join(', ') : `${shown.join(', ')} and ${rest} more`
+}
+
+/** Reports new ignored entries once, in one line. Returns all of them. */
 function reportSkipped(
   names: readonly string[],
   known: ReadonlySet<string>,
   report: (message: string) => void,
 ): ReadonlySet<string> {
-  for (const name of names)
-    if (!known.has(name))
-      report(
-        `inbox: ${JSON.stringify(name)} is a link, a pipe or a folder and is ignored: put the bundle file itself there`,
-      )
+  const added = names.filter((name) => !known.has(name)).map((name) => JSON.stringify(name))
+  const are = nounOf(
+    added.length,
+    'is a link, a pipe or a folder and is',
+    'are links, pipes or folders and are',
+  )
+  if (added.length > 0)
+    report(`inbox: ${named(added)} ${are} ignored: put the bundle file itself there`)
   return new Set(names)
 }
 

@@ -90,7 +90,12 @@ function facts(
 }
 
 function refusalOf({ role, soleWriter }: Config['fleet'], report: ProbeReport): string | null {
-  const failed = report.checks.filter(({ state }) => state === 'failed').map(({ name }) => name)
+  const namesOf = (which: ProbeCheck['state']): string[] =>
+    report.checks.filter(({ state }) => state === which).map(({ name }) => name)
+  const failed = namesOf('failed')
+  const silent = namesOf('unknown')
+  if (failed.length === 0 && silent.length > 0)
+    return `the store did not answer during the check (${silent.join(', ')}), so nothing is known of it: run this command again.`
   if (!report.store) return `this store cannot keep a fleet: ${failed.join(', ')}. Use another one.`
   if (report.lease || role === 'reader') return null
   return soleWriter

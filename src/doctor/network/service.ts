@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
-import { counted } from '../../core/text.ts'
+import { counted, isHtmlPage } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { SWITCHES } from '../../domain/sources.ts'
 import { TOLERATED_MS, clockDifference, describeClock } from '../../upstream/clock-check.ts'
@@ -109,7 +109,7 @@ async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise
     const { body, status, meta } = await ask(probe, 'public', INDEX, timeoutMs)
     const start = await startOf(body)
     if (isJsonStart(start)) return fine(`GET ${INDEX}: ${status} with JSON`)
-    const isPage = /^\s*<(!doctype|html)/i.test(start)
+    const isPage = isHtmlPage(start)
     return failure(
       `GET ${INDEX} is answered with ${isPage ? 'an HTML page' : `no JSON (${meta.contentType})`}`,
       'Something between this mirror and the service answers, such as a proxy or a sign-in page, or upstream.apiRoot is another server: correct the address, or have the host excepted there.',
@@ -195,8 +195,12 @@ async function errorOf(
 ): Promise<unknown> {
   try {
     const { body } = await ask(probe, surface, path, timeoutMs)
-    if (isJsonStart(await startOf(body))) return null
-    return new MirrorError('upstream_shape', `${path} of the ${surface} surface is not answered with JSON`) // prettier-ignore
+    const start = await startOf(body)
+    if (isJsonStart(start)) return null
+    const what = isHtmlPage(start)
+      ? 'answered with an HTML page instead of JSON (a sign-in page or a proxy?)'
+      : 'not answered with JSON'
+    return new MirrorError('upstream_shape', `${path} of the ${surface} surface is ${what}`)
   } catch (error) {
     return error
   }

@@ -7,7 +7,7 @@ import {
   readObject,
 } from '../objects/object-store.ts'
 import { openGeneration } from './format/envelope.ts'
-import { GENERATION_CAPS, type KnownGeneration } from './format/generation.ts'
+import { GENERATION_CAPS, type Generation, type KnownGeneration } from './format/generation.ts'
 import { GENERATION_FOLDER, HEAD_KEY, generationKey, numberInKey } from './format/object-names.ts'
 import { refuseGeneration } from './format/refusals.ts'
 
@@ -16,11 +16,14 @@ export interface ChainLink {
   readonly generation: number
   readonly sha256: string
   readonly epoch: number
+  /** Identity of its fleet; absent: not known, as of a position that is stored in a data folder. */
+  readonly fleet?: string
 }
 
 /** Returns a verified generation as a link of the chain. */
-export function linkOf({ generation, sha256 }: KnownGeneration): ChainLink {
-  return { generation: generation.generation, sha256, epoch: generation.epoch }
+export function linkOf({ generation: known, sha256 }: KnownGeneration): ChainLink {
+  const { generation, epoch, fleet } = known
+  return { generation, sha256, epoch, fleet }
 }
 
 /**
@@ -83,8 +86,7 @@ export async function readChain(
   for (let number = from.generation + 1; number <= to; number++) {
     const known = await readGeneration(store, number, trust)
     if (known === null) throw holeIn(store, number, to)
-    const last = chain.at(-1)
-    verifyLink(before, known, last?.generation.fleet ?? null)
+    verifyLink(before, known)
     chain.push(known)
     before = linkOf(known)
   }
@@ -92,11 +94,7 @@ export async function readChain(
 }
 
 /** Throws `fleet` unless a generation follows the one before it. */
-function verifyLink(
-  before: ChainLink,
-  { generation }: KnownGeneration,
-  fleet: string | null,
-): void {
+function verifyLink(before: ChainLink, { generation }: KnownGeneration): void {
   const name = `generation ${generation.generation}`
   if (generation.previous !== before.sha256)
     throw refuseGeneration(
@@ -111,8 +109,17 @@ function verifyLink(
       `${name} was published under the lease ${generation.epoch}, and generation ${before.generation} under ` +
         `${before.epoch}: its publisher had lost the lease`,
     )
-  if (fleet !== null && generation.fleet !== fleet)
-    throw refuseGeneration('fleet', `${name} belongs to another fleet: check fleet.url`)
+  if (before.fleet !== undefined) refuseOtherFleet(generation, before.fleet)
+}
+
+/** Throws `fleet` with the reason `fleet` for a generation of another fleet than the one with this identity. */
+export function refuseOtherFleet({ generation, fleet }: Generation, expected: string): void {
+  if (fleet === expected) return
+  throw refuseGeneration(
+    'fleet',
+    `generation ${generation} belongs to another fleet (${fleet}) than this store (${expected}), though a trusted key signed ` +
+      'it: check fleet.url, and who else publishes with that key',
+  )
 }
 
 /**

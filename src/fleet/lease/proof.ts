@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { FleetError, type ObjectStore } from '../objects/object-store.ts'
-import { probeStore } from '../objects/probe.ts'
+import { type ProbeCheck, probeStore } from '../objects/probe.ts'
 
 /** How long a store that failed is not tried again, milliseconds. */
 const REFUSED_MS = 300_000
@@ -21,9 +21,14 @@ export function createLeaseProof(store: ObjectStore, clock: () => number): Lease
     try {
       const { lease, checks } = await probeStore(store, { rounds: 1 })
       isProven = lease
-      const wrong = checks.filter(({ state }) => state === 'failed')
-      const reasons = wrong.map(({ name, found }) => `${name}: ${found}`).join('; ')
-      if (!lease) failed = { error: refusalOf(store, reasons), until: clock() + REFUSED_MS }
+      const reasonsOf = (which: ProbeCheck['state']): string =>
+        checks
+          .filter(({ state }) => state === which)
+          .map(({ name, found }) => `${name}: ${found}`)
+          .join('; ')
+      const refused = reasonsOf('failed')
+      if (refused !== '') failed = { error: refusalOf(store, refused), until: clock() + REFUSED_MS }
+      else if (!lease) failed = { error: silenceOf(store, reasonsOf('unknown')), until: clock() }
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error
       failed = { error, until: clock() }
@@ -41,6 +46,13 @@ export function createLeaseProof(store: ObjectStore, clock: () => number): Lease
     if (last !== null) throw last.error
     return false
   }
+}
+
+function silenceOf({ url }: ObjectStore, reasons: string): FleetError {
+  return new FleetError(
+    'unknown',
+    `fleet.url: ${url} did not answer while it was tried (${reasons}), so this mirror only follows for now; it is tried again at once`,
+  )
 }
 
 function refusalOf({ url }: ObjectStore, reasons: string): FleetError {

@@ -1,5 +1,7 @@
+import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemCode } from '../../core/errors.ts'
+import { probeLocks } from '../../store/lock-effect.ts'
 import { type Db, Database } from '../../store/database/sqlite.ts'
 import { FleetError } from './object-store.ts'
 
@@ -32,9 +34,16 @@ export function createFolderLock(path: string): FolderLock {
       } catch (error) {
         if (systemCode(error) !== 'SQLITE_BUSY') throw error
       }
-      if (performance.now() > until)
-        throw new FleetError('refused', `${path} is locked by another process for too long`)
-      await sleep(1 + Math.random() * RETRY_MS)
+      if (performance.now() <= until) {
+        await sleep(1 + Math.random() * RETRY_MS)
+        continue
+      }
+      const folder = dirname(path)
+      const why =
+        probeLocks(folder) === 'refused'
+          ? `locks do not work in ${folder}: its file system refuses every lock`
+          : `${path} is locked by another process for too long`
+      throw new FleetError('refused', `fleet.url: ${why}`)
     }
   }
   return {

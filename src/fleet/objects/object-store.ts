@@ -58,10 +58,20 @@ type Outcome = 'refused' | 'unknown'
 /** A failed call of an object store. */
 export class FleetError extends MirrorError {
   readonly outcome: Outcome
-  constructor(outcome: Outcome, message: string, options?: { cause?: unknown }) {
+  /** Whether a later call may succeed: no answer came, or the store was busy. It says nothing about what the store can do. */
+  readonly isPassing: boolean
+  constructor(
+    outcome: Outcome,
+    message: string,
+    {
+      isPassing = outcome === 'unknown',
+      ...options
+    }: { cause?: unknown; isPassing?: boolean } = {},
+  ) {
     super('fleet', message, options)
     this.name = 'FleetError'
     this.outcome = outcome
+    this.isPassing = isPassing
   }
 }
 

@@ -20,11 +20,14 @@ export async function raced(
   return results.map((one) => {
     if (one.status === 'fulfilled') return one.value === null ? 'lost' : 'won'
     if (!(one.reason instanceof FleetError)) throw one.reason
-    return one.reason.outcome === 'unknown' ? 'unknown' : 'lost'
+    return one.reason.isPassing ? 'unknown' : 'lost'
   })
 }
 
-/** Returns what is wrong with the end of a race; empty: one write won, and its content is what the store has. */
+/**
+ * Returns what is wrong with the end of a race; empty: one write won, and its content is what the store has. Throws where no write
+ * won and some were not answered: then nothing was seen.
+ */
 export async function countWinners(
   store: ObjectStore,
   key: string,
@@ -36,6 +39,8 @@ export async function countWinners(
   const found = await readObject(store, key, Number.MAX_SAFE_INTEGER)
   const stored = bodies.findIndex((body) => found?.bytes.equals(body) === true)
   const ending = endings[stored]
+  if (won === 0 && ending === undefined && endings.includes('unknown'))
+    throw new FleetError('unknown', 'fleet.url: the store did not answer all writes of a race')
   if (won === 1 && ending !== 'won') return 'the content is not that of the write that won'
   return ending === 'won' || ending === 'unknown' ? '' : `none of ${bodies.length} won`
 }

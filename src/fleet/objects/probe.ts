@@ -11,7 +11,8 @@ export interface ProbeCheck {
   readonly name: string
   /** What was seen, in a few words. */
   readonly found: string
-  readonly state: 'ok' | 'warn' | 'failed'
+  /** `unknown`: the store did not answer every time that it was tried, so nothing is known of it. */
+  readonly state: 'ok' | 'warn' | 'failed' | 'unknown'
   /** What needs it: every fleet, or a lease, which `fleet.soleWriter` replaces. */
   readonly needed: 'store' | 'lease'
 }
@@ -40,6 +41,9 @@ const BODY_BYTES = 32 << 10
 /** A store whose clock is so many milliseconds off is worth a warning. */
 const CLOCK_MS = 5_000
 
+/** How often a check is tried before a store that does not answer is named. */
+const ATTEMPTS = 3
+
 /** A store to try, and a prefix of keys for that. */
 interface Place {
   readonly store: ObjectStore
@@ -55,22 +59,24 @@ export async function probeStore(
   { width = 32, rounds = 4, large }: ProbeOptions = {},
 ): Promise<ProbeReport> {
   const prefix = `probe/${randomBytes(8).toString('hex')}-`
-  const place: Place = { store, key: (name) => prefix + name }
   const race = { width, rounds }
+  const attempt = createAttempts(store, prefix)
   try {
-    await store.put(place.key('first'), Buffer.from('first'))
+    await store.put(`${prefix}first`, Buffer.from('first'))
     const checks = [
-      await attempt('put if absent', 'lease', () => raceAbsent(place, race)),
-      await attempt('put if match', 'lease', () => raceMatch(place, race)),
-      await attempt('stale match refused', 'lease', () => staleMatch(place)),
-      await attempt('read after write', 'store', () => readAfterWrite(place)),
-      await attempt('list after write', 'store', () => listAfterWrite(place, prefix)),
-      await attempt('ranges', 'store', () => ranges(place)),
-      ...(large === undefined ? [] : [await attempt('parts', 'store', () => parts(place, large))]),
-      await attempt('clock of the store', 'store', () => clock(place)),
+      await attempt('put if absent', 'lease', (place) => raceAbsent(place, race)),
+      await attempt('put if match', 'lease', (place) => raceMatch(place, race)),
+      await attempt('stale match refused', 'lease', staleMatch),
+      await attempt('read after write', 'store', readAfterWrite),
+      await attempt('list after write', 'store', listAfterWrite),
+      await attempt('ranges', 'store', ranges),
     ]
+    if (large !== undefined)
+      checks.push(await attempt('parts', 'store', (place) => parts(place, large)))
+    checks.push(await attempt('clock of the store', 'store', clock))
+    const isSeen = ({ state }: ProbeCheck): boolean => state === 'ok' || state === 'warn'
     const holds = (needed: ProbeCheck['needed']): boolean =>
-      checks.every((check) => check.needed !== needed || check.state !== 'failed')
+      checks.every((check) => check.needed !== needed || isSeen(check))
     return { checks, store: holds('store'), lease: holds('store') && holds('lease') }
   } finally {
     await clear(store, prefix)
@@ -97,17 +103,28 @@ type Seen = Pick<ProbeCheck, 'found' | 'state'>
 
 const seen = (isFine: boolean, found: string): Seen => ({ found, state: isFine ? 'ok' : 'failed' })
 
-/** A store that refuses the credentials or cannot be reached is no result; another failure is. */
-async function attempt(
+/** Runs one check. */
+type Attempt = (
   name: string,
   needed: ProbeCheck['needed'],
-  check: () => Promise<Seen>,
-): Promise<ProbeCheck> {
-  try {
-    return { name, needed, ...(await check()) }
-  } catch (error) {
-    if (!(error instanceof FleetError)) throw error
-    return { name, needed, ...seen(false, messageOf(error)) }
+  check: (place: Place) => Promise<Seen>,
+) => Promise<ProbeCheck>
+
+/** Creates what runs checks: a passing failure is no finding, so that check is tried again, with other keys. */
+function createAttempts(store: ObjectStore, prefix: string): Attempt {
+  let count = 0
+  return async (name, needed, check) => {
+    for (let failures = 1; ; failures++) {
+      const own = `${prefix}${count++}-`
+      try {
+        return { name, needed, ...(await check({ store, key: (key) => own + key })) }
+      } catch (error) {
+        if (!(error instanceof FleetError)) throw error
+        const found = messageOf(error)
+        if (!error.isPassing) return { name, needed, found, state: 'failed' }
+        if (failures === ATTEMPTS) return { name, needed, found, state: 'unknown' }
+      }
+    }
   }
 }
 
@@ -176,12 +193,12 @@ async function readAfterWrite({ store, key }: Place): Promise<Seen> {
   return seen(isGone, isGone ? 'at once' : 'a deleted object was still there')
 }
 
-async function listAfterWrite({ store, key }: Place, prefix: string): Promise<Seen> {
+async function listAfterWrite({ store, key }: Place): Promise<Seen> {
   await store.put(key('list-a'), Buffer.from('a'))
   await store.put(key('list-b'), Buffer.from('b'))
   await store.delete(key('list-a'))
   const keys: string[] = []
-  for await (const info of store.list(`${prefix}list-`)) keys.push(info.key)
+  for await (const info of store.list(key('list-'))) keys.push(info.key)
   const isRight = keys.join() === key('list-b')
   return seen(
     isRight,

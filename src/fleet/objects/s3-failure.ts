@@ -97,8 +97,6 @@ export function storeFailure(what: string, place: string, cause: unknown): Fleet
   return new FleetError(
     outcome,
     `fleet.url: cannot ${what} in ${place}: ${reason}. ${hint}`.trim(),
-    {
-      cause,
-    },
+    { cause, isPassing: verdict === 'lost' || verdict === 'busy' },
   )
 }

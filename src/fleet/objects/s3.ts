@@ -8,6 +8,7 @@ import { createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { http } from '../../core/connections/http.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
+import { readHttpDate } from '../../core/time.ts'
 
 /** The SDK, once it is loaded. */
 type Sdk = typeof S3Module
@@ -140,8 +141,8 @@ function createRequests(sdk: Sdk, client: S3Client, Bucket: string): S3Requests 
   client.middlewareStack.add(
     (next) => async (args) => {
       const result = await next(args)
-      const at = Date.parse(headersOf(result.response)?.['date'] ?? '')
-      if (!Number.isNaN(at)) dates.set(result.output, at)
+      const at = readHttpDate(headersOf(result.response)?.['date'])
+      if (at !== null) dates.set(result.output, at)
       return result
     },
     { step: 'deserialize', priority: 'high', name: 'dateOfAnswer' },

@@ -40,6 +40,9 @@ export function createCatalogStaging(db: Db) {
   const entry = db.prepare(`INSERT INTO staged_entry VALUES (?, ?, ?, ?, ?, ${marks})`)
   const dropPages = db.prepare('DELETE FROM staged_page WHERE path = ?')
   const dropEntries = db.prepare('DELETE FROM staged_entry WHERE path = ?')
+  const forget = db.prepare(
+    "UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?",
+  )
   const stage = db.transaction(
     (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
       page.run({ ...row, path, kept: 0 })
@@ -56,6 +59,10 @@ export function createCatalogStaging(db: Db) {
     /** Stages a page that equals the stored one: its entries stay unchanged. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })
+    },
+    /** Deletes the validators of a walk's pages, so that the next walk does not take them as unchanged. */
+    forgetPages: (path: string): void => {
+      forget.run(path)
     },
     /** Discards a walk, as when it is restarted. */
     dropWalk: (path: string): void => {

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { Database } from './sqlite.ts'
 import { guarded, makeFile } from './open.ts'
 import { refuseDataWrites } from './unfinished.ts'
 import { PRIVATE_FILE, isPresent, makeFolder } from '../../core/files.ts'
 import { isFull } from '../disk-state.ts'
+import { refuseUnlockable } from '../lock-effect.ts'
 
 type LockName = 'serve' | 'sync' | 'secrets' | 'export' | 'views'
 
@@ -33,6 +34,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     note(`${path}.pid`, String(process.pid))
   } catch (error) {
     db.close()
+    refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then nobody has the lock
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
     const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
     throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
@@ -53,6 +55,7 @@ export function lockFile(path: string): Lock | null {
     return { release: () => void db.close() }
   } catch (error) {
     db.close()
+    refuseUnlockable(dirname(path))
     if (systemCode(error) === 'SQLITE_BUSY') return null
     throw error
   }
@@ -67,6 +70,7 @@ export function isLocked(dataDir: string, name: LockName): boolean {
     db.prepare('SELECT 1 FROM sqlite_master').get()
     return false
   } catch (error) {
+    refuseUnlockable(dataDir)
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
     return true
   } finally {

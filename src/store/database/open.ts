@@ -11,6 +11,7 @@ import { leaveIndex } from './log-index.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
+import { isLockError, lockFault } from '../lock-effect.ts'
 
 export type { Db } from './sqlite.ts'
 
@@ -215,6 +216,8 @@ export function nameStorageError(
       { cause: error },
     )
   }
+  const unlockable = isLockError(code) ? lockFault(dataDir) : null
+  if (unlockable !== null) return unlockable
   const fault =
     STORAGE_FAULTS[code] ?? (code.startsWith('SQLITE_IOERR') ? 'cannot be read or written' : null)
   if (fault === null) return error

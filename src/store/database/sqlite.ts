@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import Database from 'better-sqlite3'
 import { loadCompiled } from '../../threads/load-lock.ts'
 
@@ -54,6 +55,9 @@ function whenUsed(compile: () => Database.Statement): Statement<unknown[], unkno
   }
   return statement
 }
+
+/** Path of the library, for another process. */
+export const SQLITE_MODULE = createRequire(import.meta.url).resolve('better-sqlite3')
 
 /** Opens a database read-only, whatever its schema, to examine it. */
 export function openAnyVersion(path: string): Db {

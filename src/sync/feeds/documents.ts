@@ -4,7 +4,7 @@ import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { refuseCostly } from '../../json/limits.ts'
 import { jsonTextOf, isObject } from '../../json/objects.ts'
 import { createHash } from 'node:crypto'
-import { parseDate } from '../../core/time.ts'
+import { readHttpDate } from '../../core/time.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
 import { documentMember } from '../../store/database/gzip.ts'
@@ -151,7 +151,7 @@ export function prepareDocument(
     }
     return same && context.kind !== 'repair' ? null : { document: repaired, state }
   }
-  const upstream = parseDate(meta.lastModified)
+  const upstream = readHttpDate(meta.lastModified)
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
   const changed = nextChanged(stored?.changed ?? null, seconds, context.now())
   const packed = documentMember(body, gzip, deflate)

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { counted } from '../../core/text.ts'
-import { parseDate } from '../../core/time.ts'
+import { readHttpDate } from '../../core/time.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
@@ -133,6 +133,6 @@ async function fetchOne(
  * there is none.
  */
 function publishedAt({ lastModified, date }: Meta): number {
-  const published = parseDate(lastModified)
+  const published = readHttpDate(lastModified)
   return published === null ? date : Math.min(published, date)
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { counted } from '../../core/text.ts'
-import { DAY_MS, parseDate } from '../../core/time.ts'
+import { DAY_MS, readHttpDate } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import { nextChanged } from '../../store/feeds/documents.ts'
@@ -51,7 +51,7 @@ export async function publishOsv(
   const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
-  const upstream = parseDate(listed.lastModified)
+  const upstream = readHttpDate(listed.lastModified)
   const stored = store.osv.countRecords()
   const listedIds = whole ? ids.size : stored
   const publish = (built: BuiltArchive): void => {

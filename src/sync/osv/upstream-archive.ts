@@ -1,7 +1,7 @@
 import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MirrorError } from '../../core/errors.ts'
-import { parseDate } from '../../core/time.ts'
+import { readHttpDate } from '../../core/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
@@ -146,7 +146,7 @@ function expectedDirectory(stored: Pick<OsvReader, 'countRecords' | 'sumIdBytes'
 
 function describe(meta: Meta): Pick<UpstreamArchive, 'asOf' | 'validators'> {
   const { etag, lastModified } = meta
-  const date = parseDate(lastModified)
+  const date = readHttpDate(lastModified)
   return {
     asOf: date === null ? null : Math.min(date, meta.date), // no archive is newer than its response
     validators: { etag, lastModified },

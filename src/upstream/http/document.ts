@@ -12,6 +12,7 @@ import {
   isPlain,
   passAnswerBody,
   readAnswerBody,
+  refuseHtml,
 } from './response.ts'
 
 export type DocumentAnswer =
@@ -63,6 +64,7 @@ export async function receiveDocument(
   const raw = await readAnswerBody(body, meta, reading)
   const gzip = meta.contentEncoding === 'gzip' ? raw : null
   const content = decodeBody(raw, meta, maxBytes, path)
+  refuseHtml(content, path)
   wire.secrets.check(content, path)
   if (gzip !== null) wire.secrets.check(gzip, path) // the gzip bytes are stored too, including the texts of their header
   return { status, meta, body: content, gzip }
@@ -97,7 +99,10 @@ async function passPlain<R extends PieceReader>(
   const reader = open(meta.length ?? 0)
   const search = secrets.stream(reading.path)
   const packer = createPacker()
+  let total = 0
   await passAnswerBody(body, meta, reading, (chunk) => {
+    if (total === 0) refuseHtml(chunk, reading.path)
+    total += chunk.length
     search(chunk)
     reader.push(chunk)
     packer.push(chunk)
@@ -118,6 +123,7 @@ async function passGzip<R extends PieceReader>(
   const search = secrets.stream(path)
   let total = 0
   for await (const piece of decodedPieces(raw, meta, maxBytes, path)) {
+    if (total === 0) refuseHtml(piece, path)
     search(piece)
     reader.push(piece)
     total += piece.length

@@ -1,4 +1,4 @@
-import { parseDate } from '../../core/time.ts'
+import { readRetryAfter } from '../../core/time.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
 import { jsonTextOf } from '../../json/objects.ts'
@@ -7,6 +7,8 @@ import { jsonTextOf } from '../../json/objects.ts'
 class StatusError extends MirrorError {
   readonly status: number
   readonly retryAfterMs: number | null
+  /** Whether it is for a pre-signed URL that has expired, or is invalid. */
+  isExpiredUrl = false
   constructor(
     code: 'upstream_status' | 'upstream_not_found' | 'upstream_auth',
     message: string,
@@ -30,7 +32,7 @@ export function statusError(
   now: () => number,
   reason: string | null = null,
 ): MirrorError {
-  const wait = parseRetryAfter(headers['retry-after'], now)
+  const wait = readRetryAfter(headers['retry-after'], now())
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
   const detail = reason === null ? '' : ` (${reason})`
   const message = `${path}: upstream answered ${status}${asked}${detail}`
@@ -42,30 +44,34 @@ export function statusError(
   return new StatusError('upstream_status', message, status, wait)
 }
 
+/** Statuses with which hosts refuse a pre-signed URL that has expired. */
+const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
+/** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, ExpiredToken, "Request has expired", "jwt expired". */
+const EXPIRED_WORDS = /expir|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed/i
+
 /**
- * Does the same for a document behind a pre-signed URL: no credential was sent, so a 401 or 403 concerns only that
- * URL.
+ * Does the same for a document behind a pre-signed URL: no credential was sent, so a refusal concerns only that URL.
+ * `said` is the beginning of the response's body.
  */
 export function documentError(
   status: number,
   headers: Record<string, string | string[] | undefined>,
   place: string,
   now: () => number,
+  said: string,
 ): MirrorError {
-  if (status !== 401 && status !== 403) return statusError(status, headers, place, now)
+  const isRefused = status >= 400 && status < 500 && status !== 429
+  const isExpired = EXPIRED_STATUSES.has(status) || (isRefused && EXPIRED_WORDS.test(said))
+  if (!isExpired) return statusError(status, headers, place, now)
   const message = `${place}: its host answered ${status}, so the pre-signed URL has expired or is invalid`
-  return new StatusError('upstream_status', message, status, null)
+  const error = new StatusError('upstream_status', message, status, null)
+  error.isExpiredUrl = true
+  return error
 }
 
-/** Parses a Retry-After header, in both forms, to milliseconds; null when it is invalid. */
-export function parseRetryAfter(
-  value: string | string[] | undefined,
-  now: () => number,
-): number | null {
-  if (typeof value !== 'string') return null
-  if (/^\d+$/.test(value.trim())) return Number(value) * 1000
-  const at = parseDate(value)
-  return at === null ? null : Math.max(0, at - now())
+/** Returns whether a document may be there with a new pre-signed URL. */
+export function isExpiredUrl(error: unknown): boolean {
+  return error instanceof StatusError && error.isExpiredUrl
 }
 
 /** Creates the error for a request that was not sent, because the host's rate limit is exhausted for too long. */
@@ -120,6 +126,16 @@ const MAX_LENGTH = 300
  * description, message or code. Null when it has none, or cannot be read.
  */
 export async function readErrorReason(body: RawAnswer['body']): Promise<string | null> {
+  const text = await readErrorBody(body)
+  try {
+    return text === null ? null : reasonOf(JSON.parse(jsonTextOf(text)))
+  } catch {
+    return null // the status is sufficient
+  }
+}
+
+/** Reads the body of an error response; null when it is longer than 16 KiB, or cannot be read. */
+export async function readErrorBody(body: RawAnswer['body']): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let total = 0
   try {
@@ -128,7 +144,7 @@ export async function readErrorReason(body: RawAnswer['body']): Promise<string |
       total += chunk.length
       if (total > MAX_BYTES) return null // leaving the loop ends the body
     }
-    return reasonOf(JSON.parse(jsonTextOf(Buffer.concat(chunks))))
+    return Buffer.concat(chunks)
   } catch {
     return null // the status is sufficient
   }

@@ -7,7 +7,8 @@ import {
   unknownQuota,
   waitFor,
 } from './quota.ts'
-import { limitError, parseRetryAfter } from './errors.ts'
+import { readRetryAfter } from '../../core/time.ts'
+import { limitError } from './errors.ts'
 
 /** Permission to send one request; its owner reports the end exactly once. */
 interface RequestPermit {
@@ -66,8 +67,8 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
       return {
         answered(response) {
           quota.inFlight--
-          const asked = parseRetryAfter(response.headers['retry-after'], now)
-          const known = asked !== null && asked <= deps.maxRetryAfterMs ? asked : null
+          const asked = readRetryAfter(response.headers['retry-after'], now()) ?? 0
+          const known = asked > 0 && asked <= deps.maxRetryAfterMs ? asked : null
           learn(quota, response, known, now())
         },
         failed() {

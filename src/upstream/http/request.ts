@@ -7,7 +7,8 @@ import type { Deadline, Delay, OnRetry } from './retry.ts'
 import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './destinations.ts'
-import { parseRetryAfter, statusError, readErrorReason } from './errors.ts'
+import { readRetryAfter } from '../../core/time.ts'
+import { statusError, readErrorReason } from './errors.ts'
 import type { SecretSearch } from '../secret-search.ts'
 import {
   type RawAnswer,
@@ -86,7 +87,7 @@ function isRefusal({ code, cause }: MirrorError): boolean {
 /** Returns whether a 429 requests a longer wait than `upstream.retryAfterMaxSeconds`: this ends the run. */
 function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): boolean {
   if (status !== 429) return false
-  return (parseRetryAfter(headers['retry-after'], now) ?? 0) > config.retryAfterMaxSeconds * 1000
+  return (readRetryAfter(headers['retry-after'], now()) ?? 0) > config.retryAfterMaxSeconds * 1000
 }
 
 async function withCredential(

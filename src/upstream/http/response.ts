@@ -1,8 +1,9 @@
 import { gunzipSync } from 'node:zlib'
-import { parseDate } from '../../core/time.ts'
+import { readHttpDate } from '../../core/time.ts'
 import { trailerSize } from '../../core/gzip/member.ts'
 import { inflatedPieces } from '../../core/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { isHtmlPage } from '../../core/text.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
 /** Metadata of a response. */
@@ -37,7 +38,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     return typeof value === 'string' ? value : null
   }
   const length = Number(text('content-length') ?? Number.NaN)
-  const date = parseDate(text('date'))
+  const date = readHttpDate(text('date'))
   const total = text('x-total-count') ?? text('x-total') ?? ''
   return {
     etag: validator(text('etag')),
@@ -136,6 +137,16 @@ export async function passAnswerBody(
 function tooLarge(path: string, bytes: number, maxBytes: number): MirrorError {
   const message = `${path}: ${bytes} bytes or more, the cap is ${maxBytes}`
   return new MirrorError('upstream_too_large', message)
+}
+
+/** Bytes at the start of a body in which an HTML page is recognised. */
+const HEAD_BYTES = 2048
+
+/** Throws `upstream_shape` for content that begins as an HTML page where the service answers JSON. */
+export function refuseHtml(content: Buffer, path: string): void {
+  if (!isHtmlPage(content.toString('utf8', 0, HEAD_BYTES))) return
+  const message = `${path}: an HTML page came instead of JSON (a sign-in page or a proxy?)`
+  throw new MirrorError('upstream_shape', message)
 }
 
 /** Decodes the content encoding, within the same cap. */

@@ -50,12 +50,14 @@ export function createRetrying(
   }
 }
 
+/** Returns the pause before the next attempt: the own, growing one, which a Retry-After can lengthen only. */
 function pause(config: Config['upstream'], failures: number, error: unknown): number {
   const ceiling = Math.min(config.retryMaxMs, config.retryMinMs * 2 ** (failures - 1))
   const jittered = ceiling / 2 + Math.random() * (ceiling / 2)
   const asked = retryAfterMs(error)
   if (asked === null) return jittered
-  if (asked <= config.retryAfterMaxSeconds * 1000) return asked + Math.random() * config.retryMinMs
+  if (asked <= config.retryAfterMaxSeconds * 1000)
+    return Math.max(jittered, asked + Math.random() * config.retryMinMs)
   throw error
 }
 

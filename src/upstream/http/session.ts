@@ -8,7 +8,7 @@ import {
   receiveDocument,
   requestHeaders,
 } from './document.ts'
-import { type OpenAnswer, decodeBody, discardBody, readAnswerBody } from './response.ts'
+import { type OpenAnswer, decodeBody, discardBody, readAnswerBody, refuseHtml } from './response.ts'
 import {
   type Deadline,
   type Retrying,
@@ -106,7 +106,9 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
       const { status, meta, body } = await follow(wire, run, post(root, asked), deadline)
       if (status >= 300) throw statusError(status, {}, path, now)
       const raw = await readAnswerBody(body, meta, { ...asked, ...limits })
-      return { status, body: decodeBody(raw, meta, maxBytes, path) }
+      const content = decodeBody(raw, meta, maxBytes, path)
+      refuseHtml(content, pathAsked({ root }, path))
+      return { status, body: content }
     }
     try {
       return await again(() => withDeadline(limits.deadlineMs, signal, attempt))
@@ -123,7 +125,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     read: (...opened: Parameters<typeof receiveDocument>) => Promise<T>,
   ): Promise<T> => {
     const asked = get(root, path, requestHeaders(options))
-    const reading = { path, maxBytes: options.maxBytes, ...limits }
+    const reading = { path: asked.url.pathname, maxBytes: options.maxBytes, ...limits }
     const attempt = async (due: Deadline): Promise<T> =>
       read(wire, await follow(wire, run, asked, due), asked.headers, reading)
     return retrying(() => withDeadline(limits.deadlineMs, signal, attempt))
@@ -143,6 +145,11 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     passDocument: (path, options, open) =>
       fetching(path, options, (...opened) => passDocument(...opened, open)),
   }
+}
+
+/** Returns a path as it is requested, for messages: with the prefix of its surface, without the query. */
+export function pathAsked({ root }: Pick<Session, 'root'>, path: string): string {
+  return new URL(root + path).pathname
 }
 
 /** Returns the error for a change whose response was lost: it may have been made, so the caller must check. */

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { Onward } from '../../json/envelope.ts'
 import type { Meta } from '../http/response.ts'
-import type { Session } from '../http/session.ts'
+import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
 import { type WalkBounds, createGuard } from './bounds.ts'
@@ -84,7 +84,7 @@ export async function walkList(
       if (error instanceof NextPageLearned) known = { ...known, ...error.known }
       else if (!(error instanceof PageVanished)) throw error
       if (restarts === MAX_RESTARTS) {
-        const message = `${path}: its pages disappear while they are read; the walk was started ${restarts + 1} times`
+        const message = `${pathAsked(session, path)}: its pages disappear while they are read; the walk was started ${restarts + 1} times`
         throw new MirrorError('upstream_shape', message, { cause: error })
       }
     }
@@ -103,7 +103,7 @@ export async function probeList(
   try {
     const answer = await session.fetchDocument(`${path}?limit=1`, { ...options, gzip: true })
     if (answer.status !== 200) return 'refused'
-    return readPage(path, answer.body, answer.meta, options, null)
+    return readPage(pathAsked(session, path), answer.body, answer.meta, options, null)
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 'refused'
@@ -133,13 +133,14 @@ async function walkOnce(
   useStored: boolean,
 ): Promise<WalkEnd> {
   const { known } = options
+  const place = pathAsked(session, path)
   const ask = (target: string, stored: StoredPage | null): Promise<Fetched> =>
     fetchPage(session, path, options, target, stored)
   const trail = createTrail({ root: session.root, path, ...options }, async (target) => {
     const { page, meta } = await ask(target, null)
-    return page === null ? null : readPage(path, page, meta, options, first)
+    return page === null ? null : readPage(place, page, meta, options, first)
   })
-  const guard = createGuard(path, options.bounds, options.now)
+  const guard = createGuard(place, options.bounds, options.now)
   const { cursorPath } = known
   let first: KnownShape = cursorPath === null ? null : { itemsPath: [], cursorPath }
   let cursor: string | null = null
@@ -157,7 +158,7 @@ async function walkOnce(
       trail.kept(step)
       await sink.kept(number)
     } else {
-      const read = readPage(path, answer.page, answer.meta, options, first)
+      const read = readPage(place, answer.page, answer.meta, options, first)
       if (number === 0) first = { ...read.shape, cursorPath: read.shape.cursorPath ?? cursorPath }
       const same = stored?.sha256.equals(read.sha256) === true
       const other = number > 0 ? trail.repeatedCursor(read) : null
@@ -193,7 +194,7 @@ async function fetchPage(
   const answer = await session.fetchDocument(target, { maxBytes, stored, gzip: true })
   if (answer.status === 304) return { page: null, meta: answer.meta }
   const costly = refuse(answer.body)
-  if (costly !== null) throw unwalkable(path, costly)
+  if (costly !== null) throw unwalkable(pathAsked(session, path), costly)
   return { page: answer.body, meta: answer.meta }
 }
 

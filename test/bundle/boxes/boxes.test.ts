@@ -374,10 +374,22 @@ describe('the inbox', () => {
     const { troubles, look } = watch(box, below())
     await look()
     await look()
-    expect(troubles.sort()).toEqual([
-      expect.stringMatching(/"link\.zip" is a link, a pipe or a folder and is ignored/),
-      expect.stringMatching(/"media"/),
+    expect(troubles).toEqual([
+      expect.stringMatching(/"link\.zip", "media" are links, pipes or folders and are ignored/),
     ])
+    symlinkSync('/nowhere', join(box, 'other.zip'))
+    await look()
+    expect(troubles.slice(1)).toEqual([
+      expect.stringMatching(/"other\.zip" is a link, a pipe or a folder and is ignored/),
+    ])
+  })
+
+  test('has one line in the log for any number of links, pipes and folders', async () => {
+    const box = folder()
+    for (let n = 0; n < 300; n++) symlinkSync('/nowhere', join(box, `link-${n}.zip`))
+    const { troubles, look } = watch(box, below())
+    await look()
+    expect(troubles).toEqual([expect.stringMatching(/^inbox: .+ and 297 more are links, pipes/)])
   })
 
   test('logs once that a bundle has been half-copied for a day', async () => {

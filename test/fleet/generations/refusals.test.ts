@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/core/digest.ts'
+import { toIso } from '../../../src/core/time.ts'
 import { findNewest } from '../../../src/fleet/generations/chain.ts'
 import { collectGarbage } from '../../../src/fleet/generations/collect.ts'
 import { downloadBundle } from '../../../src/fleet/generations/follow/download.ts'
@@ -27,6 +28,8 @@ interface Pair {
   readonly bucket: MemoryBucket
   readonly reader: Disk
   readonly follower: Follower
+  /** Another follower of the reader's folder, as after a restart. */
+  readonly restart: () => Follower
   now: number
   /** Syncs another version and publishes it. */
   publish(epoch?: number): Promise<void>
@@ -42,11 +45,15 @@ function createPair(): Pair {
   const bucket = createMemoryBucket({ now })
   const store = bucket.client()
   const common = { store, config, now, trust: fleetTrust(now) }
-  const follower = createFollower({
-    ...{ ...common, importer: standInImporter(reader), waitUntil: () => Promise.resolve() },
-  })
+  const restart = (): Follower =>
+    createFollower({
+      ...common,
+      importer: standInImporter(reader),
+      waitUntil: () => Promise.resolve(),
+    })
+  const follower = restart()
   const pair: Pair = {
-    ...{ bucket, reader, follower, now: START },
+    ...{ bucket, reader, follower, restart, now: START },
     async publish(epoch = 1) {
       syncTo(leader, leader.version + 1, pair.now)
       await publishGeneration({
@@ -162,6 +169,20 @@ describe('a follower', () => {
       },
     ],
     [
+      'of another fleet',
+      'fleet',
+      (pair) => {
+        forge(pair, 2, { fleet: 'ab'.repeat(16) })
+      },
+    ],
+    [
+      'to be served in ten years',
+      'malformed',
+      (pair) => {
+        forge(pair, 2, { activateAt: toIso(START + 10 * 365 * 24 * HOUR) })
+      },
+    ],
+    [
       'that expired',
       'expired',
       (pair) => {
@@ -184,6 +205,24 @@ describe('a follower', () => {
     await pair.follow().catch(() => null)
     expect((await pair.follower.look()).refusal?.reason).toBe(reason)
     expect(pair.reader.version).toBe(1)
+  })
+
+  test.each([1, 2])('does not begin with generation %i of another fleet', async (number) => {
+    const pair = createPair()
+    for (let made = 0; made < number; made++) await pair.publish()
+    forge(pair, number, { fleet: 'ab'.repeat(16) })
+    expect((await pair.follower.look()).refusal?.reason).toBe('fleet')
+    expect(pair.reader.version).toBe(0)
+  })
+
+  test('does not go on after a restart with a generation of another fleet', async () => {
+    const pair = createPair()
+    await pair.publish()
+    expect(await pair.follow()).toBeNull()
+    await pair.publish()
+    forge(pair, 2, { fleet: 'ab'.repeat(16) })
+    const restarted = pair.restart()
+    expect((await restarted.look()).refusal?.reason).toBe('fleet')
   })
 
   test('refuses a store with a hole, one with fewer generations, and one with another past', async () => {

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest'
 import { createLeaseKeeper } from '../../../src/fleet/lease/keeper.ts'
 import { createLeaseProof } from '../../../src/fleet/lease/proof.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
-import { createMemoryBucket, createMemoryStore } from '../../support/fleet/memory-store.ts'
+import {
+  type StoreVerb,
+  createMemoryBucket,
+  createMemoryStore,
+} from '../../support/fleet/memory-store.ts'
 
 /** The same store, whose conditional writes check first and write in a later turn. */
 function checkingFirst(store: ObjectStore): ObjectStore {
@@ -79,5 +83,49 @@ test('a store that failed is tried again after a while', async () => {
   isWrong = false
   expect((await keeper.step(true)).failure).toMatch(/cannot decide/)
   time.now += 300_000
+  await expect.poll(async () => (await keeper.step(true)).epoch).toBe(1)
+})
+
+test.each<[StoreVerb, number]>([
+  ['put', 3],
+  ['putIfAbsent', 1],
+  ['putIfAbsent', 33],
+  ['putIfMatch', 32],
+  ['putIfMatch', 33],
+  ['putIfMatch', 34],
+  ['get', 1],
+  ['head', 2],
+  ['list', 1],
+  ['delete', 1],
+])('one lost answer, of %s number %i, is no finding about the store', async (verb, number) => {
+  const bucket = createMemoryBucket()
+  let calls = 0
+  const { keeper } = keeperOn(
+    bucket.client((call) => {
+      if (call.verb === verb) calls++
+      return call.verb === verb && calls === number ? 'lost-answer' : undefined
+    }),
+  )
+  const failures: (string | null)[] = []
+  await expect
+    .poll(async () => {
+      const { epoch, failure } = await keeper.step(true)
+      failures.push(failure)
+      return epoch
+    })
+    .toBe(1)
+  expect(failures.filter((failure) => failure?.includes('cannot decide'))).toEqual([])
+})
+
+test('a store that does not answer while it is tried is named as that, and tried again at once', async () => {
+  const bucket = createMemoryBucket()
+  let isSilent = true
+  const { keeper } = keeperOn(
+    bucket.client(({ verb }) => (isSilent && verb === 'putIfMatch' ? 'lost-answer' : undefined)),
+  )
+  await expect
+    .poll(async () => (await keeper.step(true)).failure)
+    .toMatch(/did not answer while it was tried \(put if match: .+stale match refused: .+ for now/)
+  isSilent = false
   await expect.poll(async () => (await keeper.step(true)).epoch).toBe(1)
 })

@@ -16,6 +16,8 @@ import {
   differences,
   mirrored,
 } from './fixtures.ts'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import type { ShapeName } from '../../../src/sandbox/service/shapes/shape.ts'
 import { longTest } from '../../support/tables.ts'
 
 const WIDTH = 8 // catalog.concurrency as it is by default: what is in flight when the refusal comes
@@ -149,13 +151,18 @@ longTest('a document that its host refuses twice is named, and the rest is mirro
   expect(mirror).toEqual(upstream)
 })
 
-test('an expired pre-signed URL is requested again once', async () => {
-  const made = await bench(SMALL, { env: { ...ALL, PATCHMIRROR_CATALOG_CONCURRENCY: '1' } })
-  const struck = made.sandbox.faults.set(
-    /^\/artifacts\/sbom-/,
-    { kind: 'status', status: 403 },
-    { times: 1 },
-  )
+const xml = (code: string): string => `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`
+
+test.each<[string, Fault, ShapeName]>([
+  ['as 403', { kind: 'status', status: 403 }, 'wire'],
+  ['behind a redirect', { kind: 'status', status: 403 }, 'other'],
+  ['as ExpiredRequest', { kind: 'status', status: 400, body: xml('ExpiredRequest') }, 'wire'],
+  ['as ExpiredToken', { kind: 'status', status: 400, body: xml('ExpiredToken') }, 'wire'],
+  ['in JSON', { kind: 'status', status: 400, body: '{"message":"jwt expired"}' }, 'wire'],
+])('an expired pre-signed URL, refused %s, is requested again once', async (_how, fault, shape) => {
+  const env = { ...ALL, PATCHMIRROR_CATALOG_CONCURRENCY: '1' }
+  const made = await bench({ ...SMALL, shape }, { env })
+  const struck = made.sandbox.faults.set(/^\/artifacts\/sbom-/, fault, { times: 1 })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(struck.hits()).toBe(1)
   const sboms = asked(made).filter((path) => /^\/v1\/tags\/.*\/sbom$/.test(path))

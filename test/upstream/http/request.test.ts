@@ -127,6 +127,29 @@ describe('a rate limit', () => {
     expect(service.requests.count()).toBe(100)
   })
 
+  test.each(['0', '1.5', '-3', '"2"', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
+    'with the Retry-After %s is asked again no sooner than after the own, growing pauses',
+    async (after) => {
+      let now = Date.UTC(2026, 5, 1)
+      const sent: number[] = []
+      const { url } = await createOrigin((_request, response) => {
+        sent.push(now)
+        response.writeHead(sent.length < 5 ? 429 : 200, { 'Retry-After': after }).end('{}')
+      })
+      const clock = { now: () => now, delay: (ms: number) => Promise.resolve(void (now += ms)) }
+      const named = {
+        UPSTREAM_API_ROOT: url,
+        UPSTREAM_API_KEY: 'k1234',
+        UPSTREAM_RETRIES: '4',
+        UPSTREAM_RETRY_MIN_MS: '1000',
+        UPSTREAM_RETRY_MAX_MS: '60000',
+      }
+      await get(session(upstreamOf(named, clock)), '/me')
+      const waits = sent.slice(1).map((at, i) => at - (sent[i] ?? 0))
+      expect(waits.map((ms, at) => ms >= 500 * 2 ** at)).toEqual([true, true, true, true])
+    },
+  )
+
   test('with a Retry-After beyond the ceiling ends the run, for all of its requests', async () => {
     const { url, requests } = await createOrigin((_request, response) => {
       response.writeHead(429, { 'Retry-After': '9999' }).end()

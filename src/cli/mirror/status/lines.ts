@@ -66,7 +66,7 @@ export function describeBoxes({ boxes }: Status): string[] {
     lines.push(`inbox: ${file} was refused on ${timeOf(Date.parse(at))}: ${why}`)
   }
   if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
-  return [...lines, ...waiting.map(({ file, why }) => `inbox: ${file}: ${why}`)]
+  return [...lines, ...describeWaiting(waiting)]
 }
 
 /** Returns a line for each bundle in the inbox where no daemon answers: its report would have them. */
@@ -132,4 +132,17 @@ export function describeFindings(config: Config, status: Status): string | null 
 function partialWords(sources: Status['sources']): string {
   const partial = sources.filter((one) => one.partial && (one.name === 'osv' || one.name === 'catalog')) // prettier-ignore
   return partial.length === 0 ? '' : `, by what is partial (${partial.map(({ name }) => name).join(', ')})` // prettier-ignore
+}
+
+/** Files that wait for the same reason and are named each, at most. */
+const MOST_WAITING = 3
+
+/** Returns a line for each file that waits, and one line for all that wait for the same reason where they are many. */
+function describeWaiting(waiting: readonly { file: string; why: string }[]): string[] {
+  return [...Map.groupBy(waiting, ({ why }) => why)].flatMap(([why, files]) => {
+    const [first] = files
+    if (files.length > MOST_WAITING && first !== undefined)
+      return [`inbox: ${first.file} and ${files.length - 1} more: ${why}`]
+    return files.map(({ file }) => `inbox: ${file}: ${why}`)
+  })
 }

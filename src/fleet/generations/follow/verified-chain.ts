@@ -9,7 +9,9 @@ import {
   readChain,
   readGeneration,
   refuseHole,
+  refuseOtherFleet,
 } from '../chain.ts'
+import { fetchFleetId } from '../format/fleet-id.ts'
 import type { Generation, KnownGeneration } from '../format/generation.ts'
 import {
   type GenerationRefusal,
@@ -55,7 +57,10 @@ export function createVerifiedChain(
     const link = tip === null ? stored : linkOf(tip)
     if (link === null) {
       const newest = await findNewest(store, 0)
-      tip = newest === 0 ? null : await readGeneration(store, newest, trust)
+      const found = newest === 0 ? null : await readGeneration(store, newest, trust)
+      const fleet = found === null ? null : await fetchFleetId(store)
+      if (found !== null && fleet !== null) refuseOtherFleet(found.generation, fleet)
+      tip = found
       return
     }
     if (tip === null || ++updates % RECHECK === 0) {

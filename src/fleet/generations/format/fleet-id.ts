@@ -23,15 +23,16 @@ const MAX_BYTES = 4096
  * yet. Throws `fleet` with the reason `malformed` for a format that this program does not know.
  */
 export async function readFleetId(store: ObjectStore, proposed: Buffer): Promise<string> {
-  const found = await readFormat(store)
+  const found = await fetchFleetId(store)
   if (found !== null) return found
   const fleet = proposed.toString('hex')
   const text = `${JSON.stringify({ format: GENERATION_FORMAT, fleet })}\n`
   if (await storeDecided(store, FORMAT_KEY, Buffer.from(text))) return fleet
-  return (await readFormat(store)) ?? fleet
+  return (await fetchFleetId(store)) ?? fleet
 }
 
-async function readFormat(store: ObjectStore): Promise<string | null> {
+/** Returns the identity of the fleet on the store; null: it has none yet. Throws as `readFleetId`. */
+export async function fetchFleetId(store: ObjectStore): Promise<string | null> {
   const found = await readObject(store, FORMAT_KEY, MAX_BYTES)
   if (found === null) return null
   let read: FleetFormat

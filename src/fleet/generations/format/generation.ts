@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
+import { HOUR_MS } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import { combineDigests } from '../../../store/replication/rows.ts'
 import type { Manifest, ManifestSource } from '../../../bundle/format/manifest.ts'
@@ -170,6 +171,9 @@ function refuseNewer(json: unknown): void {
     )
 }
 
+/** The longest time from the publication to the activation, milliseconds: a publisher waits twice fleet.pollSeconds. */
+const LONGEST_DELAY_MS = 2 * HOUR_MS
+
 function faultOf(read: Generation): string | null {
   const { previous, sources, full, delta, changes, digest, keys } = read
   if ((previous === null) !== (read.generation === 1))
@@ -183,7 +187,10 @@ function faultOf(read: Generation): string | null {
       return `${one.key} is not the key of its bundle`
   if (changes !== null && changes.key !== changesKey(read.generation, changes.sha256))
     return `${changes.key} is not the key of its changes`
-  if (read.activateAt < read.publishedAt) return 'it is activated before it was published'
+  const delay = Date.parse(read.activateAt) - Date.parse(read.publishedAt)
+  if (delay < 0) return 'it is activated before it was published'
+  if (delay > LONGEST_DELAY_MS)
+    return `it is activated at ${read.activateAt}, more than ${LONGEST_DELAY_MS / HOUR_MS} hours after it was published (${read.publishedAt})`
   return new Set(keys).size < keys.length ? 'names a key twice' : null
 }
 

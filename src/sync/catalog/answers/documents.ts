@@ -1,4 +1,5 @@
 import { MirrorError } from '../../../core/errors.ts'
+import { isHtmlPage } from '../../../core/text.ts'
 import type { DocumentKind } from '../../../domain/resources.ts'
 import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import type { DocumentSink } from '../../../store/catalog/documents.ts'
@@ -139,7 +140,7 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
         .toString('utf8')
         .replace(/^\ufeff/, '')
         .trimStart()
-      if (/^<(!doctype\s+html|html|head|body)/i.test(start)) {
+      if (isHtmlPage(start)) {
         return { refused: `it is an HTML page, not ${NAMES[kind]}` }
       }
       const summary = outline.end()

@@ -5,7 +5,7 @@ import type { CatalogLink, StoredAnswer } from '../../../store/catalog/answers.t
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
-import { statusOf } from '../../../upstream/http/errors.ts'
+import { isExpiredUrl, statusOf } from '../../../upstream/http/errors.ts'
 import { deflate } from '../../../zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { type LinkedDocument, storeDocument, streamDocument, createKindCheck } from './documents.ts'
@@ -46,21 +46,28 @@ async function buildAnswer(
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204)
     return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
-  if ('redirectedTo' in answer) return redirectedDocument(context, task, answer.redirectedTo)
-  if (task.document === null) {
+  if (task.document === null && 'body' in answer) {
     const item = itemAnswer(task, answer.body, answer.etag)
     return stored?.status === 200 && stored.sha256.equals(item.sha256) ? null : item
   }
   try {
-    return await artifactAnswer(context, task, answer)
+    return await documentAnswer(context, task, answer)
   } catch (error) {
-    // The pre-signed URL may have expired: request the path again to get a new one.
-    if (![401, 403, 410].includes(statusOf(error) ?? 0)) throw error
-    const again = await ask(context, task, null, onDate)
+    if (!isExpiredUrl(error)) throw error
+    const again = await ask(context, task, null, onDate) // for a new pre-signed URL
     if (typeof again !== 'object') throw error
-    if ('redirectedTo' in again) return redirectedDocument(context, task, again.redirectedTo)
-    return artifactAnswer(context, task, again)
+    return documentAnswer(context, task, again)
   }
+}
+
+/** Returns the answer of an artifact path, with the documents behind its pre-signed URLs. */
+function documentAnswer(
+  context: CatalogContext,
+  task: Task,
+  answer: OkResponse | { redirectedTo: string },
+): Promise<FetchedAnswer> {
+  if ('redirectedTo' in answer) return redirectedDocument(context, task, answer.redirectedTo)
+  return artifactAnswer(context, task, answer)
 }
 
 /** A 200 response; `type` is its Content-Type, empty when there is none. */

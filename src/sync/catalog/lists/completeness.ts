@@ -1,9 +1,8 @@
 import { counted, nounOf } from '../../../core/text.ts'
 import type { Frame } from '../../../json/envelope.ts'
-import { valueAt } from '../../../json/slices.ts'
 import type { WalkEnd } from '../../../upstream/lists/walk.ts'
 import { isUsualSize } from '../../../upstream/lists/trail.ts'
-import type { Walk } from './staging.ts'
+import { type Walk, frameTotal } from './staging.ts'
 
 /**
  * Returns whether a list of one page may be incomplete: the service can truncate lists without an indication, and the
@@ -17,7 +16,7 @@ export function mayBePart(walk: Walk, end: WalkEnd, frame: Frame): boolean {
 export function markCompleteness(frame: Frame, walk: Walk, end: WalkEnd): Frame {
   const { partial: _partial, cut: _cut, skipped: _skipped, ...plain } = frame
   const { skipped } = walk
-  const reasons = [end.cut, skippedOf(walk), end.cut === null ? totalMismatch(walk, end) : null]
+  const reasons = [end.cut, skippedOf(walk), end.cut === null ? contradictionOf(walk, end) : null]
   const known = reasons.filter((reason) => reason !== null)
   return {
     ...plain,
@@ -35,6 +34,21 @@ function skippedOf({ skipped }: Walk): string | null {
     : `${count} of its items ${nounOf(count, 'was', 'were')} skipped, the first: ${first.why}`
 }
 
+/** Returns how the pages of a walk contradict each other, the walk before it, or upstream's count; null: they do not. */
+function contradictionOf(walk: Walk, end: WalkEnd): string | null {
+  if (walk.totals.size > 1) {
+    const totals = [...walk.totals].join(' and ')
+    return `it changes while its pages are read: they count ${totals} items`
+  }
+  if (walk.unsteady) return 'it changes while its pages are read: each reading lacks other items'
+  return totalMismatch(walk, end)
+}
+
+/** Returns whether a list changed while its pages were read, so that an item may have moved to a page already read. */
+export function isMoving({ totals, unsteady }: Walk): boolean {
+  return totals.size > 1 || unsteady
+}
+
 /** Returns how upstream's count differs from the items on its pages; null when it does not, or upstream sends none. */
 export function totalMismatch(walk: Walk, end: WalkEnd): string | null {
   const total = totalOf(walk, end)
@@ -47,12 +61,11 @@ export function totalMismatch(walk: Walk, end: WalkEnd): string | null {
 /** Returns whether the pages have more items than upstream counts; then none is missing. */
 export function exceedsTotal(walk: Walk, end: WalkEnd): boolean {
   const total = totalOf(walk, end)
+  if (isMoving(walk)) return false
   return end.cut === null && walk.skipped.length === 0 && total !== null && total < walk.itemCount
 }
 
 /** Returns upstream's count of the items: from the last page, or, where that page is unchanged, from the first. */
 function totalOf({ frame }: Walk, end: WalkEnd): number | null {
-  const total = frame === null || frame.total === null ? null : valueAt(frame.envelope, frame.total)
-  const isExact = typeof total === 'number' && frame?.estimated !== true
-  return end.total ?? (isExact ? total : null)
+  return end.total ?? (frame === null ? null : frameTotal(frame))
 }

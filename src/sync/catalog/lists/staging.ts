@@ -23,11 +23,24 @@ export interface Walk {
   seen: Set<string>
   /** Skipped items, by page. */
   skipped: Skipped[]
+  /** Exact totals on its pages until now; several: the list changed while it was read. */
+  totals: Set<number>
+  /** Whether stored items were missing in the last reading, but not in the one before it. */
+  unsteady: boolean
 }
 
 /** Returns the state of a walk that has not started. */
 export function createWalk(frame: Frame | null): Walk {
-  return { frame, count: 0, kept: 0, itemCount: 0, seen: new Set(), skipped: [] }
+  return {
+    frame,
+    count: 0,
+    kept: 0,
+    itemCount: 0,
+    seen: new Set(),
+    skipped: [],
+    totals: new Set(),
+    unsteady: false,
+  }
 }
 
 /** A list to be walked into the staging tables. */
@@ -58,6 +71,8 @@ export function createSink(
       walk.kept = 0
       walk.itemCount = 0
       walk.skipped = []
+      walk.totals.clear()
+      walk.unsteady = false
       return store.exclusive(() => staging.dropWalk(canonical))
     },
     kept(number) {
@@ -67,6 +82,8 @@ export function createSink(
       walk.count++
       walk.kept++
       walk.itemCount += page.entries
+      const total = number === 0 && known !== null ? frameTotal(known) : null
+      if (total !== null) walk.totals.add(total)
       walk.skipped.push(...(known?.skipped ?? []).filter((one) => one.page === number))
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
@@ -79,12 +96,19 @@ export function createSink(
       if (refused !== null) walk.skipped.push(refused)
       walk.itemCount += refuseRepetition(path, page, entries, walk.seen)
       walk.count++
+      if (page.total !== null) walk.totals.add(page.total)
       context.counted(entries.length)
       return store.exclusive(() =>
         staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
       )
     },
   }
+}
+
+/** Returns the exact total of a list's first page; null when it has none. */
+export function frameTotal({ envelope, total: path, estimated }: Frame): number | null {
+  const total = path === null ? null : valueAt(envelope, path)
+  return typeof total === 'number' && estimated !== true ? total : null
 }
 
 /** Maximum size of a frame, characters: every request for the list parses and writes the envelope. */

@@ -13,7 +13,13 @@ import {
   walkList,
 } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
-import { mayBePart, exceedsTotal, markCompleteness, totalMismatch } from './completeness.ts'
+import {
+  mayBePart,
+  exceedsTotal,
+  isMoving,
+  markCompleteness,
+  totalMismatch,
+} from './completeness.ts'
 import { idOfItem } from './items.ts'
 import { type FacetReader, createFacetReader } from './facets.ts'
 import { type Walk, LIMIT, createSink, createWalk } from './staging.ts'
@@ -56,10 +62,10 @@ export async function walkCatalogList(
   const walk = createWalk(known)
   const target = { resource, facets, path, canonical }
   try {
-    let end = await walkTwice(context, target, walk, pages, known)
+    let end = await walkUntilSteady(context, target, walk, pages, known, stored)
     let frame = await learnedFrame(context, target, walk, end, known)
     if (mayBePart(walk, end, frame) && known?.onward?.silent !== true) {
-      end = await walkTwice(context, target, walk, [], frame)
+      end = await walkUntilSteady(context, target, walk, [], frame, stored)
       frame = await learnedFrame(context, target, walk, end, known)
     }
     const same = walk.kept === walk.count && walk.count === pages.length
@@ -68,6 +74,8 @@ export async function walkCatalogList(
     const carries = frame.partial !== undefined && !exceedsTotal(walk, end)
     if (carries && stored !== null)
       await carryOver(context, target, stored, walk, same ? carried : null)
+    // What two pages contradict is no property of either: the next run reads all of them.
+    if (isMoving(walk)) await store.exclusive(() => store.catalog.staging.forgetPages(canonical))
     const isSameState = known?.learned === frame.learned && known.partial === frame.partial
     const changed = !same || !isSameState || (carried !== null && !carries)
     facets.settle(walk.kept > 0 || carries)
@@ -81,26 +89,45 @@ export async function walkCatalogList(
 
 type Target = Parameters<typeof createSink>[1]
 
+/** Readings of a list, at most: twice where its counts disagree, once more where only the missing items differ. */
+const MAX_READINGS = 3
+
 /**
- * Walks a list, and a second time when its counts disagree: an item that moved to an already read page during the
- * walk is missing.
+ * Walks a list, and again when its counts disagree or stored items are missing: an item that moved to an already read
+ * page during the walk is missing too. An item is gone when two successive readings of a list of several pages lack it.
  */
-async function walkTwice(
+async function walkUntilSteady(
   context: CatalogContext,
   target: Target,
   walk: Walk,
   pages: readonly CatalogPage[],
   known: Frame | null,
+  stored: CatalogList | null,
 ): Promise<WalkEnd> {
   const { resource, path } = target
   const options = walkOptions(context, resource, pages, known)
   const sink = createSink(context, target, pages, walk, known)
   const session = context.sessionOf(resource.surface)
-  const walkOnce = (): Promise<WalkEnd> =>
-    walkList(session, context.relative(resource, path), options, sink)
-  const end = await walkOnce()
-  const agrees = end.cut !== null || totalMismatch(walk, end) === null
-  return agrees || walk.kept === walk.count ? end : walkOnce()
+  let gone = new Set<string>()
+  for (let readings = 1; ; readings++) {
+    const end = await walkList(session, context.relative(resource, path), options, sink)
+    if (end.cut !== null || walk.kept === walk.count) return end
+    const before = gone
+    gone = walk.count > 1 ? goneIn(context, target, stored) : new Set()
+    walk.unsteady = ![...gone].every((id) => before.has(id))
+    const agrees = walk.totals.size <= 1 && totalMismatch(walk, end) === null
+    if (agrees && !walk.unsteady) return end
+    if (readings === (agrees ? MAX_READINGS : 2)) return end
+  }
+}
+
+/** Returns the ids of the stored items that a walk did not find. */
+function goneIn(
+  { store }: CatalogContext,
+  { canonical }: Target,
+  stored: CatalogList | null,
+): Set<string> {
+  return new Set(stored === null ? [] : store.catalog.eachGone(stored.id, canonical))
 }
 
 function walkOptions(

@@ -38,7 +38,11 @@ describe('an unreadable list', () => {
       { kind: 'endlessCursor', items: 'repeated' },
       /only repeats items of earlier pages|repeats the one before/,
     ],
-    ['is a page of HTML', { kind: 'html' }, /a page is not JSON/],
+    [
+      'is a page of HTML',
+      { kind: 'html' },
+      /^\/v1\/patches: an HTML page came instead of JSON \(a sign-in page or a proxy\?\)/,
+    ],
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
     ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /contains no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
@@ -50,7 +54,7 @@ describe('an unreadable list', () => {
     ['is refused', { kind: 'status', status: 500 }, /500/],
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
-  const FEW = telling(ways, 'is refused', 'is deeply nested')
+  const FEW = telling(ways, 'is refused', 'is a page of HTML', 'is deeply nested')
   test.each(FEW)(
     'that %s is named and keeps its stored version, and the other lists are walked',
     async (_way, fault, why) => {
@@ -185,9 +189,40 @@ describe('a list that changes while it is walked', () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     script(made, [page(['a', 'b'], 'b', 4), page(['c', 'd'], null, 4)])
     await made.run('catalog')
-    script(made, [page(['a', 'b'], 'b', 4), page(['d', 'e'], null, 4)])
+    const changed = [page(['a', 'b'], 'b', 4), page(['d', 'e'], null, 4)]
+    script(made, [...changed, ...changed])
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'd', 'e'])
+  })
+
+  test.each([
+    ['whose total falls', [page(['a', 'b'], '2', 4), page(['d'], null, 3)]],
+    ['whose total stays', [page(['a', 'b'], '2', 4), page(['d', 'e'], null, 4)]],
+    ['whose total rises', [page(['a', 'b'], '2', 4), page(['d', 'e', 'f'], null, 5)]],
+  ])('and %s, while an item moves to a page already read, keeps the item', async (_case, moved) => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], '2', 4), page(['c', 'd'], null, 4)])
+    await made.run('catalog')
+    // "a" was deleted between the two pages, and "c" moved to the first.
+    const after = [page(['b', 'c'], '2', 3), page(['d'], null, 3)]
+    script(made, [...moved, ...after, ...after])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c', 'd'])
+  })
+
+  test('at each reading removes nothing and is partial, until it rests', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], '2', 4), page(['c', 'd'], null, 4)])
+    await made.run('catalog')
+    const moving = [page(['a', 'b'], '2', 4), page(['d'], null, 3)]
+    script(made, [...moving, page(['b', 'c'], '2', 3), page([], null, 2)])
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(idsOf(made, '/v1/tags').sort()).toEqual(['a', 'b', 'c', 'd'])
+    const rest = [page(['b', 'c'], '2', 2), page([], null, 2)]
+    script(made, [...rest, ...rest])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c'])
   })
 
   test('with a total that does not match is walked at most twice, and is not reported as complete', async () => {
