@@ -105,7 +105,7 @@ function check({ path, newIdentity }: RestoreOptions, manifest: BackupManifest, 
   try {
     checkCopies(staging, manifest)
   } catch (error) {
-    if (error instanceof MirrorError && error.code === 'corrupt')
+    if (error instanceof MirrorError && (error.code === 'corrupt' || error.code === 'schema'))
       throw notABackup(path, error.message, error)
     throw error
   }

@@ -152,6 +152,35 @@ test('keys and identity are restored; --new-identity gives another one', async (
   }
 })
 
+/** Packs one mirror.db without looking into it, as somebody does who makes a backup by other means. */
+function packByHand(mirror: string, identity: string, schema: number): string {
+  const bytes = readFileSync(mirror)
+  const sha256 = sha256Hex(bytes)
+  const file = { name: 'mirror.db', bytes: bytes.length, sha256, pieces: 1, schema }
+  const manifest = {
+    kind: 'patchmirror-backup',
+    format: 1,
+    program: 'patchmirror/0.9',
+    createdAt: '2026-01-01T00:00:00Z',
+    private: true,
+    identity,
+    digest: null,
+    sources: {},
+    files: [file],
+  }
+  const chunks: Uint8Array[] = []
+  const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
+  const add = (name: string, part: Buffer): void => {
+    zip.add({ name, crc32: crc32(part), size: part.length, deflated: deflate(part) })
+  }
+  add('mirror.db/000000', bytes)
+  add('manifest.json', Buffer.from(JSON.stringify(manifest)))
+  zip.finish()
+  const path = join(folder(), 'by-hand.backup')
+  writeFileSync(path, Buffer.concat(chunks))
+  return path
+}
+
 test('a backup of an older schema is migrated when it is restored, and answers', async () => {
   const older = folder()
   const db = new Database(databasePath(older))
@@ -161,20 +190,7 @@ test('a backup of an older schema is migrated when it is restored, and answers',
   db.exec(`INSERT INTO local_key (name, prefix, hash, created_at) VALUES ('old', 'pmk_', x'01', 1)`)
   const identity = createLedgerReader(db).readIdentity()
   db.close()
-  const bytes = readFileSync(databasePath(older))
-  const path = join(folder(), 'older.backup')
-  const content = { name: 'mirror.db', bytes: bytes.length, sha256: sha256Hex(bytes), pieces: 1, schema: MIGRATIONS.length - 1 } // prettier-ignore
-  const manifest = { kind: 'patchmirror-backup', format: 1, program: 'patchmirror/0.9', createdAt: '2026-01-01T00:00:00Z', private: true, identity, digest: null, sources: {}, files: [content] } // prettier-ignore
-  const chunks: Uint8Array[] = []
-  const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
-  for (const [name, part] of [
-    ['mirror.db/000000', bytes],
-    ['manifest.json', Buffer.from(JSON.stringify(manifest))],
-  ] as const)
-    // prettier-ignore
-    zip.add({ name, crc32: crc32(part), size: part.length, deflated: deflate(part) })
-  zip.finish()
-  writeFileSync(path, Buffer.concat(chunks))
+  const path = packByHand(databasePath(older), identity, MIGRATIONS.length - 1)
   const target = join(folder(), 'data')
   await restoreBackup({ path, dataDir: target, newIdentity: false })
   const writes = openWrites(target)
@@ -272,6 +288,28 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
       const path = altered((copy) => copy.subarray(0, Math.floor(copy.length * part)))
       expect(await refused(path)).toMatch(/cannot be restored: it is no archive, or a damaged one/)
     }
+  })
+
+  test.each([
+    [
+      'a trigger that keeps revoked keys',
+      'CREATE TRIGGER keep AFTER UPDATE ON local_key BEGIN UPDATE local_key SET revoked_at = NULL; END',
+    ],
+    [
+      'a view that never ends',
+      `DROP TABLE mirror_identity; CREATE VIEW mirror_identity AS
+       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS only, i AS identity FROM n`,
+    ],
+  ])('%s', async (_, sql) => {
+    const dir = folder()
+    openWriter(dir).close()
+    const db = new Database(databasePath(dir))
+    const identity = createLedgerReader(db).readIdentity()
+    db.exec(sql)
+    db.pragma('journal_mode = DELETE')
+    db.close()
+    const path = packByHand(databasePath(dir), identity, MIGRATIONS.length)
+    expect(await refused(path)).toMatch(/is not a database as Patchmirror makes it/)
   })
 
   /** The backup with another manifest, or another content of a file, in sound members. */
