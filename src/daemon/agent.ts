@@ -27,6 +27,7 @@ import { type Counters, createMetrics } from './metrics/metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
+import { tryStart } from './start-check.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
@@ -75,7 +76,7 @@ export function createAgent(given: AgentOptions): Agent {
     const instance = announceInstance(config.data.dir)
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
-    readyData(options, on)
+    await readyData(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
     const inbox = (on.inbox = startInbox(options))
     const opened = openPinnedReads(config.data.dir)
@@ -167,9 +168,10 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-/** Makes the data folder ready, and its first key. Afterwards this thread reads: while it does, it opens nothing for writing. */
-function readyData({ config, log, now = Date.now }: AgentOptions, on: Running): void {
+/** Tries what else a start needs; then makes the data folder ready, and its first key, before this thread begins to read. */
+async function readyData({ config, log, now = Date.now }: AgentOptions, on: Running) {
   const { data, server } = config
+  await tryStart(config, now)
   readyFolder(data.dir, (text) => log.info({}, text))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
