@@ -107,7 +107,13 @@ longTest('a backup beside a writing process has the state of one snapshot', asyn
   const options = optionsOf(dir)
   const { manifest } = await writeBackup(options).finally(() => clearInterval(timer))
   const target = join(folder(), 'data')
-  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir: target,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(digestOf(target)).toBe(manifest.digest)
 })
 
@@ -116,7 +122,13 @@ test('a restored mirror answers every path byte for byte as the original, with t
   const options = optionsOf(dir)
   await writeBackup(options)
   const target = join(folder(), 'new', 'data')
-  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir: target,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(existsSync(join(target, '.restoring'))).toBe(false)
   const [here, there] = [openBelow(dir), openBelow(target)]
   onTestFinished(() => [here, there].forEach(({ store }) => store.close()))
@@ -134,8 +146,20 @@ test('a restored mirror answers every path byte for byte as the original, with t
 
 test('keys and identity are restored; --new-identity gives another one', async () => {
   const [same, other] = [join(folder(), 'a'), join(folder(), 'b')]
-  const first = await restoreBackup({ path: packed, dataDir: same, newIdentity: false })
-  const second = await restoreBackup({ path: packed, dataDir: other, newIdentity: true })
+  const first = await restoreBackup({
+    path: packed,
+    dataDir: same,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
+  const second = await restoreBackup({
+    path: packed,
+    dataDir: other,
+    newIdentity: true,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(second.identity).not.toBe(first.identity)
   for (const [dir, identity] of [
     [same, first.identity],
@@ -192,7 +216,7 @@ test('a backup of an older schema is migrated when it is restored, and answers',
   db.close()
   const path = packByHand(databasePath(older), identity, MIGRATIONS.length - 1)
   const target = join(folder(), 'data')
-  await restoreBackup({ path, dataDir: target, newIdentity: false })
+  await restoreBackup({ path, dataDir: target, newIdentity: false, maxDays: 4, now: Date.now })
   const writes = openWrites(target)
   onTestFinished(() => writes.close())
   expect(writes.keys.listKeys().map(({ name }) => name)).toEqual(['old'])
@@ -204,7 +228,13 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
   const { manifest } = await writeBackup(options)
   expect(manifest).toMatchObject({ private: true, digest: null, sources: {} })
   const dataDir = join(folder(), 'data')
-  await restoreBackup({ path: options.path, dataDir, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   const [old, restored] = [made, dataDir].map((dir) => openReader(dir))
   if (!old || !restored) throw new Error('no database')
   onTestFinished(() => [old, restored].forEach((db) => db.close()))
@@ -217,7 +247,8 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
 test('a restore requires an empty folder', async () => {
   const dataDir = folder()
   writeFileSync(join(dataDir, 'mine'), '')
-  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false })
+  const restore = () =>
+    restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
   await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
   expect(readdirSync(dataDir)).toEqual(['mine'])
   mkdirSync(join(dataDir, '.restoring'))
@@ -228,7 +259,7 @@ test('a restore requires an empty folder', async () => {
 test('a restore works in the root folder of a new file system', async () => {
   const dataDir = folder()
   mkdirSync(join(dataDir, 'lost+found'))
-  await restoreBackup({ path: packed, dataDir, newIdentity: false })
+  await restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
   expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['lost+found', 'mirror.db']))
 })
 
@@ -236,7 +267,7 @@ test('a data folder whose restore was stopped is never opened, and the restore c
   const dataDir = join(folder(), 'data')
   const stopped: string[] = []
   await restoreBackup({
-    ...{ path: packed, dataDir, newIdentity: false },
+    ...{ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now },
     onStep(step) {
       const copy = join(dataDir, '..', `${stopped.length}`)
       cpSync(dataDir, copy, { recursive: true }) // the disk as a process that was killed here leaves it
@@ -255,7 +286,13 @@ test('a data folder whose restore was stopped is never opened, and the restore c
       expect(() => open(copy), step).toThrow(
         /not completely restored .* run "patchmirror restore FILE" again/,
       )
-    await restoreBackup({ path: packed, dataDir: copy, newIdentity: false })
+    await restoreBackup({
+      path: packed,
+      dataDir: copy,
+      newIdentity: false,
+      maxDays: 4,
+      now: Date.now,
+    })
     expect([step, digestOf(copy)]).toEqual([step, digestOf(made)])
   }
 })
@@ -263,7 +300,13 @@ test('a data folder whose restore was stopped is never opened, and the restore c
 describe('a restore refuses a damaged backup and leaves the data folder empty:', () => {
   const refused = async (path: string): Promise<string> => {
     const dataDir = folder()
-    const error = await restoreBackup({ path, dataDir, newIdentity: false }).then(
+    const error = await restoreBackup({
+      path,
+      dataDir,
+      newIdentity: false,
+      maxDays: 4,
+      now: Date.now,
+    }).then(
       () => new Error('it was restored'),
       (thrown: unknown) => thrown as Error,
     )
