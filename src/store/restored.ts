@@ -19,7 +19,7 @@ export interface DroppedEvents {
 
 /**
  * Lets a restored change log continue at a number that the mirror did not reach before: seconds since 1970. A follower that comes
- * back with a number that was given after the backup is told that it is not known here, now and when the log has grown.
+ * back with a number that was given after the backup gets the answer that it is not known here, now and when the log has grown.
  */
 export function renumberChanges(mirror: Db, { now }: RestoredAt): void {
   skipNumbers(mirror, 'change_log', now)

@@ -86,7 +86,7 @@ async function digestOf(world: World, dir: string): Promise<string> {
   return (JSON.parse(out) as { digest: string }).digest
 }
 
-test.each(telling(WAYS, 'restore', 'journal_mode = DELETE by hand'))(
+test.each(telling(WAYS, 'restore'))(
   'a daemon serves a folder that comes from: %s',
   async (name, make) => {
     const { world, from, digest } = await filled()
