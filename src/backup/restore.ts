@@ -119,7 +119,7 @@ function neededBytes({ files }: BackupManifest): number {
   return bytes + reserveFor(bytes, 4 * 2 ** 20, 2 ** 30)
 }
 
-/** Checks the extracted databases; what they are to announce, and their identity if a new one is wanted, begins anew. */
+/** Checks the extracted databases; what they are to announce, and their identity if a new one is wanted, begin again. */
 function check(
   options: RestoreOptions,
   manifest: BackupManifest,

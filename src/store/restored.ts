@@ -2,7 +2,7 @@ import { toIso } from '../core/time.ts'
 import type { Db } from './database/sqlite.ts'
 
 /** What a mirror is to know that was restored from a backup. */
-export interface RestoredAt {
+interface RestoredAt {
   /** Unix milliseconds. */
   readonly now: number
   /** Events from before are not announced any more, unix milliseconds. */
