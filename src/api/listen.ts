@@ -1,6 +1,13 @@
 import { lookup } from 'node:dns/promises'
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer, isIP, isIPv6 } from 'node:net'
+import {
+  type AddressInfo,
+  type ListenOptions,
+  type Server as NetServer,
+  createServer,
+  isIP,
+  isIPv6,
+} from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 import { openSocket } from './socket.ts'
@@ -77,13 +84,41 @@ async function oneAddress(host: string): Promise<string> {
 }
 
 /** Rejects when a port is in use: with `reusePort` the system would give it to two daemons of the same user. */
-async function refuseUsed({ host, port }: { host: string; port: number }): Promise<void> {
-  if (port === 0) return
+async function refuseUsed(at: { host: string; port: number }): Promise<void> {
+  if (at.port === 0) return
   const server = createServer()
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen({ host, port }, resolve)
+  await listenOn(server, at).finally(() => closed(server))
+}
+
+function listenOn(server: NetServer, at: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(at, resolve)
   })
-  await new Promise((resolve) => server.close(resolve))
+}
+
+function closed(server: NetServer): Promise<unknown> {
+  return new Promise((resolve) => server.close(resolve))
+}
+
+/**
+ * Takes the address of the settings, answers nothing there, and gives it back when `work` has ended: a start tries it before it
+ * changes anything. Throws `config` when it cannot be used, as `listen` does.
+ */
+export async function withAddress(
+  settings: Config['server'],
+  work: () => Promise<void>,
+): Promise<void> {
+  const { host, port, socket, socketMode } = settings
+  const server = createServer((connection) => connection.destroy())
+  const mode = Number.parseInt(socketMode, 8)
+  try {
+    if (socket === null) await listenOn(server, { host: await oneAddress(host), port })
+    else server.once('close', await openSocket(socket, mode, (path) => listenOn(server, { path })))
+  } catch (error) {
+    server.close()
+    throw nameListenError(error, settings)
+  }
+  await work().finally(() => closed(server))
 }
 
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])

@@ -1,8 +1,8 @@
 import { type Stats, chmodSync, linkSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MirrorError, systemCode } from '../core/errors.ts'
+import { connectLocally } from '../core/offline.ts'
 import { lockFile } from '../store/database/lock.ts'
 
 /** How often the path is tried while other programs remove and create sockets there, and the pause, milliseconds. */
@@ -81,7 +81,7 @@ function taken(path: string, why: string): MirrorError {
 /** Reports whether a program listens on a socket; one that cannot be asked counts as used. */
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(path)
+    const socket = connectLocally(path)
     socket.once('connect', () => {
       socket.destroy()
       resolve(true)

@@ -3,8 +3,22 @@ import { join } from 'node:path'
 import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
-import { guarded, nameStorageError, openWriter } from '../store/database/open.ts'
+import { DAY_MS } from '../core/time.ts'
+import {
+  type Db,
+  guarded,
+  inboxPath,
+  nameStorageError,
+  openInbox,
+  openWriter,
+} from '../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../store/database/unfinished.ts'
+import {
+  type DroppedEvents,
+  forgetRelayed,
+  renumberChanges,
+  settleOldEvents,
+} from '../store/restored.ts'
 import { createLedgerWriter } from '../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
@@ -17,6 +31,10 @@ interface RestoreOptions {
   readonly dataDir: string
   /** Whether the mirror gets another identity: the old one may still be running. */
   readonly newIdentity: boolean
+  /** How long events are relayed, days (`relay.maxDays`): what waits since before is not announced any more. */
+  readonly maxDays: number
+  /** Unix milliseconds. */
+  readonly now: () => number
   /** Called before each step, by tests that stop at one. */
   readonly onStep?: (step: string) => void
 }
@@ -25,6 +43,7 @@ interface RestoreOptions {
 interface RestoreReport {
   readonly manifest: BackupManifest
   readonly identity: string
+  readonly dropped: DroppedEvents
 }
 
 /**
@@ -45,12 +64,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     onStep('extract')
     await backup.extract(staging).catch(abandon(dataDir, staging))
     onStep('check')
-    const identity = await Promise.resolve()
+    const made = await Promise.resolve()
       .then(() => check(options, manifest, staging))
       .catch(abandon(dataDir, staging))
     onStep('publish')
     guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
-    return { manifest, identity }
+    return { manifest, ...made }
   } finally {
     await backup.close()
   }
@@ -100,21 +119,39 @@ function neededBytes({ files }: BackupManifest): number {
   return bytes + reserveFor(bytes, 4 * 2 ** 20, 2 ** 30)
 }
 
-/** Checks the extracted databases and gives the mirror its new identity; returns the identity. */
-function check({ path, newIdentity }: RestoreOptions, manifest: BackupManifest, staging: string) {
+/** Checks the extracted databases; what they are to announce, and their identity if a new one is wanted, begin again. */
+function check(
+  options: RestoreOptions,
+  manifest: BackupManifest,
+  staging: string,
+): Omit<RestoreReport, 'manifest'> {
   try {
     checkCopies(staging, manifest)
   } catch (error) {
-    if (error instanceof MirrorError && error.code === 'corrupt')
-      throw notABackup(path, error.message, error)
+    if (error instanceof MirrorError && (error.code === 'corrupt' || error.code === 'schema'))
+      throw notABackup(options.path, error.message, error)
     throw error
   }
-  if (!newIdentity) return manifest.identity
-  const db = openWriter(staging)
+  const now = options.now()
+  const at = { now, before: now - options.maxDays * DAY_MS }
+  const identity = inOneFile(openWriter(staging), (db) => {
+    renumberChanges(db, at)
+    return options.newIdentity ? createLedgerWriter(db).renewIdentity() : manifest.identity
+  })
+  if (!existsSync(inboxPath(staging))) return { identity, dropped: { relayed: 0, received: 0 } }
+  const dropped = inOneFile(openInbox(staging), (db) => {
+    if (!(Date.parse(manifest.createdAt) >= at.before)) forgetRelayed(db)
+    return settleOldEvents(db, at)
+  })
+  return { identity, dropped }
+}
+
+/** Changes a database, which is a single file afterwards. */
+function inOneFile<T>(db: Db, change: (db: Db) => T): T {
   try {
-    const identity = createLedgerWriter(db).renewIdentity()
+    const result = change(db)
     db.pragma('journal_mode = DELETE')
-    return identity
+    return result
   } finally {
     db.close()
   }

@@ -5,7 +5,7 @@ import { closing } from './store-access.ts'
 
 /**
  * Calls `work` with the writes of a data folder, among those of this process one after the other, and closes them after it. Throws
- * `locked` where another process has written for longer than a write waits, `storage` and `corrupt`.
+ * `locked` where something has written for longer than a write waits, `storage` and `corrupt`.
  */
 export async function withWrites<T>(dataDir: string, work: (store: Writes) => T): Promise<T> {
   try {
@@ -15,7 +15,7 @@ export async function withWrites<T>(dataDir: string, work: (store: Writes) => T)
     if (systemCode(error)?.startsWith('SQLITE_BUSY') !== true)
       throw nameStorageError(error, dataDir)
     const message =
-      'another process has been writing to the database for some seconds, such as a sync that publishes: try again'
+      'what writes to the database did not end within some seconds, such as a sync that publishes: try again'
     throw new MirrorError('locked', message, { cause: error })
   }
 }

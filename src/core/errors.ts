@@ -6,7 +6,7 @@ export type ErrorCode =
   | 'usage' // the command line is wrong
   | 'config' // a setting is wrong
   | 'locked' // another process uses the data folder
-  | 'schema' // the database was written by a newer program
+  | 'schema' // the database was written by a newer program, or is not as this one makes it
   | 'corrupt' // the database is damaged
   | 'storage' // the disk is full or not writable
   | 'upstream_unreachable' // no connection, a reset, a stall, a deadline

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { migrateFolder } from '../store/database/copies.ts'
+import { readyFolder } from '../store/database/copies.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
@@ -9,7 +8,6 @@ import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { SourceName } from '../domain/sources.ts'
 import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts' // prettier-ignore
-import { databasePath, inboxPath } from '../store/database/open.ts'
 import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
@@ -30,6 +28,7 @@ import { type Counters, createMetrics } from './metrics/metrics.ts'
 import { type RunningFleet, joinFleet } from './fleet.ts'
 import { type RunningRelay, startRelay } from './relay.ts'
 import type { RunningEdge } from './edge.ts'
+import { tryStart } from './start-check.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
@@ -79,13 +78,13 @@ export function createAgent(given: AgentOptions): Agent {
     const instance = announceInstance(config.data.dir)
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
-    migrateFolder(config.data.dir, (text) => log.info({}, text))
-    const { thread, inbox } = await startWriters(options, on)
+    await readyData(options, on)
+    const thread = (on.thread = startSyncThread(threadDeps(options, on)))
+    const inbox = (on.inbox = startInbox(options))
     const opened = openPinnedReads(config.data.dir)
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
-    if (config.server.keys.length === 0) on.stops.push(startLocalKey(config.data.dir, now, log))
     const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
@@ -171,14 +170,12 @@ async function stop(on: Running): Promise<void> {
   on.lock?.release()
 }
 
-/** Starts the threads that write, beside what this thread does next: only a folder without their databases waits for them. */
-async function startWriters(options: AgentOptions, on: Running) {
-  const { dir } = options.config.data
-  const isNew = ![databasePath(dir), inboxPath(dir)].every(existsSync)
-  const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-  const inbox = (on.inbox = startInbox(options))
-  if (isNew) await Promise.all([thread.started, inbox.started])
-  return { thread, inbox }
+/** Tries what else a start needs; then makes the data folder ready, and its first key, before this thread begins to read. */
+async function readyData({ config, log, now = Date.now }: AgentOptions, on: Running) {
+  const { data, server } = config
+  await tryStart(config, now)
+  readyFolder(data.dir, (text) => log.info({}, text))
+  if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 
 function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {

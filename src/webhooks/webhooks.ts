@@ -6,7 +6,7 @@ import type { ConnectionOptions } from '../core/connections/limit.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { createTypeFilter } from './receive/event.ts'
-import { type Listener, startListener } from './receive/listener.ts'
+import { type Listener, startListener, tryListener } from './receive/listener.ts'
 import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './receive/receiver.ts'
 import { maySync } from '../domain/sources.ts'
 import type { WebhooksReport } from '../domain/status.ts'
@@ -79,6 +79,13 @@ export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'lo
       log.info({}, 'the inbox of webhooks is available again')
     },
   })
+}
+
+/** Tries what deliveries need, before a start changes anything. Throws `config` as `startWebhooks` and `listen` do. */
+export async function tryWebhooks(config: Config, now: () => number): Promise<void> {
+  const { secrets, dialect, port } = config.webhooks
+  createSecrets({ settings: () => secrets, file: secretFilePath(config), dialect, now, log: null })
+  if (port !== null) await tryListener(listenerOptions(config, port))
 }
 
 /**

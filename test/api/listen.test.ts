@@ -24,6 +24,7 @@ import { TLSSocket, connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createListening } from '../../src/api/listen.ts'
 import { openSocket } from '../../src/api/socket.ts'
+import { goOffline } from '../../src/core/offline.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
 import { longTest } from '../support/tables.ts'
@@ -116,6 +117,16 @@ describe('on a unix socket', () => {
     }
     expect(statSync(file).mode & 0o777).toBe(before)
     other.close()
+  })
+
+  test('a daemon that is offline gets a path that a killed one left, and sees that one is in use', async () => {
+    const path = leftBy()
+    onTestFinished(goOffline())
+    const server = createServer((connection) => connection.destroy())
+    onTestFinished(() => void server.close())
+    const open = (at: string): Promise<unknown> => once(server.listen(at), 'listening')
+    onTestFinished(await openSocket(path, 0o600, open))
+    await expect(openSocket(path, 0o600, open)).rejects.toThrow('is in use by another program')
   })
 
   test('of daemons that start at the same time on a path that a killed one left, one gets it and the others are refused', async () => {

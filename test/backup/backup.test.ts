@@ -107,7 +107,13 @@ longTest('a backup beside a writing process has the state of one snapshot', asyn
   const options = optionsOf(dir)
   const { manifest } = await writeBackup(options).finally(() => clearInterval(timer))
   const target = join(folder(), 'data')
-  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir: target,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(digestOf(target)).toBe(manifest.digest)
 })
 
@@ -116,7 +122,13 @@ test('a restored mirror answers every path byte for byte as the original, with t
   const options = optionsOf(dir)
   await writeBackup(options)
   const target = join(folder(), 'new', 'data')
-  await restoreBackup({ path: options.path, dataDir: target, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir: target,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(existsSync(join(target, '.restoring'))).toBe(false)
   const [here, there] = [openBelow(dir), openBelow(target)]
   onTestFinished(() => [here, there].forEach(({ store }) => store.close()))
@@ -134,8 +146,20 @@ test('a restored mirror answers every path byte for byte as the original, with t
 
 test('keys and identity are restored; --new-identity gives another one', async () => {
   const [same, other] = [join(folder(), 'a'), join(folder(), 'b')]
-  const first = await restoreBackup({ path: packed, dataDir: same, newIdentity: false })
-  const second = await restoreBackup({ path: packed, dataDir: other, newIdentity: true })
+  const first = await restoreBackup({
+    path: packed,
+    dataDir: same,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
+  const second = await restoreBackup({
+    path: packed,
+    dataDir: other,
+    newIdentity: true,
+    maxDays: 4,
+    now: Date.now,
+  })
   expect(second.identity).not.toBe(first.identity)
   for (const [dir, identity] of [
     [same, first.identity],
@@ -152,6 +176,35 @@ test('keys and identity are restored; --new-identity gives another one', async (
   }
 })
 
+/** Packs one mirror.db without looking into it, as somebody does who makes a backup by other means. */
+function packByHand(mirror: string, identity: string, schema: number): string {
+  const bytes = readFileSync(mirror)
+  const sha256 = sha256Hex(bytes)
+  const file = { name: 'mirror.db', bytes: bytes.length, sha256, pieces: 1, schema }
+  const manifest = {
+    kind: 'patchmirror-backup',
+    format: 1,
+    program: 'patchmirror/0.9',
+    createdAt: '2026-01-01T00:00:00Z',
+    private: true,
+    identity,
+    digest: null,
+    sources: {},
+    files: [file],
+  }
+  const chunks: Uint8Array[] = []
+  const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
+  const add = (name: string, part: Buffer): void => {
+    zip.add({ name, crc32: crc32(part), size: part.length, deflated: deflate(part) })
+  }
+  add('mirror.db/000000', bytes)
+  add('manifest.json', Buffer.from(JSON.stringify(manifest)))
+  zip.finish()
+  const path = join(folder(), 'by-hand.backup')
+  writeFileSync(path, Buffer.concat(chunks))
+  return path
+}
+
 test('a backup of an older schema is migrated when it is restored, and answers', async () => {
   const older = folder()
   const db = new Database(databasePath(older))
@@ -161,22 +214,9 @@ test('a backup of an older schema is migrated when it is restored, and answers',
   db.exec(`INSERT INTO local_key (name, prefix, hash, created_at) VALUES ('old', 'pmk_', x'01', 1)`)
   const identity = createLedgerReader(db).readIdentity()
   db.close()
-  const bytes = readFileSync(databasePath(older))
-  const path = join(folder(), 'older.backup')
-  const content = { name: 'mirror.db', bytes: bytes.length, sha256: sha256Hex(bytes), pieces: 1, schema: MIGRATIONS.length - 1 } // prettier-ignore
-  const manifest = { kind: 'patchmirror-backup', format: 1, program: 'patchmirror/0.9', createdAt: '2026-01-01T00:00:00Z', private: true, identity, digest: null, sources: {}, files: [content] } // prettier-ignore
-  const chunks: Uint8Array[] = []
-  const zip = createZipWriter((chunk) => void chunks.push(Buffer.from(chunk)))
-  for (const [name, part] of [
-    ['mirror.db/000000', bytes],
-    ['manifest.json', Buffer.from(JSON.stringify(manifest))],
-  ] as const)
-    // prettier-ignore
-    zip.add({ name, crc32: crc32(part), size: part.length, deflated: deflate(part) })
-  zip.finish()
-  writeFileSync(path, Buffer.concat(chunks))
+  const path = packByHand(databasePath(older), identity, MIGRATIONS.length - 1)
   const target = join(folder(), 'data')
-  await restoreBackup({ path, dataDir: target, newIdentity: false })
+  await restoreBackup({ path, dataDir: target, newIdentity: false, maxDays: 4, now: Date.now })
   const writes = openWrites(target)
   onTestFinished(() => writes.close())
   expect(writes.keys.listKeys().map(({ name }) => name)).toEqual(['old'])
@@ -188,7 +228,13 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
   const { manifest } = await writeBackup(options)
   expect(manifest).toMatchObject({ private: true, digest: null, sources: {} })
   const dataDir = join(folder(), 'data')
-  await restoreBackup({ path: options.path, dataDir, newIdentity: false })
+  await restoreBackup({
+    path: options.path,
+    dataDir,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
+  })
   const [old, restored] = [made, dataDir].map((dir) => openReader(dir))
   if (!old || !restored) throw new Error('no database')
   onTestFinished(() => [old, restored].forEach((db) => db.close()))
@@ -201,7 +247,8 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
 test('a restore requires an empty folder', async () => {
   const dataDir = folder()
   writeFileSync(join(dataDir, 'mine'), '')
-  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false })
+  const restore = () =>
+    restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
   await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
   expect(readdirSync(dataDir)).toEqual(['mine'])
   mkdirSync(join(dataDir, '.restoring'))
@@ -212,7 +259,7 @@ test('a restore requires an empty folder', async () => {
 test('a restore works in the root folder of a new file system', async () => {
   const dataDir = folder()
   mkdirSync(join(dataDir, 'lost+found'))
-  await restoreBackup({ path: packed, dataDir, newIdentity: false })
+  await restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
   expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['lost+found', 'mirror.db']))
 })
 
@@ -220,7 +267,7 @@ test('a data folder whose restore was stopped is never opened, and the restore c
   const dataDir = join(folder(), 'data')
   const stopped: string[] = []
   await restoreBackup({
-    ...{ path: packed, dataDir, newIdentity: false },
+    ...{ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now },
     onStep(step) {
       const copy = join(dataDir, '..', `${stopped.length}`)
       cpSync(dataDir, copy, { recursive: true }) // the disk as a process that was killed here leaves it
@@ -239,7 +286,13 @@ test('a data folder whose restore was stopped is never opened, and the restore c
       expect(() => open(copy), step).toThrow(
         /not completely restored .* run "patchmirror restore FILE" again/,
       )
-    await restoreBackup({ path: packed, dataDir: copy, newIdentity: false })
+    await restoreBackup({
+      path: packed,
+      dataDir: copy,
+      newIdentity: false,
+      maxDays: 4,
+      now: Date.now,
+    })
     expect([step, digestOf(copy)]).toEqual([step, digestOf(made)])
   }
 })
@@ -247,7 +300,13 @@ test('a data folder whose restore was stopped is never opened, and the restore c
 describe('a restore refuses a damaged backup and leaves the data folder empty:', () => {
   const refused = async (path: string): Promise<string> => {
     const dataDir = folder()
-    const error = await restoreBackup({ path, dataDir, newIdentity: false }).then(
+    const error = await restoreBackup({
+      path,
+      dataDir,
+      newIdentity: false,
+      maxDays: 4,
+      now: Date.now,
+    }).then(
       () => new Error('it was restored'),
       (thrown: unknown) => thrown as Error,
     )
@@ -272,6 +331,28 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
       const path = altered((copy) => copy.subarray(0, Math.floor(copy.length * part)))
       expect(await refused(path)).toMatch(/cannot be restored: it is no archive, or a damaged one/)
     }
+  })
+
+  test.each([
+    [
+      'a trigger that keeps revoked keys',
+      'CREATE TRIGGER keep AFTER UPDATE ON local_key BEGIN UPDATE local_key SET revoked_at = NULL; END',
+    ],
+    [
+      'a view that never ends',
+      `DROP TABLE mirror_identity; CREATE VIEW mirror_identity AS
+       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS only, i AS identity FROM n`,
+    ],
+  ])('%s', async (_, sql) => {
+    const dir = folder()
+    openWriter(dir).close()
+    const db = new Database(databasePath(dir))
+    const identity = createLedgerReader(db).readIdentity()
+    db.exec(sql)
+    db.pragma('journal_mode = DELETE')
+    db.close()
+    const path = packByHand(databasePath(dir), identity, MIGRATIONS.length)
+    expect(await refused(path)).toMatch(/is not a database as Patchmirror makes it/)
   })
 
   /** The backup with another manifest, or another content of a file, in sound members. */

@@ -1,8 +1,13 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { migrate, userVersion } from '../../src/store/database/migrate.ts'
+import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 
@@ -60,6 +65,87 @@ test('a daemon serves what is stored while the threads that write are not ready'
   await starting
   expect(await ask('/-/ready')).toBe(200)
 })
+
+/** Makes a data folder of the schema before the newest; returns what says which schemas it has. */
+function olderFolder({ data }: World): () => number[] {
+  mkdirSync(data)
+  const paths = [join(data, 'mirror.db'), join(data, 'webhooks.db')]
+  for (const [at, steps] of [MIGRATIONS, INBOX_MIGRATIONS].entries()) {
+    const db = new Database(paths[at])
+    db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
+    migrate(db, steps.slice(0, -1))
+    db.close()
+  }
+  return () =>
+    paths.map((path) => {
+      const db = new Database(path, { readonly: true })
+      const version = userVersion(db)
+      db.close()
+      return version
+    })
+}
+
+/** A file that has the form of a certificate with its key. */
+const NO_PAIR = ['CERTIFICATE', 'PRIVATE KEY']
+  .map((what) => `-----BEGIN ${what}-----\nbm90aGluZw==\n-----END ${what}-----\n`)
+  .join('')
+
+/** Settings with which no daemon starts, made in a world with a port that is taken. */
+const FAILING: readonly [
+  name: string,
+  (taken: string, file: string) => Record<string, string>,
+  RegExp,
+][] = [
+  [
+    'a port that is taken',
+    (taken) => ({ PATCHMIRROR_SERVER_PORT: taken }),
+    /in use by another program/,
+  ],
+  [
+    'an address of another machine',
+    () => ({ PATCHMIRROR_SERVER_HOST: '192.0.2.1' }),
+    /not an address of this machine/,
+  ],
+  [
+    'a port of webhooks that is taken',
+    (taken) => ({ PATCHMIRROR_WEBHOOKS_PORT: taken }),
+    /webhooks\.port/,
+  ],
+  [
+    'a socket at a file',
+    (_, file) => ({ PATCHMIRROR_SERVER_SOCKET: file }),
+    /is a file, not a socket/,
+  ],
+  [
+    'a certificate that is none',
+    (_, file) => ({ PATCHMIRROR_SERVER_CERT_FILE: file, PATCHMIRROR_SERVER_KEY_FILE: file }),
+    /server\.certFile and server\.keyFile/,
+  ],
+  [
+    'a file of webhook secrets that is none',
+    (_, file) => ({ PATCHMIRROR_WEBHOOKS_SECRET_FILE: file }),
+    /secret/,
+  ],
+]
+
+test.each(FAILING)(
+  'a start that fails for %s leaves the databases to the version before',
+  async (_, settings, why) => {
+    const world = await openWorld({ records: 1, service: false })
+    onTestFinished(() => world.close())
+    const versions = olderFolder(world)
+    const before = versions()
+    const taken = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void taken.close())
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    const file = join(world.dir, 'file')
+    writeFileSync(file, NO_PAIR)
+    await expect(world.host(settings(String(port), file))).rejects.toThrow(why)
+    expect(versions()).toEqual(before)
+    expect(readdirSync(world.data)).not.toContain('backups')
+  },
+)
 
 test('a daemon whose archive is lost, or whose last run was killed, is not reached before that is repaired', async () => {
   const world = await filled()

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { restoreBackup } from '../../backup/restore.ts'
+import { counted } from '../../core/text.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings, warn } from '../context.ts'
 
@@ -17,13 +18,20 @@ export async function restoreCommand(
   const { config } = settings(options, false, [])
   const { dir } = config.data
   const newIdentity = options.newIdentity === true
-  const { manifest, identity } = await restoreBackup({ path, dataDir: dir, newIdentity })
+  const { maxDays } = config.relay
+  const restored = await restoreBackup({ path, dataDir: dir, newIdentity, maxDays, now: Date.now })
+  const { manifest, identity, dropped } = restored
   const secrets = secretFilePath(config)
-  const restored = join(dir, 'webhook-secrets.json')
-  if (secrets !== restored && manifest.files.some(({ name }) => name === 'webhook-secrets.json'))
-    warn(`the webhook secrets are in ${restored}; move them to ${secrets} (webhooks.secretFile)`)
+  const restoredSecrets = join(dir, 'webhook-secrets.json')
+  if (
+    secrets !== restoredSecrets &&
+    manifest.files.some(({ name }) => name === 'webhook-secrets.json')
+  )
+    warn(
+      `the webhook secrets are in ${restoredSecrets}; move them to ${secrets} (webhooks.secretFile)`,
+    )
   if (options.json === true) {
-    printJson({ ...manifest, identity })
+    printJson({ ...manifest, identity, dropped })
     return 0
   }
   print(`${dir}: restored as of ${manifest.createdAt}, verified, by ${manifest.program}`)
@@ -31,6 +39,11 @@ export async function restoreCommand(
     `  state digest ${manifest.digest ?? 'none'}; identity ${identity}${newIdentity ? ' (new)' : ''}`,
   )
   if (manifest.private) print(`  it has no data yet: ${firstStep(config)}`)
+  if (dropped.relayed + dropped.received > 0)
+    print(
+      `  older than ${counted(maxDays, 'day')} (relay.maxDays), so not announced any more: ` +
+        `${counted(dropped.relayed, 'event')} to relay, ${counted(dropped.received, 'received delivery', 'received deliveries')}`,
+    )
   if (!newIdentity)
     print(
       '  if the old mirror may still run, stop one of them, or run "patchmirror identity --new" here',

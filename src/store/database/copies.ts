@@ -1,9 +1,16 @@
-import { existsSync } from 'node:fs'
 import type { ReportCopy } from './migration-copy.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { userVersion } from './migrate.ts'
-import { type Db, databasePath, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
+import {
+  type Db,
+  databasePath,
+  hasLog,
+  inboxPath,
+  makeFile,
+  openInbox,
+  openWriter,
+} from './open.ts'
 import { openAnyVersion } from './sqlite.ts'
 import { MirrorError } from '../../core/errors.ts'
 
@@ -24,13 +31,13 @@ export const DATABASES: readonly DatabaseKind[] = [
 ]
 
 /**
- * Migrates the databases that a data folder has; `report` gets a sentence on where the copy from before each is. A webhooks.db
- * that cannot be opened is left to the inbox thread, which reports it and answers deliveries with 503, while reads go on.
+ * Makes a data folder ready before anything of it is read: both databases are there, of this program's schema, with a write-ahead
+ * log. mirror.db comes first: when it cannot be made ready, nothing was migrated. A webhooks.db that cannot is left to the inbox
+ * thread, which reports it and answers deliveries with 503, while reads go on. `report` gets a sentence on each copy from before.
  */
-export function migrateFolder(dataDir: string, report: ReportCopy): void {
-  for (const { name, schema, pathIn, open } of DATABASES) {
-    const path = pathIn(dataDir)
-    if (!existsSync(path) || isOfSchema(path, schema)) continue
+export function readyFolder(dataDir: string, report: ReportCopy): void {
+  for (const { name, schema, pathIn, open } of DATABASES.toReversed()) {
+    if (isReady(pathIn(dataDir), schema)) continue
     try {
       open(dataDir, report).close()
     } catch (error) {
@@ -39,12 +46,12 @@ export function migrateFolder(dataDir: string, report: ReportCopy): void {
   }
 }
 
-/** Reports whether a database has a schema, without opening it for writing, whose end would copy its log. */
-function isOfSchema(path: string, schema: number): boolean {
+/** Reports whether a database is ready, without opening it for writing, whose end would copy its log. */
+function isReady(path: string, schema: number): boolean {
   try {
     const db = openAnyVersion(path)
     try {
-      return userVersion(db) === schema
+      return userVersion(db) === schema && hasLog(path)
     } finally {
       db.close()
     }

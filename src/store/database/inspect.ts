@@ -3,7 +3,9 @@ import { isPresent } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { databasePath, guarded, inboxPath } from './open.ts'
-import { openAnyVersion } from './sqlite.ts'
+import { userVersion } from './migrate.ts'
+import { refuseForeignSchema } from './own-schema.ts'
+import { type Db, openAnyVersion } from './sqlite.ts'
 
 /** A database of a data folder, examined without any write. */
 interface InspectedDatabase {
@@ -24,18 +26,22 @@ export function inspectDatabases(
   { quick }: { quick: boolean },
 ): InspectedDatabase[] {
   const files = [
-    { path: databasePath(dataDir), known: MIGRATIONS.length },
-    { path: inboxPath(dataDir), known: INBOX_MIGRATIONS.length },
+    { path: databasePath(dataDir), steps: MIGRATIONS },
+    { path: inboxPath(dataDir), steps: INBOX_MIGRATIONS },
   ]
   return files
     .filter(({ path }) => guarded(dataDir, () => isPresent(path), path))
-    .map(({ path, known }) => ({ path, known, ...inspect(dataDir, path, quick) }))
+    .map(({ path, steps }) => ({
+      path,
+      known: steps.length,
+      ...inspect(dataDir, path, quick ? steps : null),
+    }))
 }
 
 function inspect(
   dataDir: string,
   path: string,
-  quick: boolean,
+  steps: readonly string[] | null,
 ): { version: number; faults: string[] } {
   try {
     return guarded(
@@ -43,10 +49,8 @@ function inspect(
       () => {
         const db = openAnyVersion(path)
         try {
-          const version = Number(db.pragma('user_version', { simple: true }))
-          const rows = quick ? (db.pragma('quick_check(20)') as { quick_check: string }[]) : []
-          const lines = rows.map(({ quick_check }) => quick_check)
-          return { version, faults: lines.filter((line) => line !== 'ok') }
+          const version = userVersion(db)
+          return { version, faults: steps === null ? [] : faultsOf(db, steps) }
         } finally {
           db.close()
         }
@@ -57,4 +61,16 @@ function inspect(
     if (!(error instanceof MirrorError) || error.code !== 'corrupt') throw error
     return { version: 0, faults: [error.message] }
   }
+}
+
+/** What is wrong with the pages of a database; with its schema, where that is not its own: what checks the pages would run it. */
+function faultsOf(db: Db, steps: readonly string[]): string[] {
+  try {
+    if (userVersion(db) <= steps.length) refuseForeignSchema(db, steps)
+  } catch (error) {
+    if (error instanceof MirrorError) return [error.message]
+    throw error
+  }
+  const rows = db.pragma('quick_check(20)') as { quick_check: string }[]
+  return rows.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok')
 }

@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
-import { Database, type Db, compileWhenUsed } from './sqlite.ts'
+import { type Db, compileWhenUsed, connect } from './sqlite.ts'
 import { leaveIndex } from './log-index.ts'
-import { checkVersion, migrate, userVersion } from './migrate.ts'
+import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
+import { refuseForeignSchema } from './own-schema.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 
@@ -40,23 +41,14 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
     refuseDataWrites(dataDir)
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
-    if (!existsSync(databasePath(dataDir))) makeFile(databasePath(dataDir))
-    const db = new Database(databasePath(dataDir), { timeout: 10_000 })
-    try {
-      db.pragma('journal_mode = WAL')
+    const path = databasePath(dataDir)
+    return openReady(path, { steps: MIGRATIONS, timeout: 10_000, report }, (db) => {
       db.pragma('synchronous = NORMAL')
       db.pragma('cache_size = -8192')
       db.pragma('journal_size_limit = 67108864')
       db.pragma('temp_store = FILE')
       db.function('random_bytes', (length) => randomBytes(Number(length)))
-      migrate(db, MIGRATIONS, (version) =>
-        copyBeforeMigration(databasePath(dataDir), version, settleCopy, report),
-      )
-      return leaveIndex(compileWhenUsed(db))
-    } catch (error) {
-      db.close()
-      throw error
-    }
+    })
   })
 }
 
@@ -70,35 +62,81 @@ const PAGE_BYTES = 4096
  */
 export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
   const path = inboxPath(dataDir)
-  return guarded(
-    dataDir,
-    () => {
-      refuseDataWrites(dataDir)
-      makeFolder(dataDir)
-      if (!existsSync(path)) makeFile(path)
-      const db = new Database(path, { timeout: 5_000 })
-      try {
-        db.pragma('journal_mode = WAL')
-        db.pragma('synchronous = FULL')
-        db.pragma('cache_size = -4096')
-        db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
-        db.pragma('journal_size_limit = 67108864')
-        migrate(db, INBOX_MIGRATIONS, (version) =>
-          copyBeforeMigration(path, version, settleCopy, report),
-        )
-        return leaveIndex(compileWhenUsed(db))
-      } catch (error) {
-        db.close()
-        throw error
-      }
-    },
-    path,
-  )
+  const open = (): Db => {
+    refuseDataWrites(dataDir)
+    makeFolder(dataDir)
+    return openReady(path, { steps: INBOX_MIGRATIONS, timeout: 5_000, report }, (db) => {
+      db.pragma('synchronous = FULL')
+      db.pragma('cache_size = -4096')
+      db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
+      db.pragma('journal_size_limit = 67108864')
+    })
+  }
+  return guarded(dataDir, open, path)
+}
+
+/** How a database is made ready: what its schema follows from, how long locks of others are waited for, milliseconds. */
+interface Ready {
+  readonly steps: readonly string[]
+  readonly timeout: number
+  readonly report: ReportCopy
+}
+
+/**
+ * Opens a database for writing and makes it what every reader expects: of this program's schema, and with a write-ahead log.
+ * Restored and copied databases have a rollback journal.
+ */
+function openReady(path: string, { steps, timeout, report }: Ready, set: (db: Db) => void): Db {
+  if (!existsSync(path)) makeFile(path)
+  const db = connect(path, { timeout })
+  try {
+    refuseForeignSchema(db, steps)
+    db.pragma('journal_mode = WAL')
+    set(db)
+    migrate(db, steps, (version) => copyBeforeMigration(path, version, settleCopy, report))
+    return leaveIndex(compileWhenUsed(db))
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** The bytes of a database's header that say whether it has a write-ahead log. */
+const LOG_MARK = { at: 18, value: 2 }
+
+/** Reports whether a database has a write-ahead log. Throws the system's error. */
+export function hasLog(path: string): boolean {
+  const file = openSync(path, 'r')
+  try {
+    const byte = Buffer.alloc(1)
+    return readSync(file, byte, 0, 1, LOG_MARK.at) === 1 && byte[0] === LOG_MARK.value
+  } finally {
+    closeSync(file)
+  }
+}
+
+/**
+ * Gives a database a write-ahead log before it is read: a reader of one without would keep its own process from writing.
+ * Where that cannot be done now, as on a read-only disk or for another user's file, it is read as it is.
+ */
+function giveLog(path: string, steps: readonly string[]): void {
+  try {
+    if (hasLog(path) || statSync(path).uid !== process.geteuid?.()) return
+    const db = connect(path, { timeout: 0, fileMustExist: true })
+    try {
+      refuseForeignSchema(db, steps)
+      db.pragma('journal_mode = WAL')
+    } finally {
+      db.close()
+    }
+  } catch {
+    // Opening it says what is wrong with it.
+  }
 }
 
 /** Checks a copied database and makes it one file, without a write-ahead log. Throws `corrupt` when it is damaged. */
 function settleCopy(path: string): void {
-  const db = new Database(path)
+  const db = connect(path)
   try {
     const found = db.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw new MirrorError('corrupt', `${path} is damaged: ${String(found)}`)
@@ -113,7 +151,9 @@ export function openInboxReader(dataDir: string): Db | null {
   const path = inboxPath(dataDir)
   const open = (): Db | null => {
     refuseUnfinished(dataDir)
-    return isPresent(path) ? openRead(path, INBOX_MIGRATIONS, 2048) : null
+    if (!isPresent(path)) return null
+    giveLog(path, INBOX_MIGRATIONS)
+    return openRead(path, INBOX_MIGRATIONS, 2048)
   }
   return guarded(dataDir, open, path)
 }
@@ -126,7 +166,9 @@ export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } 
   const path = databasePath(dataDir)
   return guarded(dataDir, () => {
     refuseUnfinished(dataDir)
-    return isPresent(path) ? openRead(path, MIGRATIONS, cacheKb, older) : null
+    if (!isPresent(path)) return null
+    giveLog(path, MIGRATIONS)
+    return openRead(path, MIGRATIONS, cacheKb, older)
   })
 }
 
@@ -136,8 +178,9 @@ export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } 
  */
 export function openViewsWriter(path: string, { cacheKb = 16_384 } = {}): Db {
   makeFile(path)
-  const db = new Database(path)
+  const db = connect(path)
   try {
+    refuseForeignSchema(db, VIEWS_TABLES)
     db.pragma('journal_mode = OFF')
     db.pragma('synchronous = OFF')
     db.pragma(`cache_size = -${cacheKb}`)
@@ -168,11 +211,11 @@ function openRead(
   cacheKilobytes: number,
   older = false,
 ): Db | null {
-  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  const db = connect(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)
     db.pragma('mmap_size = 0') // if a mapped file is truncated, SIGBUS ends the process
-    checkVersion(db, steps)
+    refuseForeignSchema(db, steps)
     if (older || userVersion(db) === steps.length) return compileWhenUsed(db)
     db.close()
     return null
@@ -237,7 +280,8 @@ const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_READONLY_DIRECTORY: `is not writable: ${FOLDER}`,
   SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
   SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,
-  SQLITE_BUSY: 'is busy: another process writes to it; try again when it has finished',
+  SQLITE_BUSY:
+    'is busy: what writes to it did not end in time, such as a run ("patchmirror status" shows it); try again later',
   EACCES: CLOSED,
   EPERM: CLOSED,
   EROFS: `is on a read-only file system: ${FOLDER}`,

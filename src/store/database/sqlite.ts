@@ -59,9 +59,19 @@ function whenUsed(compile: () => Database.Statement): Statement<unknown[], unkno
 /** Path of the library, for another process. */
 export const SQLITE_MODULE = createRequire(import.meta.url).resolve('better-sqlite3')
 
+/**
+ * Opens a connection to a database that may come from elsewhere: functions and virtual tables that could do harm are not called
+ * from its schema. The library's default forbids statements that damage a database (SQLITE_DBCONFIG_DEFENSIVE).
+ */
+export function connect(path: string, options: Database.Options = {}): Database.Database {
+  const db = new Database(path, options)
+  db.pragma('trusted_schema = OFF')
+  return db
+}
+
 /** Opens a database read-only, whatever its schema, to examine it. */
 export function openAnyVersion(path: string): Db {
-  const db = new Database(path, { readonly: true, timeout: 5_000 })
+  const db = connect(path, { readonly: true, timeout: 5_000 })
   db.pragma('mmap_size = 0')
   return db
 }

@@ -4,7 +4,8 @@ import { MirrorError, systemCode } from '../../core/errors.ts'
 import { isPresent, makeFolder } from '../../core/files.ts'
 import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, guarded, makeFile } from '../database/open.ts'
-import { Database, type Db } from '../database/sqlite.ts'
+import { refuseForeignSchema } from '../database/own-schema.ts'
+import { type Db, connect } from '../database/sqlite.ts'
 import { type FindingsReads, createFindingsReads } from './reads.ts'
 
 /**
@@ -119,7 +120,7 @@ const TABLES = `
 /** Counts up with each change of the tables. */
 const VERSION = 4
 /** What led from one layout to the next: nothing, it is made again. */
-const NO_STEPS = Array.from({ length: VERSION - 1 }, () => '')
+const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
 
 /** Returns the database file; safe to delete while nothing runs. */
 function findingsPath(dataDir: string): string {
@@ -147,7 +148,7 @@ export function openFindings(dataDir: string, onReset: (reason: string) => void)
 
 function open(path: string): Db {
   makeFile(path)
-  const db = new Database(path, { timeout: 5_000 })
+  const db = connect(path, { timeout: 5_000 })
   try {
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = NORMAL')
@@ -157,7 +158,8 @@ function open(path: string): Db {
     const version = userVersion(db)
     if (version > VERSION || (version > 0 && version < VERSION))
       throw new MirrorError('schema', 'another version')
-    migrate(db, [...NO_STEPS, TABLES])
+    refuseForeignSchema(db, STEPS)
+    migrate(db, STEPS)
     return db
   } catch (error) {
     db.close()
@@ -207,9 +209,10 @@ export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
   return guarded(dataDir, () => {
     let db: Db | null = null
     try {
-      const opened = (db = new Database(path, { readonly: true, timeout: 5_000 }))
+      const opened = (db = connect(path, { readonly: true, timeout: 5_000 }))
       opened.pragma('mmap_size = 0')
       if (userVersion(opened) !== VERSION) return null
+      refuseForeignSchema(opened, STEPS)
       return opened.transaction(() => use(opened)).deferred()
     } catch (error) {
       if (isUnusable(error) || systemCode(error) === 'SQLITE_CANTOPEN') return null

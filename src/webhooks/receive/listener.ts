@@ -88,6 +88,20 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 }
 
+/**
+ * Tries the certificate and the address, and gives the address back, before a start changes anything. Throws `config` as
+ * `startListener` does.
+ */
+export async function tryListener(
+  options: Pick<ListenerOptions, 'host' | 'port' | 'tls'>,
+): Promise<void> {
+  if (options.tls !== null) readCertificate(options.tls, SECTION)
+  const server = http.createServer()
+  server.on('connection', (socket) => socket.destroy())
+  await listening(server, options.host, options.port)
+  await new Promise((resolve) => server.close(resolve))
+}
+
 /** 400 for a request with more than one `Host`, as on the main listener. */
 function withOneHost(handler: RequestListener): RequestListener {
   return (request, response) => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { migrateFolder } from '../../../src/store/database/copies.ts'
+import { readyFolder } from '../../../src/store/database/copies.ts'
 import { migrate } from '../../../src/store/database/migrate.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
@@ -26,7 +26,7 @@ function olderFolder(): string {
 test('a migration first copies the database, whole and private, and reports where', () => {
   const dir = olderFolder()
   const told: string[] = []
-  migrateFolder(dir, (text) => told.push(text))
+  readyFolder(dir, (text) => told.push(text))
   const copy = join(dir, 'backups', `mirror-schema-${MIGRATIONS.length - 1}.db`)
   expect(told).toEqual([expect.stringContaining(`a copy from before is ${copy}. To go back: stop`)])
   expect(readdirSync(join(dir, 'backups'))).toEqual([`mirror-schema-${MIGRATIONS.length - 1}.db`])
@@ -35,7 +35,7 @@ test('a migration first copies the database, whole and private, and reports wher
   expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length - 1)
   expect(db.prepare('SELECT name FROM local_key').pluck().all()).toEqual(['old'])
   db.close()
-  migrateFolder(dir, (text) => told.push(text))
+  readyFolder(dir, (text) => told.push(text))
   expect(told).toHaveLength(1) // nothing to migrate, nothing to copy
 })
 

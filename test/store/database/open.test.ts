@@ -6,7 +6,9 @@ import { MirrorError } from '../../../src/core/errors.ts'
 import {
   databasePath,
   derivedDir,
+  inboxPath,
   nameStorageError,
+  openInbox,
   openInboxReader,
   openReader,
   openWriter,
@@ -180,6 +182,35 @@ describe('a damaged database', () => {
     })
     expect(code).toBe('corrupt')
   })
+})
+
+test('a reader that stays at a restored database does not keep its own thread from writing', () => {
+  const dir = filled()
+  openInbox(dir).close()
+  for (const path of [databasePath(dir), inboxPath(dir)]) {
+    const db = new Database(path)
+    db.pragma('journal_mode = DELETE')
+    db.close()
+  }
+  for (const [read, write, table] of [
+    [openReader, openWriter, 'snapshot'],
+    [openInboxReader, openInbox, 'inbox'],
+  ] as const) {
+    const reader = read(dir)
+    reader?.exec('BEGIN')
+    reader?.prepare(`SELECT count(*) FROM ${table}`).get()
+    const writer = write(dir)
+    writer.exec('BEGIN IMMEDIATE; COMMIT')
+    writer.close()
+    reader?.close()
+  }
+})
+
+test('a busy database is never said to be used by a process that nobody has seen', () => {
+  const error = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+  const named = nameStorageError(error, '/data')
+  expect(named).toMatchObject({ code: 'storage', message: expect.stringContaining('is busy') })
+  expect(String(named)).not.toMatch(/process/)
 })
 
 describe('a storage error', () => {

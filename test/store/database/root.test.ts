@@ -26,7 +26,14 @@ describe.skipIf(process.geteuid?.() !== 0)(
         () => openWriter(dir),
         () => openInbox(dir),
         () => acquireLock(dir, 'serve'),
-        () => restoreBackup({ path: file, dataDir: dir, newIdentity: false }),
+        () =>
+          restoreBackup({
+            path: file,
+            dataDir: dir,
+            newIdentity: false,
+            maxDays: 4,
+            now: Date.now,
+          }),
       ]
       for (const work of works)
         await expect(new Promise((resolve) => resolve(work()))).rejects.toMatchObject({

@@ -1,0 +1,138 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { MirrorError } from '../../../src/core/errors.ts'
+import { migrate } from '../../../src/store/database/migrate.ts'
+import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import { inspectDatabases } from '../../../src/store/database/inspect.ts'
+import {
+  databasePath,
+  inboxPath,
+  openInbox,
+  openInboxReader,
+  openReader,
+  openViewsReader,
+  openViewsWriter,
+  openWriter,
+} from '../../../src/store/database/open.ts'
+import { scratch } from '../fixtures.ts'
+
+/** Changes a database as somebody else's program would. */
+function change(path: string, sql: string): void {
+  const db = new Database(path)
+  db.unsafeMode(true)
+  db.exec(sql)
+  db.close()
+}
+
+/** What opening says. */
+function refusal(open: () => unknown): string {
+  try {
+    open()
+  } catch (error) {
+    if (error instanceof MirrorError) return `${error.code}: ${error.message}`
+    throw error
+  }
+  return 'it was opened'
+}
+
+const ENDLESS = 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n'
+
+/** Changes of mirror.db, and what is said of each. */
+const FOREIGN: readonly [what: string, sql: string, said: string][] = [
+  [
+    'a trigger',
+    'CREATE TRIGGER keep AFTER UPDATE ON local_key BEGIN UPDATE local_key SET revoked_at = NULL; END',
+    'it has trigger "keep" on "local_key"',
+  ],
+  ['a view', `CREATE VIEW more AS ${ENDLESS}`, 'it has view "more" on "more"'],
+  [
+    'a view instead of a table',
+    `DROP TABLE osv_tombstone; CREATE VIEW osv_tombstone AS ${ENDLESS}`,
+    'its view "osv_tombstone" is another one',
+  ],
+  ['a table', 'CREATE TABLE more (a)', 'it has table "more" on "more"'],
+  [
+    'an index of an expression',
+    'CREATE INDEX more ON local_key (abs(created_at))',
+    'it has index "more" on "local_key"',
+  ],
+  ['a table less', 'DROP TABLE osv_tombstone', 'it has no'],
+  [
+    'another CHECK',
+    `PRAGMA writable_schema = ON;
+     UPDATE sqlite_schema SET sql = replace(sql, 'name TEXT', 'name TEXT CHECK (name <> ''x'')') WHERE name = 'local_key'`,
+    'its table "local_key" is another one',
+  ],
+  [
+    'a text that looks like a comment',
+    `PRAGMA writable_schema = ON;
+     UPDATE sqlite_schema SET sql = replace(sql, 'name TEXT', 'name TEXT DEFAULT ''--
+''') WHERE name = 'local_key'`,
+    'its table "local_key" is another one',
+  ],
+]
+
+test.each(FOREIGN)('a mirror.db with %s is refused by readers and writers', (_, sql, said) => {
+  const dir = scratch()
+  openWriter(dir).close()
+  change(databasePath(dir), sql)
+  for (const open of [openReader, openWriter]) {
+    const text = refusal(() => open(dir))
+    expect(text).toMatch(/^schema: .*mirror\.db is not a database as Patchmirror makes it: /)
+    expect(text).toContain(said)
+  }
+  expect(inspectDatabases(dir, { quick: true })[0]?.faults.join()).toContain(said)
+})
+
+test('a schema that differs in comments and spaces alone is accepted', () => {
+  const dir = scratch()
+  openWriter(dir).close()
+  change(
+    databasePath(dir),
+    `PRAGMA writable_schema = ON;
+     UPDATE sqlite_schema SET sql = replace(sql, 'name TEXT', 'name /* own */   TEXT') WHERE name = 'local_key'`,
+  )
+  openReader(dir)?.close()
+  openWriter(dir).close()
+})
+
+test('a database of an earlier version is compared with that version', () => {
+  const dir = scratch()
+  const db = new Database(databasePath(dir))
+  db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
+  migrate(db, MIGRATIONS.slice(0, 10))
+  db.exec('CREATE TABLE more (a)')
+  db.close()
+  expect(refusal(() => openWriter(dir))).toContain('it has table "more"')
+  change(databasePath(dir), 'DROP TABLE more')
+  openWriter(dir, null).close()
+})
+
+test('a database that names a version which it is not is refused before it is migrated', () => {
+  const dir = scratch()
+  openWriter(dir).close()
+  for (const version of [0, 3, -1]) {
+    change(databasePath(dir), `PRAGMA user_version = ${version}`)
+    expect(
+      refusal(() => openWriter(dir)),
+      `${version}`,
+    ).toContain('is not a database as Patchmirror')
+  }
+})
+
+test('a webhooks.db and views with a trigger of somebody else are refused', () => {
+  const dir = scratch()
+  openInbox(dir).close()
+  change(
+    inboxPath(dir),
+    'CREATE TRIGGER lost BEFORE INSERT ON inbox BEGIN SELECT RAISE(IGNORE); END',
+  )
+  for (const open of [openInboxReader, openInbox])
+    expect(refusal(() => open(dir))).toContain('it has trigger "lost" on "inbox"')
+  const views = join(dir, 'views.db')
+  openViewsWriter(views).close()
+  openViewsReader(views).close()
+  change(views, 'CREATE VIEW more AS SELECT 1')
+  expect(refusal(() => openViewsReader(views))).toContain('it has view "more"')
+})
