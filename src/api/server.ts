@@ -12,7 +12,7 @@ import type { EventLog, FindingsLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
 import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
-import { type ServerLog, createFailures } from './http/problems.ts'
+import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
 import { createHeads } from './http/response.ts'
 import { openConnections } from './connections.ts'
@@ -59,6 +59,8 @@ export interface ServerOptions {
   readonly instance?: string
   /** State of the data folder; not checked when not given. */
   readonly storage?: NonNullable<StatusOptions['storage']>
+  /** Notes an error of a read; true when it says that stored data cannot be read: then its cause is in the log. */
+  readonly onUnreadable?: (error: unknown) => boolean
   /** Targets of the relay, for the status; none when not given. */
   readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
   readonly eventBounds?: EventBounds
@@ -118,7 +120,10 @@ export function createServer(options: ServerOptions): MirrorServer {
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
   const edge = createEdgeFields(config.edge)
-  const [failures, heads] = [createFailures(dataDir, log), createHeads(cacheControl, edge.of)]
+  const [failures, heads] = [
+    createFailures(dataDir, log, options.onUnreadable),
+    createHeads(cacheControl, edge.of),
+  ]
   const open = createPublicSide({ served, paths, cacheControl, heads, edge, failures, onError: failures.answer }, options) // prettier-ignore
   const [state, ends] = [{ closing: false }, createEnds()]
   const app = createApp(failures, (pages) => {
@@ -131,7 +136,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [contract, followers, sbom, gate, match, people]
       if (!own.some((part) => part?.answer(request, response))) pages(request, response)
     }
-    return createHttp(observed(options, withReserve(handler)), config.server, { log, ...ends })
+    const whole = neverThrowing(handler, failures.answer)
+    return createHttp(observed(options, withReserve(whole)), config.server, { log, ...ends })
   })
   const reading = openReading(options, served, ends.add)
   const gate = createGate({
@@ -147,7 +153,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     for (const part of [served, open]) part.refresh()
     for (const part of [followers, gate.access, decisions]) part.look() // last: every announced change is already readable
   }
-  const follower = followStore({ refresh }, log)
+  const follower = followStore({ refresh }, log, options.onUnreadable)
   addPages(app, { ...options, paths, reports })
   const connections = openConnections(app.server, { ...options, served, heads, moves, look: follower.look, closeGraceMs }) // prettier-ignore
   const listening = createListening(app, config.server, connections.listen)
@@ -169,6 +175,17 @@ export function createServer(options: ServerOptions): MirrorServer {
     answers: listening.answers,
     address: listening.address,
     reload: () => ends.certificates.forEach((one) => one.renew()),
+  }
+}
+
+/** Whatever a part throws ends as the answer to its request: an error that is not caught would end the process. */
+function neverThrowing(handler: HttpHandler, answer: Failures['answer']): HttpHandler {
+  return (request, response) => {
+    try {
+      handler(request, response)
+    } catch (error) {
+      answer(error, request, response)
+    }
   }
 }
 

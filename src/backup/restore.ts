@@ -4,14 +4,8 @@ import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
 import { DAY_MS } from '../core/time.ts'
-import {
-  type Db,
-  guarded,
-  inboxPath,
-  nameStorageError,
-  openInbox,
-  openWriter,
-} from '../store/database/open.ts'
+import { nameStorageError } from '../store/database/faults.ts'
+import { type Db, guarded, inboxPath, openInbox, openWriter } from '../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../store/database/unfinished.ts'
 import {
   type DroppedEvents,

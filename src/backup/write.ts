@@ -9,6 +9,8 @@ import { toIso } from '../core/time.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { DATABASES, checkCopy, copyDatabase, copyPrivateTables } from '../store/database/copies.ts'
 import { databasePath, inboxPath, openInboxReader, openReader } from '../store/database/open.ts'
+import { isUnreadable, nameStorageError } from '../store/database/faults.ts'
+import { noteBackup } from '../store/last-backup.ts'
 import { createCarriedReader } from '../store/replication/reader.ts'
 import { createLedgerReader } from '../store/replication/ledger.ts'
 import { createZipWriter } from '../zip/writer.ts'
@@ -61,9 +63,11 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     if (existsSync(path) && !force)
       throw new MirrorError('usage', `${path} was created by another process meanwhile`)
     publishFile(draft, path)
+    if (!options.isPrivate) noteBackup(dataDir, resolve(path), manifest.createdAt)
     return { file: path, bytes: size, manifest }
   } catch (error) {
     if (error instanceof MirrorError || systemCode(error) === undefined) throw error
+    if (isUnreadable(error)) throw nameStorageError(error, dataDir)
     const text = `the backup of ${dataDir} cannot be written to ${path}: ${messageOf(error)}`
     throw new MirrorError('storage', text, { cause: error })
   } finally {

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { VERSION } from '../core/version.ts'
+import { nameStorageError } from '../store/database/faults.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
 import { VERBS } from './verbs.ts'
 import type { Verb } from './verbs/verb.ts'
@@ -54,7 +55,11 @@ function addVerb(parent: Command, name: string, verb: Verb): Command {
     // Commander parses arguments and options into the types that the action has for them; no type says so.
     const action = (await load()) as (...given: unknown[]) => number | Promise<number>
     const values: unknown[] = command.processedArgs
-    process.exitCode = await action(...values, command.optsWithGlobals())
+    try {
+      process.exitCode = await action(...values, command.optsWithGlobals())
+    } catch (error) {
+      throw nameStorageError(error, null)
+    }
   })
 }
 

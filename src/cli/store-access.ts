@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { SOURCES, unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
+import { isUnreadable } from '../store/database/faults.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads, isOwnData } from '../store/reads.ts'
 import { findDoubtful } from '../store/runs/rejected.ts'
@@ -40,9 +41,19 @@ export function withStoredReads<T>(
   return closing(db, () => work(createReads(db), db))
 }
 
+/** Does the same as `withReads` for what is said beside a report: null also where the database is damaged, which the report says. */
+export function withSoundReads<T>(dataDir: string, work: (reads: Reads) => T): T | null {
+  try {
+    return withReads(dataDir, work)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    return null
+  }
+}
+
 /** Returns a sentence for each source of which a run of the last 24 hours published what should not be believed. */
 export function doubtsHere(config: Config): string[] {
-  const here = withReads(config.data.dir, (reads) =>
+  const here = withSoundReads(config.data.dir, (reads) =>
     SOURCES.flatMap((source) => {
       const run = findDoubtful(reads, source, Date.now())
       if (run === null) return []

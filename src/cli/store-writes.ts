@@ -1,5 +1,5 @@
 import { MirrorError, systemCode } from '../core/errors.ts'
-import { nameStorageError } from '../store/database/open.ts'
+import { nameStorageError } from '../store/database/faults.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import { closing } from './store-access.ts'
 

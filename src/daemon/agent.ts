@@ -8,7 +8,7 @@ import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { SourceName } from '../domain/sources.ts'
 import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts' // prettier-ignore
-import { type StorageState, awaitRoom, probeStorage } from '../store/disk-state.ts'
+import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
@@ -31,8 +31,9 @@ import type { RunningEdge } from './edge.ts'
 import { tryStart } from './start-check.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logFullDisk, logPostponed, logRetries, logRun } from './log-lines.ts'
+import { logPostponed, logRetries, logRun } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
+import { type StorageWatch, watchStorage } from './storage.ts'
 import { syncSettings } from './sync-settings.ts'
 import type { RunningFindings } from './findings.ts'
 import type { RunningViews } from './views.ts'
@@ -79,6 +80,13 @@ export function createAgent(given: AgentOptions): Agent {
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
     await readyData(options, on)
+    const storage = (on.storage = watchStorage({
+      dataDir: config.data.dir,
+      log,
+      now,
+      onRoom: () => void on.announce?.(),
+    }))
+    on.stops.push(storage.stop)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
     const inbox = (on.inbox = startInbox(options))
     const opened = openPinnedReads(config.data.dir)
@@ -94,6 +102,8 @@ export function createAgent(given: AgentOptions): Agent {
       ...{ ...serverOptions(options, reads, on, routes), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
+      onUnreadable: storage.note,
+      storage: storage.state,
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, ...shown, progressOf: options.progressOf },
       ...(fleet && { fleet: fleet.status }),
@@ -103,10 +113,10 @@ export function createAgent(given: AgentOptions): Agent {
     const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
     if (needsRepair(opened.live, config.data.dir)) await thread.started
     const at = await on.server.listen() // what is stored is served while the threads that write start
-    const announce = () => announceAddress(config.data.dir, instance, at)
-    const address = announce()
+    on.announce = () => announceAddress(config.data.dir, instance, at)
+    const address = on.announce()
     await Promise.all([thread.started, inbox.started])
-    on.stops.push(logFullDisk(config.data.dir, log, announce))
+    storage.look()
     await webhooks.listen(address.url)
     on.stops.push(collectWhenIdle())
     await relay.placed // else whether the first snapshots are relayed would be a matter of time
@@ -148,6 +158,9 @@ interface Running {
   bundles?: RunningBundles
   edge?: RunningEdge
   metrics?: Counters
+  storage?: StorageWatch
+  /** Writes where the daemon listens. */
+  announce?: () => { port: number; url: string }
   stops: (() => void)[]
   retries?: RunRetries
 }
@@ -206,17 +219,21 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       // With nothing to serve yet, the next hour is too far away.
       const isEmpty = ['failed', 'stopped'].includes(report.state) && report.snapshot === null
       if (isEmpty && config.upstream.apiRoot !== null) retries.plan(report.source)
-      if (report.code === 'storage') retryWithRoom(report.source)
+      if (report.code === 'storage') {
+        on.storage?.look()
+        retryWithRoom(report.source)
+      }
       options.onEnded?.(report)
     },
     onCheckpoint() {
-      on.reads?.repin()
+      readOrNote(on, () => on.reads?.repin())
       on.server?.snapshotChanged() // in the same event-loop iteration: another process may have committed just now
     },
     onFailed(request, message) {
       log.error({ request }, message)
       options.onRunLost?.(request?.source ?? null)
       // Not even its row could be written.
+      on.storage?.look()
       const isFull = probeStorage(config.data.dir, true).state !== 'ok'
       if (request !== null && isFull) retryWithRoom(request.source)
     },
@@ -226,6 +243,15 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     },
     onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
     onWarning: (message) => log.warn({}, message),
+  }
+}
+
+/** Does a read that nothing waits for. What cannot be read is logged by what watches the data folder. */
+function readOrNote(on: Running, read: () => void): void {
+  try {
+    read()
+  } catch (error) {
+    if (on.storage?.note(error) !== true) throw error
   }
 }
 
@@ -240,8 +266,7 @@ function serverOptions(
   const nextRunAt = (source: SourceName): number | null =>
     on.retries?.nextAt(source) ?? on.schedule?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
-  const storage = (): StorageState => probeStorage(dataDir, true)
-  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes, storage }
+  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes }
   const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
   return { ...parts, ...rooms, startedAt: now() }
 }

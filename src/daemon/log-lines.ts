@@ -2,7 +2,6 @@ import { describeRetry } from '../domain/progress.ts'
 import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import type { NodeReport } from '../fleet/turn.ts'
-import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 
@@ -70,28 +69,4 @@ export function logRetries(
     }
     report(progress)
   }
-}
-
-/**
- * Logs that the data folder of a daemon that has started cannot be written to, and later that it can: `onRoom` is called
- * then. Returns what ends this.
- */
-export function logFullDisk(
-  dataDir: string,
-  log: Pick<Logger, 'info' | 'warn'>,
-  onRoom: () => void,
-): () => void {
-  const { state, reason } = probeStorage(dataDir, true)
-  let ended = state === 'ok'
-  if (ended) return () => undefined
-  log.warn(
-    { storage: state },
-    `${reason}. What is stored is served; syncs, webhooks and what else is to be stored wait for that`,
-  )
-  awaitRoom(dataDir, () => {
-    if (ended) return
-    log.info({}, 'the data folder (data.dir) can be written to again')
-    onRoom()
-  })(null)
-  return () => void (ended = true)
 }

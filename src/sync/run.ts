@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { plainText } from '../core/text.ts'
 import type { SourceName } from '../domain/sources.ts'
-import { nameStorageError } from '../store/database/open.ts'
+import { nameStorageError } from '../store/database/faults.ts'
 import type { Run, RunFacts } from '../store/runs/runs.ts'
 import type { Cost } from '../upstream/http/session.ts'
 import type { Upstream, UpstreamSurface } from '../upstream/surfaces.ts'

@@ -45,7 +45,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   return (request, response) => {
     const { method = '', url = '' } = request
     const fail = (error: unknown): void =>
-      onError(error, request, response, { origin: originAt(options, url) })
+      onError(error, request, response, { origin: originOrNone(options, url) })
     if (method !== 'GET' && method !== 'HEAD') {
       refuseMethod(options, request, response)
       return
@@ -73,6 +73,15 @@ function refuseMethod(options: MirrorOptions, request: IncomingMessage, response
     sendProblem(request, response, { ...problem, origin: known ? origin : null })
   } catch (error) {
     onError(error, request, response, { origin })
+  }
+}
+
+/** The same for an answer to an error, which may be that nothing can be read: null then too. */
+function originOrNone(options: MirrorOptions, url: string): SnapshotOrigin | null {
+  try {
+    return originAt(options, url)
+  } catch {
+    return null // the error that is answered has the reason
   }
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { originHeaders } from './origin.ts'
 import { MirrorError, httpStatus } from '../../core/errors.ts'
-import { nameStorageError } from '../../store/database/open.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
 import { RELEASES } from '../../domain/resources.ts'
 import type { SnapshotOrigin } from './origin.ts'
 
@@ -153,12 +153,22 @@ interface Manner {
   readonly form?: ProblemForm
 }
 
-/** The boundary where everything thrown while answering ends: one line in the log, a safe text to the client. */
-export function createFailures(dataDir: string, log: ServerLog | null): Failures {
+/**
+ * The boundary where everything thrown while answering ends: one line in the log, a safe text to the client. `noted` is asked
+ * about a fault first: true when the log has its cause already, as for a damaged database.
+ */
+export function createFailures(
+  dataDir: string,
+  log: ServerLog | null,
+  noted: (error: unknown) => boolean = () => false,
+): Failures {
   const problem = (error: unknown, request: IncomingMessage): Problem => {
     const found = problemOf(error, dataDir)
     const path = request.url?.split('?', 1)[0]
-    if (found.fault) log?.error({ err: error, method: request.method, path }, 'a request failed')
+    if (!found.fault) return found
+    const { method } = request
+    if (noted(error)) log?.debug({ method, path }, 'a request failed: stored data cannot be read')
+    else log?.error({ err: error, method, path }, 'a request failed')
     return found
   }
   return {

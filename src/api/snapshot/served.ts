@@ -126,6 +126,7 @@ interface SnapshotWatcher {
 export function followStore(
   served: Pick<ServedSnapshot, 'refresh'>,
   log: Pick<ServerLog, 'info' | 'error'> | null,
+  noted: (error: unknown) => boolean = () => false,
 ): SnapshotWatcher {
   let failing = false
   const look = (): void => {
@@ -134,6 +135,7 @@ export function followStore(
       if (failing) log?.info({}, 'the database can be read again')
       failing = false
     } catch (error) {
+      if (noted(error)) return // its cause is in the log, and its end will be
       if (!failing)
         log?.error({ err: error }, 'cannot look for new snapshots; the old ones serve on')
       failing = true

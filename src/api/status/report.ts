@@ -158,6 +158,26 @@ export function buildStatus(options: StatusOptions): Status {
   }
 }
 
+/** The report where the database cannot be read: only what needs none of it. Nothing is claimed of the sources. */
+export function unreadStatus({
+  version,
+  instance,
+  startedAt,
+  now,
+  storage,
+}: StatusOptions): Status {
+  return {
+    version,
+    instance: instance ?? null,
+    uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
+    sources: [],
+    contentDigest: null,
+    storage: storage?.() ?? { state: 'damaged', reason: null, freeBytes: null },
+    relay: [],
+    bundle: null,
+  }
+}
+
 /** A target as it may be shown. */
 export function relayStatus(target: RelayTarget): RelayStatus {
   const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target

@@ -28,13 +28,15 @@ import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
 import { judgeReadiness } from './readiness.ts'
-import { type SourceStatus, type Status, type StatusOptions, buildStatus } from './report.ts'
+import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts' // prettier-ignore
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
   readonly dataDir: string
   readonly config: Config
+  /** Notes an error of a read; true when it says that stored data cannot be read. */
+  readonly onUnreadable?: (error: unknown) => boolean
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly viewsMaker?: Pick<ViewsMaker, 'report'>
   readonly findings?: () => TagFindingsStatus
@@ -58,12 +60,21 @@ export interface Reports {
 /** Creates the reports that the mirror's own pages show. */
 export function createStatusReports(options: ReportOptions): Reports {
   const { config, reads } = options
+  const isStored = (source: SourceName): boolean =>
+    reads.live.snapshots.readSnapshot(source) !== null
+  const storedSources = (): SourceName[] => servedSources(config, isStored)
   const served = (): SourceName[] =>
-    servedSources(config, (source) => reads.live.snapshots.readSnapshot(source) !== null)
+    readOr(options, storedSources, () => servedSources(config, () => false))
   const servedId = (source: SourceName): string | null =>
     reads.pinned.snapshots.readSnapshot(source)?.id ?? null
+  const status = { ...options, reads: reads.live, servedId }
   const all = onceASecond(
-    () => buildStatus({ ...options, active: served(), reads: reads.live, servedId }),
+    () =>
+      readOr(
+        options,
+        () => buildStatus({ ...status, active: storedSources() }),
+        () => unreadStatus({ ...status, active: [] }),
+      ),
     options.now,
     () => options.fleet?.().served,
   )
@@ -74,6 +85,16 @@ export function createStatusReports(options: ReportOptions): Reports {
     return opened.status
   }
   return { served, open, all, withNow: (status) => withNow(status, options) }
+}
+
+/** Returns what is read, or the other where stored data cannot be read: a report says so, and does not fail. */
+function readOr<T>({ onUnreadable }: ReportOptions, read: () => T, other: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (onUnreadable?.(error) !== true) throw error
+    return other()
+  }
 }
 
 /** What the mirror's own pages are made from. */
@@ -117,6 +138,8 @@ export interface MetricsPage extends AnswerMetrics {
     fleet?: FleetStatus
     edge?: readonly EdgeTargetStatus[]
     storage: Status['storage'] & { readonly dataBytes: number | null }
+    /** Whether /-/ready answers 200. */
+    ready: boolean
   }) => Promise<string>
 }
 
@@ -139,7 +162,7 @@ export function createApp(failures: Failures, createHttpServer: (pages: HttpHand
 
 /** Adds the mirror's own pages, and the answers for every unknown path and method. */
 export function addPages(app: FastifyInstance, options: PageOptions): void {
-  const { version, config, paths, reports } = options
+  const { version, paths, reports } = options
   const pages = new Set<string>(['/', ...OWN])
   app.addHook('onRoute', ({ url }) => {
     if (!pages.has(url)) throw new Error(`${url} is not in the table of own pages`) // a defect, seen at start
@@ -167,9 +190,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   )
   addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {
-    const fleet = options.fleet?.()
-    const status = { ...reports.open(), ...(fleet && { fleet }) }
-    const readiness = judgeReadiness(status, config, reports.served(), options.now())
+    const readiness = readinessNow(options)
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })
@@ -195,7 +216,13 @@ async function withNow(
   }
 }
 
-function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOptions): void {
+function readinessNow({ reports, config, fleet, now }: PageOptions) {
+  const status = { ...reports.open(), ...(fleet && { fleet: fleet() }) }
+  return judgeReadiness(status, config, reports.served(), now())
+}
+
+function addMetrics(app: FastifyInstance, options: PageOptions): void {
+  const { metrics, reports, dataDir } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
     const {
@@ -217,7 +244,8 @@ function addMetrics(app: FastifyInstance, { metrics, reports, dataDir }: PageOpt
     }))
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
-    const shown = { sources: figures, storage: disk, inbox, refresh, relay, bundle, views }
+    const { ready } = readinessNow(options)
+    const shown = { sources: figures, storage: disk, ready, inbox, refresh, relay, bundle, views }
     const parts = {
       ...(findings && { findings }),
       ...(boxes && { boxes }),

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { systemCode, MirrorError, messageOf } from '../../core/errors.ts'
 import { groupFiles } from '../format/split-names.ts'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
-import { nameStorageError } from '../../store/database/open.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
 
 /** The files in the inbox that form one bundle. */
 export interface InboxFile {

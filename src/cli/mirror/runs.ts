@@ -1,7 +1,7 @@
 import type { Status } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { LIST_COUNTS } from '../../domain/run-facts.ts'
-import { withReads, withStoredReads } from '../store-access.ts'
+import { withSoundReads, withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
@@ -106,7 +106,7 @@ function listOf(key: string, shown: readonly string[], facts: RunFacts): string 
 
 /** Returns what waits for a decision in a data folder, and what was rejected and is still offered, with the commands. */
 export function describeRefusals({ data }: Config, { sources }: Status): string[] {
-  const lines = withReads(data.dir, (reads) => [
+  const lines = withSoundReads(data.dir, (reads) => [
     ...reads.quarantine.listOpenQuarantines().map(({ runId, reason }) => {
       const commands = `patchmirror runs ${runId} | approve ${runId} | reject ${runId}`
       return `run ${runId} is quarantined: ${reason}\n  ${commands}`

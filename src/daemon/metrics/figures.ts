@@ -69,6 +69,8 @@ export interface Figures {
   readonly edge?: readonly EdgeTargetStatus[]
   /** Certificates that the daemon serves with; `expiresAt` in Unix milliseconds. */
   readonly certificates?: readonly { readonly name: string; readonly expiresAt: number }[]
+  /** Whether /-/ready answers 200. */
+  readonly ready?: boolean
   readonly storage?: {
     readonly state: string
     readonly freeBytes: number | null

@@ -11,7 +11,7 @@ const SOURCE_STATES = [
   'stopped',
 ] as const
 const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
-const STORAGE_STATES = ['ok', 'full', 'failing'] as const
+const STORAGE_STATES = ['ok', 'full', 'failing', 'damaged'] as const
 
 const flag = (is: boolean): number => (is ? 1 : 0)
 
@@ -153,6 +153,8 @@ export const METRICS: readonly Metric[] = [
   ['patchmirror_certificate_expiry_timestamp_seconds', 'When a certificate of the mirror expires.', 'gauge', ['certificate'],
     ({ certificates = [] }) => certificates.map(({ name, expiresAt }) => [expiresAt / 1000, name])],
 
+  ['patchmirror_ready', '1: /-/ready answers 200. 0: it answers 503 with the reason.', 'gauge', [],
+    ({ ready }) => (ready === undefined ? [] : [[flag(ready)]])],
   ['patchmirror_storage_state', 'State of the data folder: 1 for the one it is in.', 'gauge', ['state'],
     ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state))],
   ['patchmirror_storage_free_bytes', 'Free on the disk of the data folder.', 'gauge', [],

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
 import { type Db, compileWhenUsed, connect } from './sqlite.ts'
+import { nameStorageError } from './faults.ts'
 import { leaveIndex } from './log-index.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseForeignSchema } from './own-schema.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
-import { isLockError, lockFault } from '../lock-effect.ts'
 
 export type { Db } from './sqlite.ts'
 
@@ -237,56 +237,4 @@ export function guarded<T>(dataDir: string, work: () => T, path = databasePath(d
   } catch (error) {
     throw nameStorageError(error, dataDir, path)
   }
-}
-
-const REPAIR_ADVICE: readonly [string, string] = [
-  'Run "patchmirror verify --repair": it keeps intact data and fetches the rest again.',
-  'Stop the program and move the file away: the scheduled syncs then find what the pending deliveries announced.',
-]
-
-/** Returns a `corrupt` or `storage` error for an error of SQLite or the file system; any other error unchanged. */
-export function nameStorageError(
-  error: unknown,
-  dataDir: string,
-  path = databasePath(dataDir),
-): unknown {
-  const code = systemCode(error)
-  if (code === undefined || error instanceof MirrorError) return error
-  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return new MirrorError(
-      'corrupt',
-      `${path} is damaged (${messageOf(error)}). ${REPAIR_ADVICE[path === databasePath(dataDir) ? 0 : 1]}`,
-      { cause: error },
-    )
-  }
-  const unlockable = isLockError(code) ? lockFault(dataDir) : null
-  if (unlockable !== null) return unlockable
-  const fault =
-    STORAGE_FAULTS[code] ?? (code.startsWith('SQLITE_IOERR') ? 'cannot be read or written' : null)
-  if (fault === null) return error
-  return new MirrorError('storage', `the data folder ${dataDir} ${fault} (${messageOf(error)})`, {
-    cause: error,
-  })
-}
-
-const FOLDER = 'data.dir must be a folder that this user may write'
-const CLOSED = `is not accessible to this user: run the command as the user of the daemon; ${FOLDER}`
-const STORAGE_FAULTS: Partial<Record<string, string>> = {
-  SQLITE_FULL: 'is full: free some space and try again',
-  SQLITE_IOERR_SHMSIZE: 'is full: free some space and try again', // the index of the write-ahead log has no room
-  ENOSPC: 'is full: free some space and try again',
-  EDQUOT: 'is over its quota',
-  SQLITE_READONLY: `is not writable: ${FOLDER}`,
-  SQLITE_READONLY_DIRECTORY: `is not writable: ${FOLDER}`,
-  SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
-  SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,
-  SQLITE_BUSY:
-    'is busy: what writes to it did not end in time, such as a run ("patchmirror status" shows it); try again later',
-  EACCES: CLOSED,
-  EPERM: CLOSED,
-  EROFS: `is on a read-only file system: ${FOLDER}`,
-  ELOOP: 'cannot be reached: a link in its path leads back to itself',
-  ENOTDIR: `is not a folder: ${FOLDER}`,
-  EEXIST: `is not a folder: ${FOLDER}`,
-  ENOENT: 'cannot be created, or is not there any more',
 }

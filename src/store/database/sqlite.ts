@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module'
-import Database from 'better-sqlite3'
+import Sqlite from 'better-sqlite3'
 import { loadCompiled } from '../../threads/load-lock.ts'
+import { throwLocated } from '../located.ts'
 
 /** A statement, as far as this program uses one. */
 type Statement<Values extends unknown[], Row> = Pick<
-  Database.Statement<Values, Row>,
+  Sqlite.Statement<Values, Row>,
   'run' | 'get' | 'all' | 'iterate'
 > & {
   /** Its rows are the values of their first column, from now on. */
@@ -14,37 +15,66 @@ type Statement<Values extends unknown[], Row> = Pick<
 }
 
 /** A connection. */
-export type Db = Omit<Database.Database, 'prepare'> & {
+export type Db = Omit<Sqlite.Database, 'prepare'> & {
   prepare<Values extends unknown[] | object = unknown[], Row = unknown>(
     sql: string,
   ): Statement<Values extends unknown[] ? Values : [Values], Row>
 }
 
 // The library loads its compiled part with the first connection of a thread.
-loadCompiled(() => new Database(':memory:').close())
+loadCompiled(() => new Sqlite(':memory:').close())
+
+/** A connection whose errors name its file: SQLite's own do not. */
+export class Database extends Sqlite {
+  constructor(path: string, options?: Sqlite.Options) {
+    try {
+      super(path, options)
+    } catch (error) {
+      throwLocated(error, path)
+    }
+  }
+  override pragma(source: string, options?: Sqlite.PragmaOptions): unknown {
+    return located(this.name, () => super.pragma(source, options))
+  }
+  override exec(source: string): this {
+    return located(this.name, () => super.exec(source))
+  }
+}
+
+function located<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throwLocated(error, path)
+  }
+}
 
 /**
  * Makes a connection compile each statement at its first use: the reads and writes of all tables are several hundred, of
  * which a command or a thread uses a few. That the schema can be read is known before: `userVersion` reads it.
  */
-export function compileWhenUsed(db: Database.Database): Db {
+export function compileWhenUsed(db: Sqlite.Database): Db {
   const compile = db.prepare.bind(db)
-  return Object.assign(db, { prepare: (sql: string) => whenUsed(() => compile(sql)) })
+  return Object.assign(db, { prepare: (sql: string) => whenUsed(() => compile(sql), db.name) })
 }
 
-function whenUsed(compile: () => Database.Statement): Statement<unknown[], unknown> {
-  let compiled: Database.Statement | null = null
+function whenUsed(compile: () => Sqlite.Statement, path: string): Statement<unknown[], unknown> {
+  let compiled: Sqlite.Statement | null = null
   let form: 'pluck' | 'raw' | null = null
-  const use = (): Database.Statement => {
+  const use = (): Sqlite.Statement => {
     if (compiled !== null) return compiled
     compiled = compile()
     return form === null ? compiled : compiled[form]()
   }
   const statement: Statement<unknown[], unknown> = {
-    run: (...values) => use().run(...values),
-    get: (...values) => use().get(...values),
-    all: (...values) => use().all(...values),
-    iterate: (...values) => use().iterate(...values),
+    run: (...values) => located(path, () => use().run(...values)),
+    get: (...values) => located(path, () => use().get(...values)),
+    all: (...values) => located(path, () => use().all(...values)),
+    iterate: (...values) =>
+      locatedRows(
+        path,
+        located(path, () => use().iterate(...values)),
+      ),
     pluck: () => as('pluck'),
     raw: () => as('raw'),
   }
@@ -56,6 +86,22 @@ function whenUsed(compile: () => Database.Statement): Statement<unknown[], unkno
   return statement
 }
 
+/** Passes rows on; an error on the way names the file. */
+function locatedRows(
+  path: string,
+  rows: IterableIterator<unknown>,
+): IterableIterator<unknown, undefined> {
+  const own: IterableIterator<unknown, undefined> = {
+    next: () => located(path, () => rows.next() as IteratorResult<unknown, undefined>),
+    return() {
+      rows.return?.()
+      return { done: true, value: undefined }
+    },
+    [Symbol.iterator]: () => own,
+  }
+  return own
+}
+
 /** Path of the library, for another process. */
 export const SQLITE_MODULE = createRequire(import.meta.url).resolve('better-sqlite3')
 
@@ -63,7 +109,7 @@ export const SQLITE_MODULE = createRequire(import.meta.url).resolve('better-sqli
  * Opens a connection to a database that may come from elsewhere: functions and virtual tables that could do harm are not called
  * from its schema. The library's default forbids statements that damage a database (SQLITE_DBCONFIG_DEFENSIVE).
  */
-export function connect(path: string, options: Database.Options = {}): Database.Database {
+export function connect(path: string, options: Sqlite.Options = {}): Database {
   const db = new Database(path, options)
   db.pragma('trusted_schema = OFF')
   return db
@@ -75,5 +121,3 @@ export function openAnyVersion(path: string): Db {
   db.pragma('mmap_size = 0')
   return db
 }
-
-export { Database }

@@ -1,4 +1,5 @@
-import { type Db, inboxPath, nameStorageError } from '../../store/database/open.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
+import { type Db, inboxPath } from '../../store/database/open.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { createInbox } from '../../store/webhooks/inbox.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'

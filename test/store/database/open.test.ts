@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../../src/core/errors.ts'
+import { nameStorageError } from '../../../src/store/database/faults.ts'
 import {
   databasePath,
   derivedDir,
   inboxPath,
-  nameStorageError,
   openInbox,
   openInboxReader,
   openReader,

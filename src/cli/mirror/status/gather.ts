@@ -6,6 +6,7 @@ import { MirrorError } from '../../../core/errors.ts'
 import { type Db, openInboxReader } from '../../../store/database/open.ts'
 import { type InboxCounts, createInboxReads } from '../../../store/webhooks/inbox.ts'
 import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
+import { isUnreadable } from '../../../store/database/faults.ts'
 import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
 import { probeStorage } from '../../../store/disk-state.ts'
 import { VERSION } from '../../../core/version.ts'
@@ -23,7 +24,7 @@ export interface GatheredStatus {
 /** Returns the daemon's own report when one runs, else the same from the data folder. Throws `corrupt`, `schema`, `storage`. */
 export async function gatherStatus(config: Config): Promise<GatheredStatus> {
   const answered = await statusOfDaemon(config)
-  const own = readOwnStatus(config)
+  const own = answered === null ? readOwnStatus(config) : readOwnIfSound(config)
   if (answered === null) return { status: own, from: 'folder' }
   const { dir } = config.data
   const serving = servingDaemon(dir)?.instance ?? null
@@ -42,6 +43,16 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
   })
   const relay = own?.relay ?? []
   return { ...asked, sources, relay: relay.length === 0 ? asked.relay : relay } // none where the file is damaged
+}
+
+/** The same beside a daemon that answers: its report says that the folder is damaged, so that is no error here. */
+function readOwnIfSound(config: Config): Status | null {
+  try {
+    return readOwnStatus(config)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    return null
+  }
 }
 
 /** Reads the report from the data folder; null when there is none. */

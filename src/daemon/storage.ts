@@ -1,0 +1,142 @@
+import { messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { toIso } from '../core/time.ts'
+import { isUnreadable, nameStorageError } from '../store/database/faults.ts'
+import { databaseOf } from '../store/located.ts'
+import { databasePath } from '../store/database/open.ts'
+import { type StorageState, probeStorage } from '../store/disk-state.ts'
+import { probeReads, wasRepairedSince } from '../store/read-probe.ts'
+
+/** What watches the data folder of a daemon. */
+export interface StorageWatch {
+  /** The state of the data folder, looked at again once a second at most. */
+  state(): StorageState
+  /**
+   * Notes an error that a read of the mirror met. True when it says that stored data cannot be read: then the log has it, once for its
+   * cause. False for any other error.
+   */
+  note(error: unknown): boolean
+  /** Looks at the folder now, as after a write that failed. */
+  look(): void
+  stop(): void
+}
+
+interface WatchOptions {
+  readonly dataDir: string
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
+  readonly now: () => number
+  /** Called when the folder can be written to again. */
+  readonly onRoom: () => void
+  /** Interval between two looks that nothing asked for, milliseconds. */
+  readonly intervalMs?: number
+}
+
+/** A full disk is in the log within this time, milliseconds. */
+const INTERVAL_MS = 5_000
+/** A look that writes a probe file shows quotas, which no number does; every so many looks. */
+const WRITE_EVERY = 12
+const FRESH_MS = 1_000
+
+/** What cannot be read. */
+interface Damage {
+  readonly since: number
+  /** For everybody: without the folder's name. */
+  readonly reason: string
+  /** Whether a probe that finds nothing ends it: a probe found it, or the disk failed. Else only a repair does. */
+  readonly isPassing: boolean
+}
+
+/** Watches a data folder: each state is logged when it begins and when it ends, and not between. */
+export function watchStorage(options: WatchOptions): StorageWatch {
+  const { dataDir, log, now, onRoom, intervalMs = INTERVAL_MS } = options
+  const damage = watchDamage(options)
+  let known: StorageState = { state: 'ok', reason: null, freeBytes: null }
+  let lookedAt = -Infinity
+  let looks = 0
+  const look = (write: boolean): void => {
+    lookedAt = performance.now()
+    damage.look()
+    const found = probeStorage(dataDir, write || known.state !== 'ok')
+    const { state } = known
+    if (found.state === state) known = { ...known, ...found }
+    else known = found.state === 'ok' ? found : { ...found, since: toIso(now()) }
+    if (found.state !== 'ok' && found.state !== state)
+      log.warn({ storage: found.state }, `${found.reason}. ${WAITING}`)
+    if (found.state !== 'ok' || state === 'ok') return
+    log.info({}, 'the data folder (data.dir) can be written to again')
+    onRoom()
+  }
+  const timer = setInterval(() => look(looks++ % WRITE_EVERY === 0), intervalMs).unref()
+  return {
+    state() {
+      if (performance.now() - lookedAt >= FRESH_MS) look(true)
+      const found = damage.found()
+      if (found === null) return known
+      const { reason, since } = found
+      return { state: 'damaged', reason, freeBytes: known.freeBytes, since: toIso(since) }
+    },
+    note: damage.note,
+    look: () => look(true),
+    stop: () => clearInterval(timer),
+  }
+}
+
+const WAITING =
+  'What is stored is served; syncs, webhooks and what else is to be stored wait for that'
+
+function watchDamage({ dataDir, log, now }: WatchOptions) {
+  const path = databasePath(dataDir)
+  let found: Damage | null = null
+  let wasThere = false
+  const met = (error: unknown, byProbe: boolean): void => {
+    const isPassing = byProbe || isFailingDisk(error)
+    if (found === null) {
+      const text = messageOf(nameStorageError(error, dataDir, path))
+      log.error({ storage: 'damaged' }, `${text} ${UNREAD}`)
+      found = { since: now(), reason: openReason(error), isPassing }
+    } else if (!isPassing) found = { ...found, isPassing }
+  }
+  return {
+    found: (): Damage | null => found,
+    note(error: unknown): boolean {
+      if (!isUnreadable(error)) return false
+      const file = databaseOf(error)
+      if (file !== null && file !== path) return false // webhooks.db and what is derived are logged by their parts
+      met(error, false)
+      return true
+    },
+    look(): void {
+      try {
+        wasThere = probeReads(dataDir, wasThere) || wasThere
+      } catch (error) {
+        if (isUnreadable(error)) met(error, true)
+        return
+      }
+      if (found === null) return
+      if (!found.isPassing && !isRepaired(dataDir, found.since)) return
+      found = null
+      log.info({}, 'what is stored (mirror.db) can be read again')
+    },
+  }
+}
+
+const UNREAD = 'What cannot be read is answered with 503, and /-/ready is 503 until this is over'
+
+function isRepaired(dataDir: string, since: number): boolean {
+  try {
+    return wasRepairedSince(dataDir, since)
+  } catch {
+    return false
+  }
+}
+
+function isFailingDisk(error: unknown): boolean {
+  const named = nameStorageError(error, null)
+  return named instanceof Error && 'code' in named && named.code === 'storage'
+}
+
+function openReason(error: unknown): string {
+  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const what = isFailingDisk(error) ? 'cannot be read' : 'is damaged'
+  return `mirror.db ${what} (${messageOf(inner)}): the log says what to do`
+}

@@ -1,0 +1,102 @@
+import { basename, dirname, join } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { describeLastBackup } from '../last-backup.ts'
+import { isLockError, lockFault } from '../lock-effect.ts'
+import { databaseOf } from '../located.ts'
+
+/** Reports whether an error says that stored data cannot be read: it is damaged, or its disk fails. */
+export function isUnreadable(error: unknown): boolean {
+  const code = systemCode(error instanceof MirrorError ? error.cause : error) ?? ''
+  if (error instanceof MirrorError && error.code === 'corrupt') return true
+  return isDamage(code, messageOf(error)) || code.startsWith('SQLITE_IOERR')
+}
+
+/** What SQLite says of a schema that is not the one that its version number names. */
+const OTHER_SCHEMA =
+  /^(no such (table|column|index|trigger|view)|malformed database schema|(table|index|trigger|view) \S+ already exists|duplicate column name|table \S+ has (no column|\d+ columns))/
+
+function isDamage(code: string, message: string): boolean {
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) return true
+  return code === 'SQLITE_ERROR' && OTHER_SCHEMA.test(message)
+}
+
+/**
+ * Returns a `corrupt` or `storage` error, which names the file, what is wrong and what to do, for an error of SQLite or
+ * the file system; any other error unchanged. `path`: the database, where the error does not name it. Every message about
+ * such an error is made here. Without a folder only errors of SQLite are named.
+ */
+export function nameStorageError(error: unknown, dataDir: string | null, path?: string): unknown {
+  const code = systemCode(error)
+  if (code === undefined || error instanceof MirrorError) return error
+  const usual = dataDir === null ? null : join(dataDir, 'mirror.db')
+  const file = databaseOf(error) ?? path ?? usual
+  const why = messageOf(error)
+  if (isDamage(code, why)) return damaged(file, why, error)
+  if (dataDir === null && !code.startsWith('SQLITE_')) return error
+  const unlockable = dataDir !== null && isLockError(code) ? lockFault(dataDir) : null
+  if (unlockable !== null) return unlockable
+  const fault = STORAGE_FAULTS[code]
+  if (fault !== undefined) {
+    const folder = dataDir ?? (file === null ? '(data.dir)' : dirname(file))
+    const text = `the data folder ${folder} ${fault} (${why})`
+    return new MirrorError('storage', text, { cause: error })
+  }
+  if (!code.startsWith('SQLITE_IOERR')) return error
+  const text = `${file ?? 'the database'} cannot be read or written (${why}). ${FAILING_DISK}`
+  return new MirrorError('storage', text, { cause: error })
+}
+
+function damaged(file: string | null, why: string, cause: unknown): MirrorError {
+  const text = `${file ?? 'a database of the data folder'} is damaged (${why}). ${damageAdvice(file)}`
+  return new MirrorError('corrupt', text, { cause })
+}
+
+const FAILING_DISK =
+  'Look at its disk and at the log of the system, then start the daemon again. If it stays, restore a backup on another disk.'
+
+/**
+ * What a repair keeps of a mirror.db whose structure is damaged, and what begins again: said alike wherever it is advised.
+ */
+export const KEPT_BY_REPAIR =
+  'It moves the file aside. It keeps local keys, the secret of links, the identity, the dates of records and the change log, as far as they can be read; all else is mirrored again, and the runs begin again'
+
+const DERIVED = 'It is made from mirror.db: the daemon makes it again at its next start'
+
+/** Returns what to do about a damaged database, the same for every command, log line and page; null: any of them. */
+export function damageAdvice(file: string | null): string {
+  const name = file === null ? 'mirror.db' : basename(file)
+  if (name === 'webhooks.db')
+    return 'Stop the daemon and run "patchmirror verify --repair": it moves the file aside. The next syncs find what waiting deliveries announced; events that waited for the relay are lost.'
+  if (name.endsWith('.lock'))
+    return 'End every Patchmirror that uses the folder, then remove the file: it holds no data.'
+  if (name === 'findings.db') return `${DERIVED}, or "patchmirror verify --repair" removes it.`
+  if (name === 'views.db') return `${DERIVED}, or "patchmirror verify --repair" does.`
+  const backup = file === null ? null : describeLastBackup(dirname(file))
+  const first =
+    backup === null
+      ? 'If there is a backup, restore it into a new data folder ("patchmirror restore FILE").'
+      : `Restore the last backup (${backup}) into a new data folder first: "patchmirror restore FILE".`
+  return `${first} Else stop the daemon and run "patchmirror verify --repair". ${KEPT_BY_REPAIR}.`
+}
+
+const FOLDER = 'data.dir must be a folder that this user may write'
+const CLOSED = `is not accessible to this user: run the command as the user of the daemon; ${FOLDER}`
+const STORAGE_FAULTS: Partial<Record<string, string>> = {
+  SQLITE_FULL: 'is full: free some space and try again',
+  SQLITE_IOERR_SHMSIZE: 'is full: free some space and try again', // the index of the write-ahead log has no room
+  ENOSPC: 'is full: free some space and try again',
+  EDQUOT: 'is over its quota',
+  SQLITE_READONLY: `is not writable: ${FOLDER}`,
+  SQLITE_READONLY_DIRECTORY: `is not writable: ${FOLDER}`,
+  SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
+  SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,
+  SQLITE_BUSY:
+    'is busy: what writes to it did not end in time, such as a run ("patchmirror status" shows it); try again later',
+  EACCES: CLOSED,
+  EPERM: CLOSED,
+  EROFS: `is on a read-only file system: ${FOLDER}`,
+  ELOOP: 'cannot be reached: a link in its path leads back to itself',
+  ENOTDIR: `is not a folder: ${FOLDER}`,
+  EEXIST: `is not a folder: ${FOLDER}`,
+  ENOENT: 'cannot be created, or is not there any more',
+}

@@ -1,0 +1,64 @@
+import { throwLocated } from './located.ts'
+import { type Db, databasePath, openReader } from './database/open.ts'
+
+/** One row of each table that answers are made from; `length` reads no bytes of a large document. */
+const ROWS: readonly string[] = [
+  'SELECT * FROM snapshot',
+  'SELECT * FROM run ORDER BY id DESC LIMIT 1',
+  'SELECT * FROM change_log ORDER BY id DESC LIMIT 1',
+  'SELECT * FROM local_key ORDER BY id DESC LIMIT 1',
+  'SELECT * FROM secret',
+  'SELECT path, length(body) FROM document',
+  'SELECT id, sha256 FROM osv_record ORDER BY id LIMIT 1',
+  'SELECT id, sha256 FROM osv_record ORDER BY id DESC LIMIT 1',
+  'SELECT path, length(body) FROM catalog_answer ORDER BY path LIMIT 1',
+  'SELECT path FROM catalog_list ORDER BY id LIMIT 1',
+  'SELECT id, length(body) FROM catalog_entry ORDER BY rowid LIMIT 1',
+]
+
+/** How many records are read whole, at random places. */
+const RECORDS = 4
+const RECORD =
+  'SELECT bytes FROM osv_body WHERE rowid >= abs(random() % (SELECT max(rowid) + 1 FROM osv_body)) LIMIT 1'
+
+/**
+ * Reads a little of every table on a connection of its own, so that no page comes from a cache. Throws what a request would
+ * meet: SQLite's error of a damaged page, a missing table, a disk that cannot be read. `wasThere`: there was a database before, so
+ * that none is a fault too. Returns false where there is none.
+ */
+export function probeReads(dataDir: string, wasThere: boolean): boolean {
+  const db = openReader(dataDir)
+  if (db === null && wasThere) throwLocated(goneError(), databasePath(dataDir))
+  if (db === null) return false
+  try {
+    db.pragma('cache_size = -256')
+    readAll(db)
+    return true
+  } finally {
+    db.close()
+  }
+}
+
+function goneError(): Error {
+  const text = 'the file is empty, or is not there any more'
+  return Object.assign(new Error(text), { code: 'SQLITE_NOTADB' })
+}
+
+function readAll(db: Db): void {
+  for (const row of ROWS) db.prepare(row).all()
+  for (let left = RECORDS; left > 0; left--) db.prepare(RECORD).get()
+}
+
+/** Reports whether a repair that is complete began after this time, unix milliseconds: what was damaged before was fetched again. */
+export function wasRepairedSince(dataDir: string, since: number): boolean {
+  const db = openReader(dataDir)
+  if (db === null) return false
+  try {
+    const repaired = db.prepare<[number], number>(
+      "SELECT 1 FROM run WHERE kind = 'repair' AND state = 'complete' AND started_at >= ? LIMIT 1",
+    )
+    return repaired.get(since) !== undefined
+  } finally {
+    db.close()
+  }
+}
