@@ -1,5 +1,6 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { MirrorError } from '../../core/errors.ts'
+import { nameStorageError } from './faults.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type Db, connect } from './sqlite.ts'
 
@@ -22,13 +23,22 @@ export function refuseForeignSchema(db: Db, steps: readonly string[]): void {
     .deferred()
   const own = ownSchema(steps, version)
   if (JSON.stringify(found) === own) return
-  const difference = firstDifference(found, JSON.parse(own) as Entry[])
-  if (difference === null) return
-  throw new MirrorError(
-    'schema',
-    `${db.name} is not a database as Patchmirror makes it: ${difference}. Nothing of it was used: restore a backup that you ` +
-      'wrote yourself, or take a copy of the database from before it was changed',
-  )
+  const expected = JSON.parse(own) as Entry[]
+  const foreign = firstForeign(found, expected)
+  if (foreign !== null)
+    throw new MirrorError(
+      'schema',
+      `${db.name} is not a database as Patchmirror makes it: ${foreign}. Nothing of it was used: restore a backup that you ` +
+        'wrote yourself, or take a copy of the database from before it was changed',
+    )
+  const missing = firstMissing(found, expected)
+  if (missing !== null) throw damageOf(db, `it has no ${missing}`)
+}
+
+/** Returns the error for a database that lacks a part of itself, as that of a page that cannot be read. */
+function damageOf(db: Db, why: string): unknown {
+  const cause = Object.assign(new Error(why), { code: 'SQLITE_CORRUPT', database: db.name })
+  return nameStorageError(cause, null)
 }
 
 /** Returns as JSON what the first `version` steps make in an empty database. One thread makes it, and those that it starts have it. */
@@ -48,18 +58,24 @@ function ownSchema(steps: readonly string[], version: number): string {
   }
 }
 
-/** Returns a sentence on the first entry that is too many, missing, or of another meaning; null: there is none. */
-function firstDifference(found: readonly Entry[], own: readonly Entry[]): string | null {
+/** Returns a sentence on the first entry that is too many, or of another meaning; null: there is none. */
+function firstForeign(found: readonly Entry[], own: readonly Entry[]): string | null {
   const expected = new Map(own.map((entry) => [entry[1], entry]))
   for (const entry of found) {
     const [type, name, table] = entry
     const like = expected.get(name)
-    expected.delete(name)
     if (like === undefined) return `it has ${type} ${shown(name)} on ${shown(table)}`
     if (meaningOf(like) !== meaningOf(entry)) return `its ${type} ${shown(name)} is another one`
   }
-  const [missing] = expected.values()
-  return missing === undefined ? null : `it has no ${missing[0]} ${missing[1]}`
+  return null
+}
+
+/** Returns the type and name of the first entry that is not there, a table first; null: all are. */
+function firstMissing(found: readonly Entry[], own: readonly Entry[]): string | null {
+  const names = new Set(found.map(([, name]) => name))
+  const lost = own.filter(([, name]) => !names.has(name))
+  const missing = lost.find(([type]) => type === 'table') ?? lost[0]
+  return missing === undefined ? null : `${missing[0]} ${missing[1]}`
 }
 
 /** Texts of SQL, names and comments of it, spaces, and anything else. */

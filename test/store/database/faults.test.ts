@@ -51,7 +51,7 @@ describe('an error of SQLite', () => {
     expect(databaseOf(error)).toBe(databasePath(dir))
     const { code, message } = told(error)
     expect(code).toBe('corrupt')
-    expect(message).toMatch(/mirror\.db is damaged \(no such table: snapshot\)/)
+    expect(message).toMatch(/mirror\.db is damaged \(it has no table snapshot\)/)
     expect(message).toContain('patchmirror verify --repair')
   })
 
