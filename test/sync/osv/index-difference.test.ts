@@ -86,7 +86,7 @@ describe('an index compared with the published one by bytes', () => {
           expect(found).toEqual(expected)
         },
       ),
-      { numRuns: LONG ? 50_000 : 200 },
+      { numRuns: LONG ? 10_000 : 200 },
     )
   })
 

@@ -108,7 +108,7 @@ describe('an index parsed from its bytes', () => {
       fc.property(document, (bytes) => {
         expect(told(bytes, true)).toEqual(told(bytes, false))
       }),
-      { numRuns: LONG ? 20_000 : 120 },
+      { numRuns: LONG ? 4_000 : 120 },
     )
   })
 
@@ -133,7 +133,7 @@ describe('an index that arrives in pieces', () => {
       fc.property(received, sizes, windows, (bytes, lengths, windowBytes) => {
         expect(toldInPieces(bytes, lengths, windowBytes)).toEqual(told(bytes, true))
       }),
-      { numRuns: LONG ? 50_000 : 300 },
+      { numRuns: LONG ? 10_000 : 300 },
     )
   })
 
