@@ -98,8 +98,7 @@ export function applyLive(
   if (changed.some((key) => key.startsWith('relay.'))) on.relay?.restart()
   if (changed.some((key) => key.startsWith('fleet.'))) on.fleet?.apply()
   if (!changed.some((key) => /chedule$|^sync\./.test(key))) return
-  on.schedule?.stop()
-  // What was due at the start of the daemon has run.
+  on.schedule?.handOver() // what was due at the start of the daemon has run
   const next = on.startSchedule?.(config.sync)
   if (next !== undefined) on.schedule = next
 }

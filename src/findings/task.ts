@@ -8,6 +8,7 @@ import {
   removeFindings,
 } from '../store/findings/database.ts'
 import { createFindingsStore } from '../store/findings/writes.ts'
+import { timeOfAges } from '../store/runs/age-limit.ts'
 import { openShortReads } from '../store/reads.ts'
 import type { DuringReads } from './judge/during.ts'
 import { createPatched, followPatches } from './judge/patches.ts'
@@ -72,7 +73,10 @@ export async function performFindings(
       const records = await followRecords({ ...input, generation, changedBetween })
       const { read, gone, tags: ofTags } = await followTags(input)
       store.sweepNames()
-      store.pruneLog(keepDays, now)
+      store.pruneLog(
+        keepDays,
+        during((one) => timeOfAges(one, now)),
+      )
       const tags = patched + records.tags + ofTags
       return { records, read, gone, tags, unread: store.hasUnread(), last: store.lastLog(), reset }
     } finally {

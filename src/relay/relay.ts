@@ -2,6 +2,7 @@ import { DAY_MS } from '../core/time.ts'
 import { messageOf } from '../core/errors.ts'
 import { announce } from '../store/changes/message.ts'
 import type { Reads } from '../store/reads.ts'
+import { timeOfAges } from '../store/runs/age-limit.ts'
 import type {
   DueDelivery,
   RelayOutbox,
@@ -29,7 +30,7 @@ interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
-  readonly reads: () => Pick<Reads, 'changes' | 'secrets'> | null
+  readonly reads: () => Pick<Reads, 'changes' | 'secrets' | 'runs' | 'snapshots'> | null
   /** Whether another connection wrote to the outbox since the last call. Of the store, `tick` and `judged` are called. */
   readonly changed: () => boolean
   /** Served position of the change log: announced snapshots must be readable. */
@@ -144,7 +145,8 @@ export function createRelay(deps: RelayDeps): Relay {
  * Returns a function that gives up old deliveries. After the start or a jump of the clock it waits: pending deliveries
  * are tried first, and the clock may be corrected.
  */
-function createPruning({ settings, outbox, now }: RelayDeps): () => void {
+function createPruning(deps: RelayDeps): () => void {
+  const { outbox, now } = deps
   let seenAt = -Infinity
   let dueAt = 0
   return () => {
@@ -152,19 +154,26 @@ function createPruning({ settings, outbox, now }: RelayDeps): () => void {
     if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
     seenAt = at
     if (!isDue(dueAt, at, GRACE_MS)) return
-    outbox.prune(at - settings.maxDays * DAY_MS)
+    outbox.prune(oldestKept(deps))
     dueAt = at + PRUNE_MS
   }
 }
 
+/** Events before this time are given up, Unix milliseconds. */
+function oldestKept({ settings, reads, now }: RelayDeps): number {
+  const store = reads()
+  const time = store === null ? now() : timeOfAges(store, now())
+  return time - settings.maxDays * DAY_MS
+}
+
 /** Whether nothing is due at any time, nothing is read again, and nothing is old enough to be given up, a while after the start. */
 function hasNothingDue(
-  { settings, outbox, now }: RelayDeps,
+  deps: RelayDeps,
   turns: ReturnType<typeof createTurns>,
   tags: ReturnType<typeof createFindingsCollector>,
 ): boolean {
   if (!turns.nothingDue() || tags.isRetrying()) return false
-  return !outbox.hasOlder(now() - settings.maxDays * DAY_MS)
+  return !deps.outbox.hasOlder(oldestKept(deps))
 }
 
 /**

@@ -7,6 +7,7 @@ import { guarded } from '../store/database/open.ts'
 import { makeFolder } from '../core/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import { settingDigests } from '../store/runs/run-scope.ts'
+import { timeOfAges } from '../store/runs/age-limit.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
@@ -107,8 +108,9 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.runs.pruneRuns(source, config.data.keepRuns)
-    store.quarantine.forgetQuarantines(now() - config.data.tombstoneDays * DAY_MS)
-    store.changes.forgetOldChanges(source, now(), config)
+    const at = timeOfAges(store, now())
+    store.quarantine.forgetQuarantines(at - config.data.tombstoneDays * DAY_MS)
+    store.changes.forgetOldChanges(source, at, config)
   })
   const run = store.runs.readRun(runId)
   if (run === null) throw new MirrorError('internal', `run ${runId} left no row`)

@@ -36,6 +36,8 @@ export interface Schedule {
    * none when catching up is turned off (`sync.catchUp`). A success that is dated in the future proves nothing.
    */
   catchUp(): void
+  /** Runs the jobs at once that only wait for the end of their delay, and stops: another schedule takes over. */
+  handOver(): void
   stop(): void
 }
 
@@ -106,12 +108,15 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
     if (by !== 0) logStep(by, at)
     return at
   }
-  const tick = (): void => {
+  const startAll = (isAtOnce = false): void => {
     const at = look()
     for (const one of kept) {
-      const due = one.plan.take(at)
+      const due = one.plan.take(at, isAtOnce)
       if (due !== null) startDue(one, due, { ...options, next: one.plan.nextAt(at) })
     }
+  }
+  const tick = (): void => {
+    startAll()
     timer = setTimeout(tick, untilNext(kept, moment()))
   }
   let timer = setTimeout(tick, untilNext(kept, begin))
@@ -124,6 +129,10 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
     nextRunAt(name) {
       const at = look()
       return kept.find(({ job }) => job.name === name)?.plan.nextAt(at) ?? null
+    },
+    handOver() {
+      startAll(true)
+      clearTimeout(timer)
     },
     stop: () => clearTimeout(timer),
   }

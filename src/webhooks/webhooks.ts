@@ -16,6 +16,7 @@ import { isInboxEmpty } from './inbox/empty.ts'
 import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
 import type { PinnedReads } from '../store/reads.ts'
+import { timeOfAges } from '../store/runs/age-limit.ts'
 import type { RefreshRunner } from './refresh/batch.ts'
 import { startRefresher } from './refresh/refresher.ts'
 
@@ -93,7 +94,7 @@ export async function tryWebhooks(config: Config, now: () => number): Promise<vo
  * announced, refreshes, judges what readers see then, and settles it. Throws `config` for secrets that cannot be used.
  */
 export function startWebhooks(options: WebhooksOptions): Webhooks {
-  const { config, log, now, inbox, counters } = options
+  const { config, log, now, inbox, counters, reads } = options
   const settings = config.webhooks
   const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
   const endpoints = endpointsOf(settings)
@@ -112,7 +113,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     ...{ counters: [report, counters], followers: [refresher, options.relay] },
   })
-  const pruning = startPruning(inbox, log, now)
+  const pruning = startPruning(inbox, log, () => timeOfAges(reads.live, now()))
   let listener: Listener | null = null
   return {
     handle: settings.port === null ? receiver.handle : () => false,
@@ -184,11 +185,11 @@ function announce(
   )
 }
 
-/** Forgets old rows now and every hour, some hundred at a time. */
-function startPruning(inbox: InboxThread, log: Logger, now: () => number): NodeJS.Timeout {
+/** Forgets old rows now and every hour, some hundred at a time; `time`: by which they are old, Unix milliseconds. */
+function startPruning(inbox: InboxThread, log: Logger, time: () => number): NodeJS.Timeout {
   const prune = async (): Promise<void> => {
     try {
-      while ((await inbox.prune(now())) > 0);
+      while ((await inbox.prune(time())) > 0);
     } catch (error) {
       log.debug({}, `old webhooks are not forgotten yet: ${messageOf(error)}`)
     }

@@ -39,6 +39,14 @@ test('changes since a time are complete unless some as new were deleted, also wh
   expect([3.5, 101, 102].map((at) => since(day(at), day(200)))).toEqual([false, false, true])
 })
 
+test('changes are not deleted because a later one was dated by a clock that was behind', () => {
+  const dir = scratch()
+  beginFindings(dir)
+  for (const at of [NOW, 1, NOW + DAY_MS]) logFindings(dir, `s${at}`, ['a'], { at })
+  writeFindings(dir, (store) => store.pruneLog(30, NOW + 2 * DAY_MS))
+  expect(readFindings(dir, (reads) => reads.firstLog())).toBe(1)
+})
+
 test('no answer is complete before all tags were judged for the first time', () => {
   const dir = scratch()
   writeFindings(dir, (store) => store.putRecordState({ osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' })) // prettier-ignore

@@ -423,6 +423,22 @@ describe('a relay target', () => {
     expect(stateOf(made)).toMatchObject({ pending: 0, givenUp: 1 })
   })
 
+  test('keeps its events when a later one was dated by a clock that was behind', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], maxDays: 3 })
+    made.deliver('msg_1')
+    await made.round()
+    made.pass(-1000 * DAY)
+    made.deliver('msg_2')
+    await made.round()
+    made.pass(1000 * DAY + 10 * MINUTE)
+    for (let n = 0; n < 4; n++) {
+      await made.round()
+      made.pass(10 * MINUTE)
+    }
+    expect(stateOf(made)).toMatchObject({ pending: 2, givenUp: 0 })
+  })
+
   test('is logged once when it begins to fail, works again, or is disabled', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url] })

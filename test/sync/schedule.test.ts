@@ -173,7 +173,21 @@ describe('while the clock is set or the process stands still, the schedule', () 
     expect(runs).toEqual(['12:07:00'])
   })
 
-  test('does not start a job for which it was caught up a second time', async () => {
+  test('makes a start at once that waits for its delay when another schedule takes over, and no other', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.5)
+    const { schedule, runs } = started({ jitterSeconds: 60 })
+    await vi.advanceTimersByTimeAsync(7 * 60_000 + 10_000)
+    expect(runs).toEqual([])
+    schedule.handOver()
+    expect(runs).toEqual(['12:07:10'])
+    const next = started({ jitterSeconds: 60 })
+    next.schedule.handOver()
+    vi.restoreAllMocks()
+    await vi.advanceTimersByTimeAsync(2 * 3_600_000)
+    expect([runs, next.runs]).toEqual([['12:07:10'], []])
+  })
+
+  test('does not run a job again, to catch up, that it has run already', async () => {
     const { schedule, runs } = started()
     await vi.advanceTimersByTimeAsync(8 * 60_000)
     schedule.catchUp()

@@ -6,6 +6,7 @@ import { patchArchive } from '../../archive/patch.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
+import { timeOfAges } from '../../store/runs/age-limit.ts'
 import type { SourceValue } from '../../store/replication/rows.ts'
 import type { Writes } from '../../store/writer.ts'
 import { applyRows } from './apply-rows.ts'
@@ -89,7 +90,7 @@ export async function applySource(
   const { snapshot: id, asOf, records, whole } = row
   const published = { source, id, runId, publishedAt: now(), asOf, records, whole, scope }
   store.snapshots.replaceSnapshot(published)
-  store.changes.forgetOldChanges(source, now(), config)
+  store.changes.forgetOldChanges(source, timeOfAges(store, now()), config)
   const confirmed = bundle.manifest.sources[source]?.asOf ?? ''
   return { source, before, after: id, asOf: confirmed, records, changed: counts }
 }

@@ -195,10 +195,10 @@ export function createNewTagWriter(db: Db) {
   const prune = db.prepare('DELETE FROM catalog_arrival WHERE at < ?')
   return {
     ...createNewTagReader(db),
-    /** Stores the tags that a run added, and deletes those that are too old. */
-    addNewTags(arrivals: readonly Omit<NewTag, 'trigger'>[], now: number): void {
+    /** Stores the tags that a run added, and deletes those that are too old by a time (`timeOfAges`). */
+    addNewTags(arrivals: readonly Omit<NewTag, 'trigger'>[], time: number): void {
       for (const arrival of arrivals) add.run(arrival)
-      prune.run(now - KEEP_MS)
+      prune.run(time - KEEP_MS)
     },
   }
 }

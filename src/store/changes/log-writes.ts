@@ -24,8 +24,9 @@ export function createChangeWriter(db: Db) {
   const sql = prepareWrites(db)
   const superseded = createSupersededWriter(db)
   /**
-   * Deletes a source's oldest rows: those published before `before` (Unix milliseconds), and those over the limits. Its
-   * newest row is never deleted.
+   * Deletes a source's oldest rows: those before the first that was published at `before` (Unix milliseconds) or later, and
+   * those over the limits. So a row that a clock which was behind dated takes no earlier one with it. Its newest row is never
+   * deleted.
    */
   const forgetChanges = (source: SourceName, before: number): void => {
     const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
@@ -55,11 +56,16 @@ export function createChangeWriter(db: Db) {
         for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
       if (snapshot.source === 'osv') superseded.settleReplaced(known ? log : null)
     },
-    /** Does the same by the settings: superseded records lead to nothing without the rows that replaced them. */
-    forgetOldChanges(source: SourceName, now: number, { data, history }: KeepTimes): void {
+    /**
+     * Does the same by the settings and a time (`timeOfAges`): superseded records lead to nothing without the rows that replaced
+     * them.
+     */
+    forgetOldChanges(source: SourceName, time: number, { data, history }: KeepTimes): void {
       const days = source === 'osv' ? Math.max(data.changeDays, history.keepDays) : data.changeDays
-      forgetChanges(source, now - days * DAY_MS)
-      if (source === 'osv') superseded.forgetReplaced(now - history.keepDays * DAY_MS)
+      forgetChanges(source, time - days * DAY_MS)
+      const { keepDays } = history
+      if (source === 'osv')
+        superseded.forgetReplaced(keepDays === 0 ? Infinity : time - keepDays * DAY_MS)
     },
   }
 }
@@ -79,7 +85,8 @@ function prepareWrites(db: Db) {
            SELECT id, published_at, row_number() OVER newest AS place,
              sum(coalesce(added + changed + removed, 0)) OVER newest AS names
            FROM change_log WHERE source = @source WINDOW newest AS (ORDER BY id DESC))
-         WHERE place > 1 AND (published_at < @before OR place > @rows OR names > @names)`,
+         WHERE place > 1 AND (id < coalesce((SELECT min(id) FROM change_log
+             WHERE source = @source AND published_at >= @before), 9223372036854775807) OR place > @rows OR names > @names)`,
       )
       .pluck(),
     dropNames: db.prepare(

@@ -224,7 +224,8 @@ function createStateWrites(db: Db) {
   )
   const prune = db.prepare(
     `DELETE FROM log WHERE seq < max(
-       (SELECT coalesce(max(seq), 0) FROM log WHERE at < @before),
+       (SELECT coalesce(max(seq), 0) FROM log
+        WHERE seq < coalesce((SELECT min(seq) FROM log WHERE at >= @before), 9223372036854775807)),
        (SELECT coalesce(max(seq), 0) FROM log) - @most + 1)`,
   )
   return {
@@ -240,10 +241,10 @@ function createStateWrites(db: Db) {
       log.run({ ...entry, details: JSON.stringify(entry.details) })
     },
     /**
-     * Deletes changes that are older, and those above the most that are kept. The newest that is older stays: it shows that
-     * nothing was forgotten after it.
+     * Deletes the changes before the first that is not older by a time (`timeOfAges`), and those above the most that are kept.
+     * The newest that is older stays: it shows that nothing was forgotten after it.
      */
-    pruneLog: (days: number, now: number): void =>
-      void prune.run({ before: now - days * DAY_MS, most: MAX_LOG }),
+    pruneLog: (days: number, time: number): void =>
+      void prune.run({ before: time - days * DAY_MS, most: MAX_LOG }),
   }
 }

@@ -106,7 +106,7 @@ export function createSupersededWriter(db: Db) {
       if (log !== null) sql.settle.run({ log })
       drop(UNPUBLISHED, UNPUBLISHED)
     },
-    /** Drops the versions that a source's log no longer leads to, and those replaced at or before a time, Unix milliseconds. */
+    /** Drops the versions that a source's log no longer leads to, and those replaced before the first snapshot after a time, Unix milliseconds. */
     forgetReplaced(before: number): void {
       const upTo = sql.oldest.get({ before }) ?? null
       if (upTo !== null) drop(upTo, UNPUBLISHED + 1)
@@ -215,9 +215,7 @@ function prepareWrites(db: Db) {
     drop: db.prepare<[Span]>('DELETE FROM osv_superseded WHERE log BETWEEN @from AND @upTo'),
     oldest: db
       .prepare<{ before: number }, number | null>(
-        `SELECT max(id) FROM (
-           SELECT max(id) AS id FROM change_log WHERE source = 'osv' AND published_at <= @before
-           UNION ALL SELECT min(id) - 1 FROM change_log WHERE source = 'osv')`,
+        `SELECT coalesce(min(iif(published_at > @before, id, NULL)) - 1, max(id)) FROM change_log WHERE source = 'osv'`,
       )
       .pluck(),
     countLogs: db

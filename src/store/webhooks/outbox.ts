@@ -150,7 +150,7 @@ export function createRelayOutbox(db: Db) {
     }),
     /** Whether `prune` would find anything. */
     hasOlder: (before: number): boolean => (sql.oldest.get(before) ?? null) !== null,
-    /** Gives up deliveries older than `before`, and deletes their events. */
+    /** Gives up deliveries of the events before the first that is not older than `before`, and deletes these events. */
     prune: inOne((before: number): void => {
       const upTo = sql.oldest.get(before) ?? null
       if (upTo === null) return
@@ -202,7 +202,10 @@ function prepareWrites(db: Db) {
        WHERE d.target = ? AND (d.due_at <= ? OR d.due_at > ?) ORDER BY d.due_at, d.event LIMIT ?`,
     ),
     oldest: db
-      .prepare<[number], number | null>('SELECT max(id) FROM relay_event WHERE created_at < ?')
+      .prepare<[number], number | null>(
+        `SELECT max(id) FROM relay_event
+         WHERE id < coalesce((SELECT min(id) FROM relay_event WHERE created_at >= ?), 9223372036854775807)`,
+      )
       .pluck(),
     countGivenUp: db.prepare(
       `UPDATE relay_target SET given_up = given_up +

@@ -2,6 +2,7 @@ import { textsWithin } from '../../domain/image-reference.ts'
 import { plainName, readText } from '../../json/field-names.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
+import { timeOfAges } from '../../store/runs/age-limit.ts'
 import type { CatalogContext } from './context.ts'
 import type { Walks } from './crawl.ts'
 import { refsOf } from './scope/references.ts'
@@ -37,7 +38,7 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   const at = now()
   store.catalog.addNewTags(
     arrived.map((names) => ({ ...names, runId, at })),
-    at,
+    timeOfAges(store, at),
   )
 }
 

@@ -15,6 +15,7 @@ import { type BuiltArchive, type Draft } from '../../archive/draft.ts'
 import { closesQuarantine } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
+import { timeOfAges } from '../../store/runs/age-limit.ts'
 import { type PackedIndex, narrowIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 
@@ -119,7 +120,7 @@ function replaceSnapshot(
   const counted = { records: built.members, scope: scope?.scope.text ?? null }
   const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
-  store.osv.forgetTombstones(now() - config.data.tombstoneDays * DAY_MS)
+  store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.tombstoneDays * DAY_MS)
   if (closesQuarantine(context)) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 

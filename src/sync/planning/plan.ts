@@ -23,8 +23,11 @@ export interface DueStart {
 export interface StartPlan {
   /** Returns the next start with its delay, Unix milliseconds; null: there is none. */
   nextAt(now: Moment): number | null
-  /** Returns the start that is due, and plans the next one; however many were missed, they are one. Null: none is due. */
-  take(now: Moment): DueStart | null
+  /**
+   * Returns the start that is due, and plans the next one; however many were missed, they are one. Null: none is due.
+   * `isAtOnce`: one whose time has come is due without its delay.
+   */
+  take(now: Moment, isAtOnce?: boolean): DueStart | null
   /** Plans again after the wall clock was set back. */
   setBack(now: Moment): void
 }
@@ -72,10 +75,11 @@ export function planStarts(starts: Starts, now: Moment, drawDelay: () => number)
   return {
     nextAt: ({ wall, elapsed }) =>
       next === null ? null : Math.min(next.at, wall + next.latest - elapsed),
-    take(moment) {
+    take(moment, isAtOnce = false) {
       const { wall, elapsed } = moment
-      if (next === null || (wall < next.at && elapsed < next.latest)) return null
-      const { time, at } = next
+      if (next === null) return null
+      const { time, at, latest } = next
+      if (wall < (isAtOnce ? time : at) && elapsed < latest) return null
       const following = starts.after(time)
       last = { time, elapsed }
       // One step, also for a clock that went on by years.

@@ -162,6 +162,20 @@ describe('the change log', () => {
     expect(store.changes.lastLogged()).toBe(4)
   })
 
+  test('loses no row to a later one that a clock which was behind dated', async () => {
+    const store = await begun()
+    for (const n of [2, 3, 4]) {
+      const work = () => store.osv.updateRecord(record('a', String(n)), n)
+      await publish(store, `s${n}`, work, { publishedAt: n === 3 ? 1 : NOW + n * DAY })
+    }
+    const keep = { data: { changeDays: 5 }, history: { keepDays: 5 } }
+    store.changes.forgetOldChanges('osv', NOW + 5 * DAY, keep)
+    expect(store.changes.countLogged(0)).toBe(4)
+    expect(store.osv.measureSuperseded().versions).toBe(3)
+    store.changes.forgetOldChanges('osv', NOW + 8 * DAY, keep)
+    expect(store.changes.countLogged(0)).toBe(1)
+  })
+
   test('begins with the snapshots that an earlier version published', () => {
     const dir = scratch()
     const old = new Database(databasePath(dir))
