@@ -1,9 +1,10 @@
-import { type Stats, chmodSync, linkSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
+import { type Stats, chmodSync, linkSync, lstatSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MirrorError, systemCode } from '../core/errors.ts'
 import { connectLocally } from '../core/offline.ts'
 import { lockFile } from '../store/database/lock.ts'
+import { makeTemporary } from '../store/temporary.ts'
 
 /** How often the path is tried while other programs remove and create sockets there, and the pause, milliseconds. */
 const TRIES = 100
@@ -23,9 +24,9 @@ export async function openSocket(
 ): Promise<() => void> {
   refuseOther(path, lstatSync(path, { throwIfNoEntry: false }))
   if (await isAnswered(path)) throw taken(path, IN_USE)
-  const folder = mkdtempSync(join(dirname(path), '.pm'))
+  const temporary = makeTemporary(dirname(path))
   try {
-    const draft = join(folder, 's')
+    const draft = join(temporary.folder, 's')
     await listen(draft)
     chmodSync(draft, mode)
     const own = lstatSync(draft)
@@ -35,7 +36,7 @@ export async function openSocket(
     }
     return () => removeOwn(path, own)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    temporary.remove()
   }
 }
 

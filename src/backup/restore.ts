@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '../store/temporary.ts'
 import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError } from '../core/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../core/files.ts'
@@ -49,8 +50,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const { path, dataDir, onStep = () => undefined } = options
   refuseForeignRoot(dataDir)
   const backup = await openBackup(path)
+  let forget = (): void => undefined
   try {
     const { manifest } = backup
+    forget = atEnd(() => rmSync(restoringDir(dataDir), { recursive: true, force: true }))
     const staging = guarded(dataDir, () => prepareFolder(dataDir))
     await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
       abandon(dataDir, staging),
@@ -61,10 +64,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const made = await Promise.resolve()
       .then(() => check(options, manifest, staging))
       .catch(abandon(dataDir, staging))
+    forget() // from here on nothing else runs until the restore is complete
     onStep('publish')
     guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
     return { manifest, ...made }
   } finally {
+    forget()
     await backup.close()
   }
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, rmSync, statSync, writeSync } from 'node:fs' // prettier-ignore
+import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs' // prettier-ignore
 import { dirname, join, resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { refuseFullDisk, reserveFor } from '../core/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
-import { PRIVATE_FILE, makeFolder, publishFile } from '../core/files.ts'
+import { PRIVATE_FILE, publishFile } from '../core/files.ts'
 import { toIso } from '../core/time.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
 import { DATABASES, checkCopy, copyDatabase, copyPrivateTables } from '../store/database/copies.ts'
@@ -13,6 +14,7 @@ import { isUnreadable, nameStorageError } from '../store/database/faults.ts'
 import { noteBackup } from '../store/last-backup.ts'
 import { createCarriedReader } from '../store/replication/reader.ts'
 import { createLedgerReader } from '../store/replication/ledger.ts'
+import { type Temporary, makeTemporary } from '../store/temporary.ts'
 import { createZipWriter } from '../zip/writer.ts'
 import { type BackupFile, type BackupManifest, FILE_NAMES, MANIFEST, PIECE_BYTES, pieceName } from './format.ts' // prettier-ignore
 import { openBackup } from './read.ts'
@@ -47,16 +49,12 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
   const { dataDir, path, force } = options
   if (existsSync(path) && !force)
     throw new MirrorError('usage', `${path} exists already; --force replaces it`)
-  const staging = `${resolve(path)}.partial.d`
-  const draft = `${path}.partial`
-  const clean = (): void => {
-    for (const one of [staging, draft]) rmSync(one, { recursive: true, force: true })
-  }
-  clean() // of a run that was killed
+  let temporary: Temporary | null = null
   try {
-    await refuseFullDisk(dirname(staging), neededBytes(options), 'Free some space and run it again')
-    makeFolder(staging)
-    const manifest = pack(draft, staging, await copyAll(options, staging))
+    const { folder: staging } = (temporary = makeTemporary(dirname(resolve(path))))
+    await refuseFullDisk(staging, neededBytes(options), 'Free some space and run it again')
+    const draft = join(staging, 'backup.zip')
+    const manifest = await pack(draft, staging, await copyAll(options, staging))
     const packed = await openBackup(draft)
     await packed.extract(null).finally(() => packed.close())
     const { size } = statSync(draft)
@@ -71,7 +69,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     const text = `the backup of ${dataDir} cannot be written to ${path}: ${messageOf(error)}`
     throw new MirrorError('storage', text, { cause: error })
   } finally {
-    clean()
+    temporary?.remove()
   }
 }
 
@@ -140,7 +138,7 @@ export function checkCopies(staging: string, { identity, digest }: Omit<State, '
 }
 
 /** Packs the files of the staging folder, the manifest last, and syncs the archive. */
-function pack(draft: string, staging: string, described: Described): BackupManifest {
+async function pack(draft: string, staging: string, described: Described): Promise<BackupManifest> {
   const fd = openSync(draft, 'wx', PRIVATE_FILE)
   try {
     const zip = createZipWriter((chunk) => {
@@ -151,7 +149,8 @@ function pack(draft: string, staging: string, described: Described): BackupManif
       zip.add({ name, crc32: crc32(content), size: content.length, deflated })
     }
     const present = FILE_NAMES.filter((name) => existsSync(join(staging, name)))
-    const files = present.map((name) => packFile(join(staging, name), name, add))
+    const files: BackupFile[] = []
+    for (const name of present) files.push(await packFile(join(staging, name), name, add))
     const manifest = { ...described, files }
     add(MANIFEST, Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`))
     zip.finish()
@@ -162,11 +161,11 @@ function pack(draft: string, staging: string, described: Described): BackupManif
   }
 }
 
-function packFile(
+async function packFile(
   path: string,
   name: BackupFile['name'],
   add: (member: string, content: Buffer) => void,
-): BackupFile {
+): Promise<BackupFile> {
   const hash = createHash('sha256')
   const buffer = Buffer.allocUnsafe(PIECE_BYTES)
   const file = openSync(path, 'r')
@@ -179,6 +178,7 @@ function packFile(
       add(pieceName(name, pieces), piece)
       bytes += piece.length
       pieces++
+      await setImmediate() // a signal is heard between two pieces
     }
   } finally {
     closeSync(file)

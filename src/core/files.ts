@@ -13,7 +13,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { systemCode } from './errors.ts'
 
 /**
@@ -56,7 +56,7 @@ export function makeFolder(path: string): void {
  * link is replaced, not followed. Throws the system's error.
  */
 export function replacePrivateFile(path: string, text: string): void {
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  const draft = draftIn(dirname(path))
   try {
     const file = openSync(draft, 'wx', PRIVATE_FILE)
     try {
@@ -107,8 +107,7 @@ export function replaceFile(
   fill: (write: (piece: Uint8Array) => void) => void,
 ): void {
   const folder = dirname(path)
-  const temporary = join(folder, `.${basename(path)}.${process.pid}`)
-  rmSync(temporary, { force: true }) // of a process with this id that was killed
+  const temporary = draftIn(folder)
   const fd = openSync(temporary, 'wx', PRIVATE_FILE) // never through a link that somebody else made
   try {
     try {
@@ -125,6 +124,25 @@ export function replaceFile(
     throw error
   }
   syncFolder(folder)
+}
+
+const DRAFT = /^\.pm-draft-[\da-f]{12}$/
+/** A draft is written within moments: one of this age is of a process that was killed, milliseconds. */
+const LEFT_MS = 3_600_000
+
+/** Returns the path of a new file in a folder, to be renamed or removed at once; removes what killed processes left of such. */
+export function draftIn(folder: string): string {
+  try {
+    for (const name of readdirSync(folder)) if (DRAFT.test(name)) removeIfLeft(join(folder, name))
+  } catch {
+    // Writing the new one says what is wrong with the folder.
+  }
+  return join(folder, `.pm-draft-${randomBytes(6).toString('hex')}`)
+}
+
+function removeIfLeft(path: string): void {
+  const made = statSync(path, { throwIfNoEntry: false })
+  if (made !== undefined && Date.now() - made.mtimeMs > LEFT_MS) rmSync(path, { force: true })
 }
 
 /** Renames a synced file to its final name, durably; replaces a file of that name. */

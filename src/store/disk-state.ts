@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PRIVATE_FILE } from '../core/files.ts'
+import { PRIVATE_FILE, draftIn } from '../core/files.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 
 /**
@@ -34,7 +33,7 @@ export function isFull(error: unknown): boolean {
 export function probeStorage(dataDir: string, write: boolean): StorageState {
   const freeBytes = freeIn(dataDir)
   try {
-    if (write) tryWriting(join(dataDir, `.probe-${randomBytes(6).toString('hex')}`))
+    if (write) tryWriting(draftIn(dataDir))
   } catch (error) {
     const noRoom = isFull(error)
     const reason = noRoom

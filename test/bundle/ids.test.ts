@@ -4,6 +4,8 @@ import { faultOfRecordId } from '../../src/domain/record-id.ts'
 import { hasImported, isOlderFolder } from '../../src/store/database/older-folder.ts'
 import { createBench } from '../support/mirror.ts'
 import { tamper } from '../sync/fixtures.ts'
+import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { makeOlder } from '../store/fixtures.ts'
 import { ANY_CHARACTER } from '../support/texts.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
 import { LONG, longTest } from '../support/tables.ts'
@@ -174,6 +176,12 @@ test('a mirror that was filled by imports is recognized in a database of an earl
   expect([hasImported(there.dir), hasImported(bench.dir)]).toEqual([false, false])
   await there.take((await carry(bench.dir, folder())).files)
   expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, false])
-  tamper(there.dir, 'PRAGMA user_version = 10')
+  there.store.close()
+  makeOlder(
+    there.dir,
+    MIGRATIONS.length - 1,
+    `INSERT INTO bundle_import (mirror, sequence, kind, digest, sources, created_at, as_of, imported_at, rollback, file)
+     VALUES ('m', 1, 'full', 'd', '{}', 1, 1, 1, 0, 'f')`,
+  )
   expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, true])
 })

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,7 @@ import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/domain/run-facts.ts'
 import { VERSION } from '../../src/core/version.ts'
+import { makeOlder } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
 import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
@@ -216,10 +217,8 @@ describe('the command line', () => {
   })
 
   test('names a data folder of an earlier version as such', async () => {
-    await patchmirror('sync', 'feeds')
-    const db = new Database(databasePath(join(dir, 'data')))
-    db.pragma('user_version = 1')
-    db.close()
+    mkdirSync(join(dir, 'data'))
+    makeOlder(join(dir, 'data'), 1)
     const readers = [
       ['runs'],
       ['status'],

@@ -18,6 +18,7 @@ import { generationDir, replaceCurrentViews, viewsPath } from '../../src/store/v
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeVexRepository } from '../../src/views/vex/repository.ts'
+import { makeOlder } from '../store/fixtures.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { createOrigin } from '../support/origin.ts'
 import { createProxy } from '../support/proxy.ts'
@@ -171,7 +172,7 @@ const CASES: Case[] = [
   ['a damaged database', 'database', 'fail', 'mirror.db', ({ dir }) => writeFileSync(databasePath(dir), 'x'.repeat(20_000))],
   ['a damaged inbox', 'database', 'fail', 'webhooks.db', ({ dir }) => writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(20_000), { mode: 0o600 })],
   ['a database of a newer program', 'schema', 'fail', 'schema 999', ({ dir }) => setVersion(dir, 999)],
-  ['a database of an older program', 'schema', 'warn', 'not migrated', ({ dir }) => setVersion(dir, 3)],
+  ['a database of an older program', 'schema', 'warn', 'not migrated', ({ dir }) => makeOlder(dir, 3)],
   ['a lock without a daemon that answers', 'lock', 'fail', String(process.pid), ({ dir }) => {
     const lock = acquireLock(dir, 'serve')
         onTestFinished(() => lock.release())

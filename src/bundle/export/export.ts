@@ -39,6 +39,8 @@ export interface ExportOptions {
   readonly keep: number
   readonly spared: readonly number[]
   readonly program: string
+  /** As for `createTarget`. */
+  readonly staging?: string
   readonly now: () => number
   readonly onProgress: OnProgress
 }

@@ -5,8 +5,9 @@ import { digestOfChunks } from '../../core/digest.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { partName, partNumber, sidecarName } from '../format/split-names.ts'
 import { PRIVATE_FILE } from '../../core/files.ts'
+import { type Temporary, makeTemporary } from '../../store/temporary.ts'
 
-/** A file, or its parts, written under names that end in `.partial`. */
+/** A file, or its parts, written in another folder on the same disk. */
 export interface OutputFile {
   /** Writes bytes at a position of the whole; positions after the end extend it. */
   write(position: number, bytes: Uint8Array): Promise<void>
@@ -24,30 +25,30 @@ export interface TargetOptions {
   readonly split: number | null
   /** Whether a file of this name may be replaced. */
   readonly force: boolean
+  /** A folder on the same disk for what is not complete, which the caller removes; not given: one is made beside the file. */
+  readonly staging?: string
 }
 
 const MAX_PARTS = 999
-const DRAFT = '.partial'
 
 /**
  * Creates an output file that gets its name only when it is complete. Throws `usage` if the name exists and `force` is
  * not set, `storage` if it cannot be written.
  */
-export function createTarget(path: string, { split, force }: TargetOptions): OutputFile {
+export function createTarget(path: string, { split, force, staging }: TargetOptions): OutputFile {
   const there = namesTaken(path)
   if (there[0] !== undefined && !force)
     throw new MirrorError('usage', `${there[0]} exists already; --force replaces it`)
   const files: FileHandle[] = []
   const final = (i: number): string => (split === null ? path : partName(path, i + 1))
-  const drafts = (): string[] => files.map((_, i) => final(i) + DRAFT)
+  const { draftOf, remove } = createDrafts(path, staging)
+  const drafts = (): string[] => files.map((_, i) => draftOf(final(i)))
 
   const fileAt = async (i: number): Promise<FileHandle> => {
     while (files.length <= i) {
       if (files.length >= MAX_PARTS)
         throw new MirrorError('usage', `over ${MAX_PARTS} parts: give a larger --split`)
-      const draft = final(files.length) + DRAFT
-      await rm(draft, { force: true }) // of a run that was killed
-      files.push(await open(draft, 'wx', PRIVATE_FILE))
+      files.push(await open(draftOf(final(files.length)), 'wx', PRIVATE_FILE))
     }
     const file = files[i]
     if (file === undefined) throw new RangeError(`no part ${i}`)
@@ -81,24 +82,40 @@ export function createTarget(path: string, { split, force }: TargetOptions): Out
         if (!force && namesTaken(path).length > 0)
           throw new MirrorError('usage', `${path} was created by another process meanwhile`)
         const names = files.map((_, i) => final(i))
-        await replace(path, names)
+        await replace(path, names, draftOf)
         if (sums !== null)
           await writeFile(sidecarName(path), sums, { flush: true, mode: PRIVATE_FILE })
         await syncFolder(dirname(resolve(path)))
+        remove()
         return sums === null ? names : [...names, sidecarName(path)]
       }),
     async discard() {
       for (const file of files) await file.close().catch(() => undefined)
       for (const draft of drafts()) await rm(draft, { force: true })
+      remove()
     },
   }
 }
 
+/** Creates what names the files while they are not complete; their folder is made for the first of them, unless one is given. */
+function createDrafts(path: string, given: string | undefined) {
+  let own: Temporary | null = null
+  const folder = (): string => given ?? (own ??= makeTemporary(dirname(resolve(path)))).folder
+  return {
+    draftOf: (name: string): string => join(folder(), basename(name)),
+    remove: (): void => own?.remove(),
+  }
+}
+
 /** Renames the temporary files, and removes remaining files of an older bundle of this name. */
-async function replace(path: string, names: readonly string[]): Promise<void> {
+async function replace(
+  path: string,
+  names: readonly string[],
+  draftOf: (name: string) => string,
+): Promise<void> {
   await rm(sidecarName(path), { force: true }) // it does not describe the new files
   const old = namesTaken(path)
-  for (const name of names) await rename(name + DRAFT, name)
+  for (const name of names) await rename(draftOf(name), name)
   const own = new Set(names.map((name) => resolve(name)))
   for (const name of old) if (!own.has(name)) await rm(name, { force: true })
 }

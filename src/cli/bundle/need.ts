@@ -1,4 +1,5 @@
-import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs'
+import { createWriteStream, existsSync, renameSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { withStoredReads } from '../store-access.ts'
@@ -15,6 +16,7 @@ import {
   type SummarySource,
   writeSummary,
 } from '../../store/replication/summary.ts'
+import { makeTemporary } from '../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
@@ -38,18 +40,19 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
     throw new MirrorError('usage', `${file} exists already; --force replaces it`)
   await withStored(options, async (carried, reads, sources) => {
     const header = headerOf(carried, reads, sources, options.brief === true)
-    const draft = `${file}.partial`
+    const temporary = makeTemporary(dirname(resolve(file)))
     try {
-      rmSync(draft, { force: true }) // of a run that was killed
       // Never through an existing link: it would write to the link's target.
+      const draft = join(temporary.folder, 'need')
       const stream = createWriteStream(draft, { flags: 'wx', mode: PRIVATE_FILE })
       await pipeline(Readable.from(writeSummary(carried, header)), stream)
       renameSync(draft, file)
     } catch (error) {
-      rmSync(draft, { force: true })
       throw new MirrorError('storage', `${file} cannot be written: ${messageOf(error)}`, {
         cause: error,
       })
+    } finally {
+      temporary.remove()
     }
     const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
     const next = `patchmirror export OUT --for ${file}${only}`

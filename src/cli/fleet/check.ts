@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256Hex } from '../../core/digest.ts'
@@ -13,6 +13,7 @@ import {
   probeReading,
   probeStore,
 } from '../../fleet/objects/probe.ts'
+import { makeTemporary } from '../../store/temporary.ts'
 import { type GlobalOptions, print, printJson, settings, warn } from '../context.ts'
 import { table } from '../output.ts'
 
@@ -55,14 +56,14 @@ export async function fleetCheckCommand(options: CheckOptions): Promise<number> 
 async function withLargeFile<T>(
   work: (large: NonNullable<ProbeOptions['large']>) => Promise<T>,
 ): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-check-'))
+  const temporary = makeTemporary(tmpdir())
   try {
-    const file = join(folder, 'large')
+    const file = join(temporary.folder, 'large')
     const bytes = Buffer.alloc(PART_BYTES + 1)
     writeFileSync(file, bytes)
     return await work({ file, size: bytes.length, sha256: sha256Hex(bytes) })
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    temporary.remove()
   }
 }
 

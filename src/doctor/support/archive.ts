@@ -1,5 +1,5 @@
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
-import { PRIVATE_FILE } from '../../core/files.ts'
+import { closeSync, openSync, rmSync } from 'node:fs'
+import { PRIVATE_FILE, replaceFile } from '../../core/files.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { createContentZip } from '../../zip/small.ts'
 import type { Scrubber } from './scrub.ts'
@@ -12,24 +12,18 @@ type SupportMembers = Readonly<Record<string, unknown>>
  * when it cannot be made, `storage` when it cannot be written; then nothing is left of it.
  */
 export function writeSupportArchive(path: string, members: SupportMembers, scrub: Scrubber): void {
-  const file = openNew(path)
+  refuseTaken(path)
   try {
-    try {
-      const zip = createContentZip((chunk) => {
-        for (let at = 0; at < chunk.length;) at += writeSync(file, chunk, at)
-      })
+    replaceFile(path, (write) => {
+      const zip = createContentZip(write)
       for (const [name, content] of Object.entries(members)) {
         const text =
           typeof content === 'string' ? scrub.text(content) : jsonOf(scrub.value(content))
         zip.add(name, Buffer.from(`${text}\n`))
       }
       zip.finish()
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
+    })
   } catch (error) {
-    rmSync(path, { force: true })
     if (systemCode(error) === undefined) throw error
     const text = `${path} cannot be written, and nothing is left of it (${messageOf(error)}): free some space, or give another place`
     throw new MirrorError('storage', text, { cause: error })
@@ -40,9 +34,11 @@ function jsonOf(value: unknown): string {
   return JSON.stringify(value, null, 2)
 }
 
-function openNew(path: string): number {
+/** The name is taken and given back, so that a place where no file can be made is named before any work. */
+function refuseTaken(path: string): void {
   try {
-    return openSync(path, 'wx', PRIVATE_FILE)
+    closeSync(openSync(path, 'wx', PRIVATE_FILE))
+    rmSync(path)
   } catch (error) {
     const why =
       systemCode(error) === 'EEXIST'

@@ -1,0 +1,90 @@
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Started, start } from '../../support/command.ts'
+import { type World, openWorld } from '../../support/daemons.ts'
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const
+type Signal = (typeof SIGNALS)[number]
+
+/** Attempts with each signal: each hits another moment. */
+const ATTEMPTS = 5
+
+let world: World
+let made = 0
+beforeAll(async () => {
+  world = await openWorld({ records: 600, service: false })
+  expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+  expect(await world.patchmirror('backup', join(world.dir, 'whole.zip'))).toMatchObject({ code: 0 })
+})
+afterAll(() => world.close())
+
+/** Ends a process as soon as there is anything in a folder that it writes to; `late` looks later. */
+async function interrupt(
+  { child, finished }: Started,
+  folder: string,
+  signal: Signal,
+  late: number,
+) {
+  let hasEnded = false
+  void finished.then(() => (hasEnded = true))
+  while (!hasEnded && namesIn(folder).length === 0) await delay(1)
+  for (let looks = 0; looks < late; looks++) await delay(1)
+  child.kill(signal)
+  return finished
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // not made yet
+  }
+}
+
+function newFolder(): string {
+  const folder = join(world.dir, `attempt-${++made}`)
+  mkdirSync(folder)
+  return folder
+}
+
+const WRITING: readonly [name: string, args: (file: string) => string[]][] = [
+  ['backup', (file) => ['backup', file]],
+  ['backup --private', (file) => ['backup', '--private', file]],
+  ['export', (file) => ['export', '--unsigned', file]],
+  ['export --split', (file) => ['export', '--unsigned', '--split', '64 KiB', file]],
+]
+
+for (const signal of SIGNALS)
+  test.each(WRITING)(
+    `${signal} during %s leaves no copy behind for longer than to the next run`,
+    async (_, args) => {
+      for (let late = 0; late < ATTEMPTS * 8; late += 8) {
+        const folder = newFolder()
+        const begun = start(args(join(folder, 'one.zip')), world.env, world.dir)
+        const { code } = await interrupt(begun, folder, signal, late)
+        if (signal === 'SIGKILL') {
+          const next = await world.patchmirror(...args(join(folder, 'another.zip')))
+          expect(next).toMatchObject({ code: 0 })
+        } else if (code !== 0) expect(readdirSync(folder)).toEqual([])
+        expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([])
+      }
+    },
+  )
+
+test.each(SIGNALS)(
+  '%s during a restore leaves an empty folder, a whole mirror, or one that is restored again',
+  async (signal) => {
+    for (let late = 0; late < ATTEMPTS * 8; late += 8) {
+      const data = join(newFolder(), 'data')
+      const env = { ...world.env, PATCHMIRROR_DATA_DIR: data }
+      const restore = ['restore', join(world.dir, 'whole.zip')]
+      const { code } = await interrupt(start(restore, env, world.dir), data, signal, late)
+      if (code === 0) expect(readdirSync(data)).toContain('mirror.db')
+      else if (signal !== 'SIGKILL') expect(readdirSync(data)).toEqual([])
+      else expect(await start(restore, env, world.dir).finished).toMatchObject({ code: 0 })
+      expect(readdirSync(data).filter((name) => name.startsWith('.'))).toEqual([])
+    }
+  },
+)

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { draftIn } from '../../src/core/files.ts'
+import { makeTemporary } from '../../src/store/temporary.ts'
+import { telling } from '../support/tables.ts'
+import { scratch } from './fixtures.ts'
+
+const MODULE = new URL('../../src/store/temporary.ts', import.meta.url).href
+
+/** Starts a process that makes a temporary folder with a secret in it, and stays. */
+async function holder(parent: string, more = '') {
+  const code = `
+    import { writeFileSync } from 'node:fs'
+    const { makeTemporary } = await import(${JSON.stringify(MODULE)})
+    const { folder } = makeTemporary(${JSON.stringify(parent)})
+    writeFileSync(folder + '/local.key', 'secret')
+    ${more}
+    process.stdout.write('here')
+    setInterval(() => undefined, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  return { child, ended }
+}
+
+test('a temporary folder is private, and gone after its removal', () => {
+  const parent = scratch()
+  const { folder, remove } = makeTemporary(parent)
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  remove()
+  remove()
+  expect(readdirSync(parent)).toEqual([])
+})
+
+test.each(telling(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, 'SIGTERM'))(
+  'a process that %s ends removes its temporary folder, and ends by that signal',
+  async (signal) => {
+    const parent = scratch()
+    const { child, ended } = await holder(parent)
+    expect(readdirSync(parent)).toHaveLength(1)
+    child.kill(signal)
+    expect(await ended).toEqual([null, signal])
+    expect(readdirSync(parent)).toEqual([])
+  },
+)
+
+test('the folder of a killed process is removed by the next that makes one, that of a living one stays', async () => {
+  const parent = scratch()
+  const [killed, living] = await Promise.all([holder(parent), holder(parent)])
+  killed.child.kill('SIGKILL')
+  await killed.ended
+  mkdirSync(join(parent, '.pm-others', 'a'), { recursive: true })
+  mkdirSync(join(parent, '.pm-empty1')) // killed before its lock was there
+  expect(readdirSync(parent)).toHaveLength(4)
+  const own = makeTemporary(parent)
+  expect(readdirSync(parent)).toHaveLength(3) // the living one, this one, and what is not ours
+  own.remove()
+  living.child.kill('SIGKILL')
+  await living.ended
+  makeTemporary(parent).remove()
+  expect(readdirSync(parent)).toEqual(['.pm-others'])
+})
+
+test('a process that listens to a signal itself goes on', async () => {
+  const parent = scratch()
+  const { child, ended } = await holder(parent, "process.once('SIGTERM', () => process.exit(7))")
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([7, null])
+  expect(readdirSync(parent)).toEqual([]) // an exit cleans as well
+})
+
+test('a draft that a killed process left is removed by the next after an hour', () => {
+  const parent = scratch()
+  const [old, young] = [draftIn(parent), draftIn(parent)]
+  for (const path of [old, young]) writeFileSync(path, 'secret')
+  const then = Date.now() / 1000 - 3_700
+  utimesSync(old, then, then)
+  draftIn(parent)
+  expect(readdirSync(parent).map((name) => join(parent, name))).toEqual([young])
+})
