@@ -63,6 +63,11 @@ export function warn(text: string): void {
   process.stderr.write(`patchmirror: warning: ${text}\n`)
 }
 
+/** Prints on standard error what a command waits for. */
+export function note(text: string): void {
+  process.stderr.write(`patchmirror: ${text}\n`)
+}
+
 /** What talks to the service needs of the files that settings name. */
 export const SERVICE_FILES = ['upstream', 'identity'] as const
 

@@ -7,7 +7,8 @@ import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
-import { STOPPING, warn } from './context.ts'
+import { STOPPING, note, warn } from './context.ts'
+import { inTurn } from './own-turn.ts'
 import { refuseUnpublished } from './fleet/paused.ts'
 
 /**
@@ -56,7 +57,12 @@ export async function withRunner<T>(
       signal: stop.signal,
       onProgress,
     }
-    return await work(createRunner(deps), store)
+    const runner = createRunner(deps)
+    const wait = { config, store, signal: stop.signal, say: note }
+    const inOrder: Runner = {
+      run: (request) => inTurn(wait, request.dryRun !== true, () => runner.run(request)),
+    }
+    return await work(inOrder, store)
   } finally {
     for (const signal of STOPPING) process.off(signal, abort)
     await upstream.close()

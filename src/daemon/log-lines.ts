@@ -35,7 +35,8 @@ export function logRun(log: Logger, report: RunReport): void {
   const { id, source, kind, state, message, code, facts } = report
   const fields = { run: id, source, kind, state, code, facts }
   const text = `${source} ${kind}: ${state}: ${message ?? ''}`
-  const warns = facts['filtersUnusable'] !== undefined || facts['doubts'] !== undefined
+  const isDoubtful = facts['doubts'] !== undefined && kind !== 'approve'
+  const warns = facts['filtersUnusable'] !== undefined || isDoubtful
   if (state === 'stopped' || (state === 'complete' && !warns)) log.info(fields, text)
   else if (state === 'failed') log.error(fields, text)
   else log.warn(fields, text)

@@ -113,7 +113,8 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
     const first = refusedBy(run)
     return warning(said, `See "patchmirror runs ${first}", then "patchmirror approve ${first}" or "patchmirror reject ${first}".`) // prettier-ignore
   }
-  const isDoubtful = run.facts['doubts'] !== undefined && run.facts['decision'] === undefined
+  const isUndecided = run.kind !== 'approve' && run.facts['decision'] === undefined
+  const isDoubtful = isUndecided && run.facts['doubts'] !== undefined
   if (state === 'complete' && isDoubtful) return warning(said, seeDoubts(run))
   if (state !== 'partial') return fine(`${name}: ${state}`)
   const reasons = reasonsOf(run.facts)

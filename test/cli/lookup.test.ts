@@ -443,6 +443,26 @@ describe('match', () => {
   })
 })
 
+test.each([
+  ['search', 'CVE-2026-1'],
+  ['show', 'CVE-2026-1'],
+  ['since', '--ecosystem', 'npm'],
+])(
+  '"patchmirror %s %s" builds the index of packages where no daemon has built it',
+  async (...args) => {
+    const own = mkdtempSync(join(tmpdir(), 'patchmirror-unbuilt-'))
+    onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+    const store = openFilledStore(own)
+    store.publishOsv(RECORDS)
+    store.close()
+    const env = { PATCHMIRROR_DATA_DIR: own }
+    const first = await run(args, env, '/')
+    expect([first.code, first.err]).toEqual([0, expect.stringContaining('building the index')])
+    expect(first.out).toContain('GHSA-1')
+    expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
+  },
+)
+
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
     const first = (await json('patches', '--limit', '5')) as { patches: unknown[]; next: string }

@@ -30,7 +30,10 @@ const LIMIT = 100
 const SINCE = '7d'
 
 /** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag, or of all. */
-export function findingsCommand(tag: string | undefined, options: FindingsOptions): number {
+export function findingsCommand(
+  tag: string | undefined,
+  options: FindingsOptions,
+): Promise<number> {
   const { since, all = false } = options
   if (all && (tag !== undefined || since !== undefined))
     throw new MirrorError('usage', '--all lists the tags as they are now: omit TAG and --since')

@@ -26,7 +26,7 @@ const PATCHES = '/v1/patches'
 const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
 
 /** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
-export function tagsCommand(image: string | undefined, options: ListOptions): number {
+export function tagsCommand(image: string | undefined, options: ListOptions): Promise<number> {
   return runLookup(options, (stored) => {
     const page =
       image === undefined
@@ -47,7 +47,7 @@ function repositoryOf({ reads }: LookupCall, image: string): string {
 }
 
 /** `patchmirror patches`: the list of `/v1/patches` with its filters. */
-export function patchesCommand(options: ListOptions & Record<string, unknown>): number {
+export function patchesCommand(options: ListOptions & Record<string, unknown>): Promise<number> {
   return runLookup(options, (stored) => {
     const query = queryOf(options)
     for (const { param } of FILTERS) {

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import { MirrorError } from '../../core/errors.ts'
 import { counted, nounOf } from '../../core/text.ts'
 import { createMatcher } from '../../match/matcher.ts'
 import { isFixable } from '../../judging/patches.ts'
@@ -7,9 +7,7 @@ import type { MatchFinding } from '../../judging/finding.ts'
 import type { MatchResult } from '../../match/result.ts'
 import { sarifReport } from '../../match/sarif.ts'
 import { vulnerabilityReport } from '../../match/vdr.ts'
-import { readCurrentViews } from '../../store/views/generations.ts'
-import { derivedVendors } from '../../views/osv/ecosystems.ts'
-import { makeViews } from '../mirror/export-db.ts'
+import { buildPackageIndex } from '../package-index.ts'
 import { visibleLines } from '../output.ts'
 import { print, printJson, settings, warn } from '../context.ts'
 import { closing } from '../store-access.ts'
@@ -41,7 +39,8 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     const sbom = await readSbomFile(file)
     const reads = openLookup(config)
     const result = await closing(reads, async () => {
-      await requireViews(config)
+      const missing = await buildPackageIndex(config)
+      if (missing !== null) throw new MirrorError('not_ready', missing)
       const matcher = createMatcher(config, reads)
       const request = {
         ...{ now: Date.now(), served: null, check: () => undefined },
@@ -128,19 +127,4 @@ function writerOf({ format, json }: MatchOptions): Writer {
       ? '--json and --format exclude each other'
       : `--format takes one of ${known}, not ${name}`,
   )
-}
-
-/** Builds the index of packages where no daemon has built one yet. Throws `not_ready` where there can be none, with what to do. */
-async function requireViews({ views, data }: Config): Promise<void> {
-  if (!views.bucket && !views.query)
-    throw new MirrorError('not_ready', 'this mirror has no index of packages: views.bucket and views.query are off in its settings') // prettier-ignore
-  if (readCurrentViews(data.dir, 'osv') !== null) return
-  process.stderr.write('patchmirror: building the index of packages, once: no daemon has built it yet\n') // prettier-ignore
-  try {
-    await makeViews(data.dir, derivedVendors(views), false)
-  } catch (cause) {
-    throw new MirrorError('not_ready', `the index of packages is not built yet, and cannot be built here: ${messageOf(cause)}; a running daemon (patchmirror serve) builds it`, { cause }) // prettier-ignore
-  }
-  if (readCurrentViews(data.dir, 'osv') === null)
-    throw new MirrorError('not_ready', 'the index of packages is not built yet: no OSV records are mirrored; run "patchmirror sync osv" or import a bundle') // prettier-ignore
 }

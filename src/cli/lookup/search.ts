@@ -19,7 +19,7 @@ interface FoundRecord {
 }
 
 /** `patchmirror search QUERY`: what the search page finds, by kind. */
-export function searchCommand(query: string, options: LookupOptions): number {
+export function searchCommand(query: string, options: LookupOptions): Promise<number> {
   const text = query.trim()
   if (text === '' || text.length > MAX_QUERY)
     throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
@@ -78,7 +78,7 @@ function findRecords(stored: LookupCall, query: string, limit: number, notes: st
     ids: views.listAliasIds(query, '', limit + 1),
     packages: views.listPackagesNamed(query, limit + 1),
   }))
-  if (index === null) notes.push(noIndex(stored))
+  if (index === null) notes.push(noIndex(stored.noViews))
   const own = findRecordIds(osv, query, limit + 1)
   const others = (index?.ids ?? []).filter((id) => !own.includes(id))
   return {
@@ -93,19 +93,15 @@ function recordsOfPurl(stored: LookupCall, purl: string, limit: number, notes: s
     throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${purl}`) // prettier-ignore
   const { ecosystem, name, version } = named
   const found = stored.views((views) => views.listCandidates(ecosystem, name, '', limit))
-  if (found === null) notes.push(noIndex(stored))
+  if (found === null) notes.push(noIndex(stored.noViews))
   else if (version !== '' && found.length > 0)
     notes.push('records on any version of the package are listed: "show" names the affected ones')
   return (found ?? []).map(({ id }) => id)
 }
 
 /** Why names of packages and other ids cannot be searched. */
-export function noIndex({ config }: Pick<LookupCall, 'config'>): string {
-  const isOff = !config.views.bucket && !config.views.query
-  const why = isOff
-    ? 'views.bucket and views.query are off'
-    : 'the views are not built yet; a running daemon builds them, or "patchmirror export-db osv-scanner DIR"'
-  return `packages and other ids were not searched: ${why}`
+export function noIndex(noViews: string | null): string {
+  return `packages and other ids were not searched: ${noViews ?? 'the index of packages cannot be read'}`
 }
 
 function itemsOf({ reads }: LookupCall, query: string, limit: number) {

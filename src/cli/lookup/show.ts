@@ -24,7 +24,7 @@ const NAMED = 10
  * `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
  * shortened; the tags of a repository.
  */
-export function showCommand(name: string, options: LookupOptions): number {
+export function showCommand(name: string, options: LookupOptions): Promise<number> {
   const text = name.trim()
   const limit = limitOf(options.limit, LIMIT)
   return runLookup(options, (stored) => {
@@ -108,7 +108,7 @@ function refuseMissing(
   const what = withoutCatalog
     ? 'tags are not mirrored here, and no record'
     : 'neither a record nor a tag'
-  const index = stored.views(() => true) === null ? `; ${noIndex(stored)}` : ''
+  const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
   const similar = findRecordIds(osv, text, 3)
   const next =
     similar.length === 0

@@ -13,12 +13,13 @@ import { MirrorError } from '../../core/errors.ts'
 import { csvField } from '../../core/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
-import { folderOf } from '../../store/views/generations.ts'
+import { folderOf, readCurrentViews } from '../../store/views/generations.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { derivedVendors, isKnownEcosystem } from '../../views/osv/ecosystems.ts'
 import { table, visible } from '../output.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../context.ts'
 import { closing, withStoredReads } from '../store-access.ts'
+import { needPackageIndex, withPackageIndex } from '../package-index.ts'
 import { createFreshness } from './freshness.ts'
 import { noIndex } from './search.ts'
 import { refuseLookup } from './open.ts'
@@ -35,19 +36,19 @@ interface SinceOptions extends GlobalOptions {
 const LIMIT = 20
 
 /** `patchmirror since`: the records first seen last, or with --csv or --json the dates of all, in the order of their ids. */
-export function sinceCommand(options: SinceOptions): number {
+export async function sinceCommand(options: SinceOptions): Promise<number> {
   if (options.json === true && options.csv === true)
     throw new MirrorError('usage', '--json and --csv exclude each other')
   const limit = limitOf(options.limit, LIMIT)
   const { config } = settings(options, false, [])
   const none = `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`
-  try {
+  const onSnapshot = (missing: string | null): void =>
     withStoredReads(config.data.dir, none, (reads, db) => {
       const work = (): void => {
         const freshness = createFreshness(config, reads, Date.now())
         const refusal = freshness.useDates('osv')
         if (refusal !== null) throw refusal
-        const rows = chosen(config, reads, options.ecosystem)
+        const rows = chosen(config, reads, options.ecosystem, missing)
         if (options.csv === true) printCsv(reads, rows)
         else if (options.json === true) printAll(reads, rows)
         else printNewest([...rows], limit)
@@ -57,6 +58,8 @@ export function sinceCommand(options: SinceOptions): number {
       }
       db.transaction(work).deferred()
     })
+  try {
+    await withPackageIndex(config, onSnapshot)
     return 0
   } catch (error) {
     return refuseLookup(error, options.json === true, null)
@@ -68,8 +71,11 @@ function chosen(
   config: Config,
   { dates }: Reads,
   ecosystem: string | undefined,
+  missing: string | null,
 ): Iterable<RecordDates> {
   if (ecosystem === undefined) return dates.eachDates()
+  if (missing !== null) throw new MirrorError('not_ready', noIndex(missing))
+  if (readCurrentViews(config.data.dir, 'osv') === null) needPackageIndex()
   const inUse = createViewsInUse(config.data.dir, null, null)
   return closing(inUse, () => {
     try {
@@ -78,7 +84,7 @@ function chosen(
       return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
-      throw new MirrorError('not_ready', noIndex({ config }), { cause: error })
+      throw new MirrorError('not_ready', noIndex(null), { cause: error })
     }
   })
 }

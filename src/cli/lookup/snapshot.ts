@@ -4,10 +4,12 @@ import { createViewsInUse } from '../../api/scanners/generation.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Reads } from '../../store/reads.ts'
+import { readCurrentViews } from '../../store/views/generations.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { visibleLines } from '../output.ts'
 import { print, printJson, settings } from '../context.ts'
 import { closing } from '../store-access.ts'
+import { needPackageIndex, withPackageIndex } from '../package-index.ts'
 import { type Freshness, createFreshness } from './freshness.ts'
 import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
 
@@ -15,8 +17,10 @@ import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
 export interface LookupCall extends Freshness {
   readonly config: Config
   readonly reads: Reads
-  /** Reads from the current generation of views; null while there is none. */
+  /** Reads from the index of packages, which is built where it is missing; null where there can be none. */
   readonly views: <T>(use: (views: Views) => T) => T | null
+  /** Why there can be none, with what to do; null: that is not known. */
+  readonly noViews: string | null
   /** Answers a list as the API does; `path` is the route as declared. */
   readonly readApi: (path: string, params: Params, query: URLSearchParams) => ReadReply
 }
@@ -33,14 +37,14 @@ export interface LookupResult {
  * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
  * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
  */
-export function runLookup(
+export async function runLookup(
   options: LookupOptions,
   work: (stored: LookupCall) => LookupResult,
-): number {
+): Promise<number> {
   const { config } = settings(options, false, [])
   const isJson = options.json === true
   const used: { freshness: Freshness | null } = { freshness: null }
-  try {
+  const onSnapshot = (noViews: string | null): number => {
     const shortReads = openLookup(config)
     return closing(shortReads, () =>
       shortReads.during(() => {
@@ -49,7 +53,10 @@ export function runLookup(
         const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
         const { json, lines } = work({
           ...freshness,
-          ...{ config, reads: shortReads.reads, views: viewsOf(config) },
+          config,
+          reads: shortReads.reads,
+          views: viewsOf(config, noViews),
+          noViews,
           readApi: (path, params, query) => answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }), // prettier-ignore
         })
         if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
@@ -57,6 +64,9 @@ export function runLookup(
         return 0
       }),
     )
+  }
+  try {
+    return await withPackageIndex(config, onSnapshot)
   } catch (error) {
     return refuseLookup(error, isJson, used.freshness)
   }
@@ -70,10 +80,12 @@ const REQUEST = {
   },
 }
 
-/** Opens the generation of views of the data folder, where the settings have them made, at the first read. */
-function viewsOf({ data, views }: Config): LookupCall['views'] {
+/** Opens the index of packages of the data folder at the first read. */
+function viewsOf({ data, views }: Config, missing: string | null): LookupCall['views'] {
   return (use) => {
-    if (!views.bucket && !views.query) return null
+    if (missing !== null) return null
+    const isOff = !views.bucket && !views.query
+    if (isOff || readCurrentViews(data.dir, 'osv') === null) needPackageIndex()
     const inUse = createViewsInUse(data.dir, null, null)
     try {
       return closing(inUse, () => use(inUse.current()))

@@ -38,7 +38,7 @@ interface Leadership {
   readonly epoch: number | null
   /** Milliseconds to the end of the own lease; null: it does not end by itself. */
   readonly remainingMs: number | null
-  /** What the store said last; null: there is no lease. */
+  /** The lease of the mirror that leads by what the store said last; null: none does. */
   readonly lease: Lease | null
   /** Why the last step failed; null: it did not. */
   readonly failure: string | null
@@ -64,6 +64,8 @@ interface Seen {
   readonly etag: string | null
   /** When this content was first seen, by the clock. */
   readonly since: number
+  /** Whether it had been given back, or was not renewed for its duration, when it was read last. */
+  readonly isOver: boolean
 }
 
 /** The own leadership. */
@@ -97,7 +99,8 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
     const { own, seen, failure } = memory
     const remainingMs = Math.max(0, own === null ? 0 : own.until - clock())
     const epoch = own !== null && remainingMs > 0 ? own.epoch : null
-    return { epoch, remainingMs, lease: seen?.lease ?? null, failure }
+    const lease = seen === null || seen.isOver ? null : seen.lease
+    return { epoch, remainingMs, lease, failure }
   }
   const release = async (): Promise<void> => {
     try {
@@ -138,7 +141,8 @@ async function read({ store, clock }: KeeperOptions, memory: Memory): Promise<Se
   const since = seen !== null && seen.etag === etag ? seen.since : clock()
   const isOwn = own !== null && lease?.token === own.token && !lease.released
   memory.own = isOwn ? { ...own, etag } : null
-  memory.seen = { lease, etag, since }
+  const isOver = lease !== null && (lease.released || clock() - since > lease.seconds * 1000)
+  memory.seen = { lease, etag, since, isOver }
   return memory.seen
 }
 
@@ -159,7 +163,12 @@ async function write(
       ? await read(options, memory)
       : { lease: readLease(body), etag: written.etag }
   if (stored.lease?.token !== token || stored.lease.renewal !== renewal) return
-  memory.seen = { lease: stored.lease, etag: stored.etag, since: options.clock() }
+  memory.seen = {
+    lease: stored.lease,
+    etag: stored.etag,
+    since: options.clock(),
+    isOver: next.released,
+  }
   memory.own = { epoch, token, renewal, until: sentAt + next.seconds * 1000, etag: stored.etag }
 }
 

@@ -30,7 +30,7 @@ export async function commitChanges(
   fetched: FetchedRecords,
   approved: Quarantine | null,
 ): Promise<PublishedRecords | RecordVerdict> {
-  const { store, facts, config, kind, runId } = context
+  const { store, facts, config, runId } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const isFirst = fetched.place === 'archive' && plan.stored === 0
@@ -52,13 +52,13 @@ export async function commitChanges(
         const last = store.changes.lastLogged()
         const records = await publishOsv(context, kept, missing, { draft, wasDirty })
         // What an operator approved is not doubted any more.
-        if (verdict !== null && kind !== 'approve')
+        if (verdict !== null && approved === null)
           store.changes.noteDoubts(last, { run: runId, doubted: verdict.doubted })
         return {
           commit: true,
           missing,
           records,
-          doubts: verdict?.refusal ?? verdict?.warning ?? null,
+          doubts: doubtWords(verdict, approved),
         }
       } finally {
         draft?.close()
@@ -122,4 +122,13 @@ async function writeChanges(
   for (const one of left) guard?.leave(one)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
   return { missing, left }
+}
+
+/** Says what of the published changes is doubtful, or what an operator approved of them; null: nothing. */
+function doubtWords(verdict: RecordVerdict | null, approved: Quarantine | null): string | null {
+  const doubts = verdict?.refusal ?? verdict?.warning ?? null
+  if (doubts === null) return null
+  return approved === null
+    ? `published, but doubtful: ${doubts}`
+    : `published, as approved: ${doubts}`
 }

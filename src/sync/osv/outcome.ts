@@ -12,7 +12,7 @@ export interface PublishedRecords {
   committed: boolean
   /** Ids that are listed but could not be fetched → reason. */
   missing: ReadonlyMap<string, string>
-  /** What of the committed changes is doubtful, and was published because of a setting or an approval; null: nothing. */
+  /** Says what of the committed changes is doubtful, or was approved; null: nothing. */
   doubts: string | null
 }
 
@@ -60,7 +60,7 @@ export function runOutcome(
   Object.assign(facts, { added, changed })
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
   const silent = Number(facts['silentChanges'] ?? 0)
-  const doubted = doubts === null ? '' : `; published, but doubtful: ${doubts}`
+  const doubted = doubts === null ? '' : `; ${doubts}`
   const summary =
     (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) +
     scopedBy(context, index) +

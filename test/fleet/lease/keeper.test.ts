@@ -83,6 +83,23 @@ describe('the lease', () => {
     expect(a.keeper.leadership()).toMatchObject({ epoch: null, lease: { name: 'b' } })
   })
 
+  test('a mirror that may not lead names no leader once the last one is dead, or gave the lease back', async () => {
+    const world = createWorld()
+    const [a, b] = [world.start('a'), world.start('b')]
+    await live(world, [a], 6000)
+    const watched = async (ms: number) => {
+      for (const end = world.time.at + ms; world.time.at < end; world.time.at += 3000)
+        await b.keeper.step(false)
+      return b.keeper.leadership().lease?.name ?? null
+    }
+    expect(await watched(6000)).toBe('a')
+    expect(await watched((SECONDS + 6) * 1000)).toBeNull()
+    await live(world, [a], 6000)
+    expect(await watched(3000)).toBe('a')
+    await a.keeper.release()
+    expect(await watched(3000)).toBeNull()
+  })
+
   test.each([
     ['of the highest number', { epoch: Number.MAX_SAFE_INTEGER }],
     ['of a number that is none', { epoch: 1e308 }],

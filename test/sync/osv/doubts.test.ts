@@ -26,7 +26,10 @@ describe('records whose fixes are lowered in mass', () => {
     expect(served(made.dir)).toEqual(before)
     expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: report.id, path: INDEX }])
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
-    expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { changed: 30 } })
+    const approval = await approve(made, report.id)
+    expect(approval).toMatchObject({ state: 'complete', facts: { changed: 30 } })
+    expect(approval.message).toContain('published, as approved: 30 of ')
+    expect(approval.message).not.toContain('doubtful')
     expect(differences(made)).toEqual([])
     const { id = 0 } = made.store.changes.readLatestLogged('osv') ?? {}
     expect(made.store.changes.readDoubts(id)).toBe(null) // what was approved is not doubted

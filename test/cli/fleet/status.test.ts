@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { describeLease, leaderOrFormer, withLags } from '../../../src/cli/fleet/status.ts'
+import { toIso } from '../../../src/core/time.ts'
+import type { KnownGeneration } from '../../../src/fleet/generations/format/generation.ts'
+
+const NOW = Date.parse('2026-06-01T00:00:00.000Z')
+const at = (seconds: number): string => toIso(NOW + seconds * 1000)
+
+const LEASE = {
+  ...{ epoch: 3, owner: 'a1', token: 't', name: 'a', url: null, seconds: 30, renewal: 7 },
+  ...{ expiresAt: at(10), released: false },
+}
+
+test.each([
+  [LEASE, /^lease: a, epoch 3, until /],
+  [{ ...LEASE, expiresAt: at(-60) }, /that of a .+ was not renewed; no mirror leads/],
+  [{ ...LEASE, released: true }, /given back by a .+; no mirror leads/],
+  [null, /^lease: none$/],
+])('the line on the lease names a leader only while one leads: %#', (lease, line) => {
+  expect(describeLease(lease, NOW)).toMatch(line)
+})
+
+test.each([
+  ['a1', LEASE, at(-60), 'leader'],
+  ['b2', LEASE, at(-60), 'former leader'],
+  ['a1', { ...LEASE, expiresAt: at(-1) }, at(-60), 'former leader'],
+  ['a1', { ...LEASE, released: true }, at(-60), 'former leader'],
+  ['a1', null, at(-60), 'leader'],
+  ['a1', null, at(-7200), 'former leader'],
+])('a mirror that said that it leads is: %#', (id, lease, said, part) => {
+  expect(leaderOrFormer({ id, at: said }, lease, NOW)).toBe(part)
+})
+
+test('the lag of a mirror is counted from the first generation that it does not serve, whatever it said', async () => {
+  const generation = (number: number): KnownGeneration => {
+    const made = { generation: number, activateAt: at(10 * number - 100) }
+    return { generation: made, sha256: '' } as unknown as KnownGeneration
+  }
+  const report = { id: '', name: '', site: null, role: 'reader', leads: false, version: '', at: '' }
+  const mirrors = [0, 5, 7, 8].map((number) => ({ ...report, generation: number, lagSeconds: 0 }))
+  const read = async (number: number) => (number === 8 ? null : generation(number))
+  const lags = await withLags(mirrors, generation(8), read, NOW)
+  expect(lags.map(({ lagSeconds }) => lagSeconds)).toEqual([0, 40, 20, 0])
+})
