@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Config } from '../config/schema.ts'
+import type { Account } from '../core/connections/account.ts'
 import { isReserved, limitConnections } from '../core/connections/limit.ts'
 import { type ServedRecords, openFastRecords } from './feeds/fast-records.ts'
 import { createTrust } from './http/client-address.ts'
@@ -22,6 +23,7 @@ interface ConnectionParts {
   /** Moves the served snapshot to the newest one. */
   readonly look: () => void
   readonly closeGraceMs: number
+  readonly account: Account
   readonly onThreadMoved?: () => void
 }
 
@@ -50,6 +52,7 @@ export function openConnections(server: Server, parts: ConnectionParts): Connect
     event: config.server.certFile === null ? 'connection' : 'secureConnection',
     takes: (socket) => !isReserved(socket),
     resumes: true,
+    account: parts.account,
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
     ...{ isBehind: moves.isBehind, refresh: parts.look },
   })

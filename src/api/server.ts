@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
+import { type Account, createAccount } from '../core/connections/account.ts'
+import type { ResponseAccount } from '../core/connections/responses.ts'
 import type { CertificateFollower } from '../core/certificate.ts'
 import type { SourceName } from '../domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
+import { createHolders } from './access/holders.ts'
 import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
 import type { PrivateRoute } from './access/route-table.ts'
 import { type ContractPageOptions, createContractPages } from './contract/route.ts'
@@ -10,6 +13,7 @@ import { createSbomPage } from './program/sbom.ts'
 import { createEdgeFields } from './edge/headers.ts'
 import type { EventLog, FindingsLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
+import { createTrust } from './http/client-address.ts'
 import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
 import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
@@ -78,6 +82,8 @@ export interface ServerOptions {
   /** For the status page. */
   readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
+  /** What bodies and unsent answers count in; one of its own when not given. */
+  readonly account?: Account
   /** How far tags are judged; not shown when not given. */
   readonly findings?: () => TagFindingsStatus
   /** State of outbox and inbox; none when not given. */
@@ -115,6 +121,7 @@ const CLOSE_GRACE_MS = 10_000
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
+  const counts = countsOf(options, (request) => gate.access.judge(request))
   const { moves, served } = openServed(options)
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
@@ -137,7 +144,8 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (!own.some((part) => part?.answer(request, response))) pages(request, response)
     }
     const whole = neverThrowing(handler, failures.answer)
-    return createHttp(observed(options, withReserve(whole)), config.server, { log, ...ends })
+    const tools = { log, counts, ...ends }
+    return createHttp(observed(options, withReserve(whole)), config.server, tools)
   })
   const reading = openReading(options, served, ends.add)
   const gate = createGate({
@@ -149,13 +157,10 @@ export function createServer(options: ServerOptions): MirrorServer {
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
-  const refresh = (): void => {
-    for (const part of [served, open]) part.refresh()
-    for (const part of [followers, gate.access, decisions]) part.look() // last: every announced change is already readable
-  }
+  const refresh = refreshAll([served, open], [followers, gate.access, decisions])
   const follower = followStore({ refresh }, log, options.onUnreadable)
   addPages(app, { ...options, paths, reports })
-  const connections = openConnections(app.server, { ...options, served, heads, moves, look: follower.look, closeGraceMs }) // prettier-ignore
+  const connections = openConnections(app.server, { ...options, served, heads, moves, ...counts, look: follower.look, closeGraceMs }) // prettier-ignore
   const listening = createListening(app, config.server, connections.listen)
   return {
     async listen() {
@@ -187,6 +192,25 @@ function neverThrowing(handler: HttpHandler, answer: Failures['answer']): HttpHa
       answer(error, request, response)
     }
   }
+}
+
+/** Returns what moves to the newest snapshot, and then has others look: every change that they announce is readable by then. */
+function refreshAll(
+  parts: readonly { refresh(): void }[],
+  lookers: readonly { look(): void }[],
+): () => void {
+  return () => {
+    for (const part of parts) part.refresh()
+    for (const one of lookers) one.look()
+  }
+}
+
+/** What bodies and answers of the server's port count in, and by whom. */
+function countsOf(
+  { account = createAccount(), config }: ServerOptions,
+  judge: Gate['access']['judge'],
+): ResponseAccount {
+  return { account, holderOf: createHolders(createTrust(config.server.trustProxy), judge) }
 }
 
 function openServed({ now, ...options }: ServerOptions) {

@@ -4,6 +4,7 @@ import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
+import { openAccount } from '../core/connections/account.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { SourceName } from '../domain/sources.ts'
@@ -95,7 +96,8 @@ export function createAgent(given: AgentOptions): Agent {
     const reads = (on.reads = fleet?.reads ?? opened)
     const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
-    const hooks = { inbox, relay, reads, sync: thread, counters: metrics, refusal }
+    const account = openAccount(log, metrics.countShort)
+    const hooks = { inbox, relay, reads, account, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
@@ -105,7 +107,7 @@ export function createAgent(given: AgentOptions): Agent {
       onUnreadable: storage.note,
       storage: storage.state,
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, ...shown, progressOf: options.progressOf },
+      ...{ metrics, account, ...shown, progressOf: options.progressOf },
       ...(fleet && { fleet: fleet.status }),
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)

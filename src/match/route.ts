@@ -8,6 +8,8 @@ import type { OwnPath, PeopleTools } from '../api/people.ts'
 import type { PinRequest } from '../api/reading/request.ts'
 import { followPin } from '../api/reading/thread.ts'
 import type { Config } from '../config/schema.ts'
+import type { Share } from '../core/connections/account.ts'
+import { shareFor } from '../core/connections/responses.ts'
 import { MirrorError } from '../core/errors.ts'
 import {
   type RequestThread,
@@ -44,13 +46,8 @@ export type MatchReply =
   | { readonly moved: true }
   | { readonly failed: ThreadFailure }
 
-/** Longest time in which a client takes its answer, milliseconds. */
-const TAKEN_MS = 120_000
-/**
- * Bounds of bodies; `allBytes`: of all that are received or wait, and of the answers, as any client may send one. The parser of
- * JSON cannot be interrupted: a body of 16 MiB keeps it for seconds, twice as much for a minute.
- */
-const BODY = { bytes: 16 * 2 ** 20, allBytes: 128 * 2 ** 20, timeoutMs: 60_000 }
+/** Most bytes of an SBOM. The parser of JSON cannot be interrupted: 16 MiB keep it for seconds, twice as much for a minute. */
+const MAX_BYTES = 16 * 2 ** 20
 /** SBOMs that may wait for the thread. */
 const MAX_WAITING = 16
 /** An SBOM at the bound, parsed, and the findings of one answer. */
@@ -71,12 +68,11 @@ export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) =>
     })
     tools.atEnd(() => thread.close())
     if (config.views.query) followPin(thread, tools.served.servedPin)
-    const budget = { bytes: 0 }
     return {
       answer(request, response) {
         if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
-        void answerMatch({ tools, thread, config, budget }, request, response).catch(
-          (error: unknown) => tools.failures.answer(error, request, response),
+        void answerMatch({ tools, thread, config }, request, response).catch((error: unknown) =>
+          tools.failures.answer(error, request, response),
         )
         return true
       },
@@ -87,12 +83,10 @@ export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) =>
 interface RouteParts extends MatchData {
   readonly tools: PeopleTools
   readonly thread: MatchThread
-  /** Bytes of the bodies that are received or wait, and of answers that are not taken. */
-  readonly budget: { bytes: number }
 }
 
 async function answerMatch(
-  { tools, thread, config, budget }: RouteParts,
+  { tools, thread, config }: RouteParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -101,49 +95,32 @@ async function answerMatch(
   if (method !== 'POST') return refuse(request, response, notPosted(method))
   const denied = tools.access.judge(request)
   if (denied !== null && hasCredential(request)) return refuse(request, response, denied)
-  const lease = createLease(budget)
-  try {
-    const body = await readRequestBody(request, { ...BODY, reserve: (more) => lease.reserve(more) })
-    if (lease.isRefused()) return refuse(request, response, BUSY)
-    if (body === 'gone') return void response.destroy()
-    if (typeof body === 'string') return refuse(request, response, FAULTS[body])
-    const message = { body: new Uint8Array(body), now: tools.now() } // in a buffer of its own
-    const served = tools.served.servedPin?.stamp() ?? null
-    const asked = { ...message, served, catalog: denied === null }
-    const reply = await thread.ask(asked, () => response.destroyed)
-    if (reply === null) return
-    if ('body' in reply && !lease.reserve(reply.body.length)) return refuse(request, response, BUSY)
-    send(reply, request, response)
-    endStalled(response)
-  } finally {
-    if (response.destroyed) lease.release()
-    else response.once('close', () => lease.release())
-  }
+  const share = shareFor(response)
+  const body = await readRequestBody(request, { bytes: MAX_BYTES, share })
+  if (body === 'gone') return void response.destroy()
+  if (typeof body === 'string') return refuse(request, response, FAULTS[body])
+  const served = tools.served.servedPin?.stamp() ?? null
+  const message = { body: new Uint8Array(body), now: tools.now(), served, catalog: denied === null } // in a buffer of its own
+  const leave = (): void => void (message.body = NOTHING) // the queue keeps the message until its turn
+  response.once('close', leave)
+  share.queues(() => {
+    leave()
+    refuse(request, response, FAULTS.crowded)
+  })
+  const reply = await thread.ask(message, () => isOver(response, share))
+  response.off('close', leave)
+  if (reply === null || response.writableEnded) return
+  share.release() // the answer counts from here on
+  send(reply, request, response)
 }
 
-/** Creates the part of the budget that a request takes, as its bytes arrive, until its response is closed. */
-function createLease(budget: { bytes: number }) {
-  let [bytes, isRefused] = [0, false]
-  return {
-    reserve(more: number): boolean {
-      isRefused = budget.bytes + more > BODY.allBytes
-      if (isRefused) return false
-      bytes += more
-      budget.bytes += more
-      return true
-    },
-    release(): void {
-      budget.bytes -= bytes
-      bytes = 0
-    },
-    isRefused: () => isRefused,
-  }
-}
+const NOTHING = new Uint8Array(0)
 
-/** Ends a response that its client does not take: its bytes would stay in the budget. */
-function endStalled(response: ServerResponse): void {
-  const timer = setTimeout(() => response.destroy(), TAKEN_MS).unref()
-  response.once('close', () => clearTimeout(timer))
+/** Reports whether an SBOM whose turn has come is no longer to be judged; otherwise it is from here on. */
+function isOver(response: ServerResponse, share: Share): boolean {
+  if (response.destroyed || response.writableEnded) return true
+  share.works()
+  return false
 }
 
 function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
@@ -175,19 +152,18 @@ function refuse(request: IncomingMessage, response: ServerResponse, refusal: Ref
   sendProblem(request, response, { ...refusal, headers })
 }
 
-const BUSY: Refusal = {
-  ...{ status: 503, error: 'not_ready', headers: { 'Retry-After': '30' } },
-  message: 'too many SBOMs are judged now: try again later',
-}
-
 const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
   too_large: {
     ...{ status: 413, error: 'too_large' },
-    message: `the SBOM is larger than ${BODY.bytes / 2 ** 20} MiB: leave files out of it, or use "patchmirror match"`,
+    message: `the SBOM is larger than ${MAX_BYTES / 2 ** 20} MiB: leave files out of it, or use "patchmirror match"`,
   },
   late: { status: 408, error: 'timeout', message: 'the SBOM did not come in time' },
   encoded: {
     ...{ status: 415, error: 'unsupported_encoding' },
     message: 'the request has a Content-Encoding: send the SBOM as it is',
+  },
+  crowded: {
+    ...{ status: 503, error: 'not_ready', headers: { 'Retry-After': '30' } },
+    message: 'too many SBOMs and answers wait for their clients: try again later',
   },
 }

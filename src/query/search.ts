@@ -41,6 +41,8 @@ export interface PageBounds {
   readonly isLate: () => boolean
   /** Awaited after each stretch of work, to yield to other work. Throws to stop the search. */
   readonly pause: () => Promise<void>
+  /** Called with the bytes of each record that is found. Throws to stop the search. */
+  readonly onFound?: (bytes: number) => void
 }
 
 /** A page of what was found. `next` is empty on the last one. */
@@ -107,9 +109,23 @@ async function goOn(
     if (!(await interleave(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     walk.bytes += record.content.length
-    walk.found.push({ id, modified, ...record })
+    bounds.onFound?.(record.content.length)
+    walk.found.push({ ...resultOf(record), id, modified })
   }
   return candidates.length < STRETCH ? 'end' : 'more'
+}
+
+/** Returns what a page needs of a record: whatever else the source has of it would be kept until the page is sent. */
+function resultOf({ content, prefixes, parsed }: SourceRecord): SourceRecord {
+  return { content: withoutRest(content), prefixes, ...(parsed && { parsed }) }
+}
+
+/** Copies a content that is a small piece of a larger buffer: that would be kept as a whole until the page is sent. */
+function withoutRest(content: Buffer): Buffer {
+  if (content.buffer.byteLength < 2 * content.length) return content
+  const copy = Buffer.allocUnsafeSlow(content.length)
+  content.copy(copy)
+  return copy
 }
 
 /** Does work in steps with a pause behind each, none where one is enough. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DAY_MS, HOUR_MS } from '../core/time.ts'
 import type { Config } from '../config/schema.ts'
 import { type Endpoint, endpointsOf, mayReceive, secretFilePath } from '../config/kinds/webhooks.ts'
+import type { Account } from '../core/connections/account.ts'
 import type { ConnectionOptions } from '../core/connections/limit.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
@@ -28,6 +29,8 @@ interface WebhooksOptions {
   readonly now: () => number
   readonly counters: WebhookCounters
   readonly inbox: InboxThread
+  /** What bodies and unsent answers of the own listener count in. */
+  readonly account: Account
   /** Runs the refreshes. */
   readonly sync: RefreshRunner
   readonly reads: PinnedReads
@@ -128,6 +131,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
         listener = await startListener({
           ...{ ...own, log, handler: only(receiver.handle) },
           onClosed: counters.countClosed,
+          account: options.account,
         })
       }
       // server.publicUrl leads to the main listener.

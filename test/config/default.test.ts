@@ -194,7 +194,7 @@ test('the defaults are those that the manual documents', () => {
       cacheMaxAgeSeconds: 0,
       keepAliveSeconds: 75,
       maxConnections: 4096,
-      maxConnectionsPerAddress: 0,
+      maxConnectionsPerAddress: 1024,
       strictParameters: true,
       threads: 1,
     },

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { HOUR_MS } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
-import { type TrustedProxies, clientNetwork, isLoopbackAddress } from '../http/client-address.ts'
+import { clientNetwork } from '../../core/connections/network.ts'
+import { type TrustedProxies, isLoopbackAddress } from '../http/client-address.ts'
 import { type Attempts, createAttempts } from './throttle.ts'
 import {
   readCredential,

@@ -1,5 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import type { Account } from '../../core/connections/account.ts'
+import { ANSWER_PIECE, countWritten } from '../../core/connections/responses.ts'
 import { formatHttpDate } from '../../core/time.ts'
 import { type Coding, createHeaderMemory } from './request-headers.ts'
 
@@ -37,6 +39,8 @@ export interface FastPathOptions {
   readonly event: 'connection' | 'secureConnection'
   /** Called after each answer with the seconds since its request, and its connection. */
   readonly onAnswered?: (seconds: number, socket: Socket) => void
+  /** What large bodies count in that their clients do not take at once. */
+  readonly account: Account
 }
 
 /** How long a connection may take to send its first request, milliseconds. */
@@ -112,6 +116,8 @@ function drive(
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
+    if (body.length > ANSWER_PIECE && socket.writableLength > 0)
+      countWritten(options.account, socket, body)
     options.onAnswered?.((performance.now() - arrivedAt) / 1000, socket)
     return true
   }

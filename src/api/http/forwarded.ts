@@ -1,6 +1,7 @@
 import { isIP, isIPv6 } from 'node:net'
 import { UNIX_PEER } from '../../core/connections/limit.ts'
-import { type TrustedProxies, plainAddress } from './client-address.ts'
+import { plainAddress } from '../../core/connections/network.ts'
+import type { TrustedProxies } from './client-address.ts'
 import type { IncomingMessage } from 'node:http'
 
 /** Header fields by lower-case name, each with all its values, as Node's `headersDistinct`. */

@@ -8,6 +8,7 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
+import { type ResponseAccount, countedResponses } from '../../core/connections/responses.ts'
 import { http } from '../../core/connections/http.ts'
 import { type ConnectionLimit, isReserved } from '../../core/connections/limit.ts'
 import { systemCode } from '../../core/errors.ts'
@@ -33,11 +34,13 @@ const HANDSHAKE_MS = 10_000
 /** A connection on which nothing moves for this long, with an answer under way, is cut off. */
 const STALL_MS = 300_000
 
-/** What a server with TLS works with. */
-interface TlsTools {
+/** What a server works with. */
+interface ServerTools {
   readonly log: ServerLog | null
   /** Gets what follows the files of the certificate. */
   readonly certificates: CertificateFollower[]
+  /** What bodies and unsent answers count in; they are not counted when not given. */
+  readonly counts?: ResponseAccount
 }
 
 /**
@@ -48,13 +51,14 @@ interface TlsTools {
 export function createHttp(
   handler: HttpHandler,
   settings: Config['server'],
-  tools: TlsTools,
+  tools: ServerTools,
 ): Server {
   const options = {
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
     highWaterMark: WAITING_BYTES,
     ...RECEIVING,
+    ...(tools.counts && { ServerResponse: countedResponses(tools.counts) }),
   }
   const paced = limitPipelining(withOneHost(handler))
   const { certFile, keyFile } = settings
@@ -73,7 +77,7 @@ function createTls(
   files: CertificateFiles,
   handler: HttpHandler,
   options: ServerOptions,
-  { log, certificates }: TlsTools,
+  { log, certificates }: ServerTools,
 ): Server {
   const used = readCertificate(files, 'server')
   const tls = { ...used, handshakeTimeout: HANDSHAKE_MS, allowHalfOpen: true }
@@ -153,12 +157,17 @@ const REFUSALS: Readonly<Partial<Record<string, readonly [string, string]>>> = {
  * it. While answers are in progress nothing is read, so a timeout then is not the client's fault.
  */
 export function refuseMalformed(error: Error, socket: Duplex): void {
-  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+  if (!socket.writable || systemCode(error) === 'ECONNRESET' || isHandshaking(socket)) {
     socket.destroy()
     return
   }
   if (systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT' && isAnswering(socket)) return
   afterAnswers(socket, () => endMalformed(error, socket))
+}
+
+/** Reports whether a TLS handshake is not done: nothing can be sent then, and an answer would wait for its end for ever. */
+function isHandshaking(socket: Duplex): boolean {
+  return 'secureConnecting' in socket && socket.secureConnecting === true
 }
 
 function endMalformed(error: Error, socket: Duplex): void {

@@ -1,3 +1,4 @@
+import { markShared, unmarkShared } from '../../core/connections/responses.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import type { Coding } from './request-headers.ts'
 import type { JsonResponse } from './response.ts'
@@ -46,6 +47,7 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
   let declined = 0
 
   const remove = (entry: Entry): void => {
+    for (const answer of [entry.gzip, entry.identity]) if (answer) unmarkShared(answer.body)
     entries.delete(entry.key)
     usedBytes -= entry.bytes
   }
@@ -73,7 +75,9 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
       if (usedBytes + cost > maxBytes && ++declined % ADMIT_ONE_IN !== 0) return
       const entry = found ?? newEntry(key, source)
       if (entry[given.coding] !== undefined) return
-      entry[given.coding] = own(given)
+      const kept = own(given)
+      markShared(kept.body)
+      entry[given.coding] = kept
       usedBytes += whole - entry.bytes
       entry.bytes = whole
       if (found === undefined) entries.set(key, entry)

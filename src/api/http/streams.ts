@@ -1,4 +1,6 @@
 import type { ServerResponse, IncomingMessage } from 'node:http'
+import type { Share } from '../../core/connections/account.ts'
+import { watchBody } from '../../core/connections/body-time.ts'
 
 /** A client that takes nothing of an answer for this long is cut off, milliseconds; it may come back with a range. */
 const STALLED_MS = 120_000
@@ -18,20 +20,24 @@ export function writable(response: ServerResponse): Promise<void> {
 }
 
 /** Why a request's body was not taken. */
-export type BodyFault = 'too_large' | 'late' | 'encoded' | 'gone'
+export type BodyFault = 'too_large' | 'late' | 'encoded' | 'gone' | 'crowded'
 
 /** What a body may be. */
 interface BodyBounds {
   readonly bytes: number
-  readonly timeoutMs: number
-  /** Called with the number of bytes that arrived; false: there is no room for them, and the body counts as too large. */
-  readonly reserve?: (bytes: number) => boolean
+  /** What the bytes count in until the response is closed. */
+  readonly share: Share
+  /** Returns the time in which more than these bytes must have come, milliseconds. */
+  readonly timeOf?: (received: number) => number
 }
 
-/** Reads a request's whole body, no further than its bounds; otherwise returns the reason why there is none. */
+/**
+ * Reads a request's whole body, no further than its bounds; otherwise returns the reason why there is none. `crowded`: the bodies
+ * and answers of all clients have used up their memory, and this one had to make room.
+ */
 export function readRequestBody(
   request: IncomingMessage,
-  { bytes, timeoutMs, reserve }: BodyBounds,
+  { bytes, share, timeOf }: BodyBounds,
 ): Promise<Buffer | BodyFault> {
   const coding = request.headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity') return Promise.resolve('encoded')
@@ -40,19 +46,24 @@ export function readRequestBody(
     const chunks: Buffer[] = []
     let received = 0
     const end = (outcome: Buffer | BodyFault): void => {
-      clearTimeout(timer)
+      stopWatch()
       request.off('data', take).off('end', whole).off('error', gone).off('close', gone)
       request.on('error', () => undefined)
+      chunks.length = 0
+      share.works()
       resolve(outcome)
     }
     const take = (chunk: Buffer): void => {
       received += chunk.length
-      if (received > bytes || reserve?.(chunk.length) === false) end('too_large')
+      if (received > bytes) end('too_large')
+      else if (!share.take(chunk.length)) end('crowded')
       else chunks.push(chunk)
     }
     const whole = (): void => end(Buffer.concat(chunks))
     const gone = (): void => end('gone')
-    const timer = setTimeout(() => end('late'), timeoutMs)
+    const count = (): number => received
+    const stopWatch = watchBody(count, () => end('late'), timeOf)
+    share.waits(count, () => end('crowded'))
     request.on('data', take).once('end', whole).once('error', gone).once('close', gone)
   })
 }

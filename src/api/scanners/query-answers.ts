@@ -1,6 +1,7 @@
 import type { ServerResponse, IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { shareFor } from '../../core/connections/responses.ts'
 import { originHeaders } from '../http/origin.ts'
 import { toIsoOrNull, parseDate } from '../../core/time.ts'
 import type { SearchResult, ResultPage } from '../../query/search.ts'
@@ -31,12 +32,21 @@ export function vulnerabilityList({ found, next }: ResultPage): OsvAnswer {
   if (parts.length > 0) parts.push(']')
   if (next !== '')
     parts.push(`${parts.length > 0 ? ',' : ''}"next_page_token":${JSON.stringify(next)}`)
-  const body = Buffer.concat(['{', ...parts, '}'].map((part) => Buffer.from(part)))
+  const bytes = ['{', ...parts, '}'].map((part) =>
+    typeof part === 'string' ? Buffer.from(part) : part,
+  )
+  const body = Buffer.concat(bytes)
   return { body, prefixes: prefixesOf(found) }
 }
 
+/** A page of a batch: its records without their content. */
+export interface BriefPage {
+  readonly found: readonly Omit<SearchResult, 'content' | 'parsed'>[]
+  readonly next: string
+}
+
 /** `{"results": [{"vulns": [{"id", "modified"}], "next_page_token"}, …]}`, one result a query, in their order. */
-export function batchList(pages: readonly ResultPage[]): OsvAnswer {
+export function batchList(pages: readonly BriefPage[]): OsvAnswer {
   const results = pages.map(({ found, next }) => ({
     ...(found.length > 0 && { vulns: found.map(brief) }),
     ...(next !== '' && { next_page_token: next }),
@@ -45,7 +55,7 @@ export function batchList(pages: readonly ResultPage[]): OsvAnswer {
   return { body, prefixes: prefixesOf(pages.flatMap(({ found }) => found)) }
 }
 
-function brief({ id, modified }: SearchResult): object {
+function brief({ id, modified }: Pick<SearchResult, 'id' | 'modified'>): object {
   const stamp = modified === null ? null : timestamp(modified)
   return stamp === null ? { id } : { id, modified: stamp }
 }
@@ -56,7 +66,7 @@ function timestamp(modified: string): string | null {
   return toIsoOrNull(parseDate(modified))
 }
 
-function prefixesOf(found: readonly SearchResult[]): string[] {
+function prefixesOf(found: readonly Pick<SearchResult, 'prefixes'>[]): string[] {
   return [...new Set(found.flatMap(({ prefixes }) => prefixes))].sort()
 }
 
@@ -70,6 +80,7 @@ export async function sendOsvAnswer(
   const coding = plain.length >= WORTH_BYTES ? accepted : 'identity'
   const body = coding === 'gzip' ? await compress(plain, { level: LEVEL }) : plain
   if (exchange.response.destroyed) return
+  shareFor(exchange.response).release() // the answer counts from here on
   const more = derivedHead({ prefixes })
   respondUnstored(exchange, { body, coding, vary: 'Accept-Encoding', origin, more })
 }

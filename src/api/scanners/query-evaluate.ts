@@ -2,7 +2,8 @@ import { MirrorError } from '../../core/errors.ts'
 import { type QuerySource, type ResultPage, search } from '../../query/search.ts'
 import { countValues } from '../../json/values.ts'
 import { objectOf, readQuestion } from '../../query/query.ts'
-import { type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
+import type { Share } from '../../core/connections/account.ts'
+import { type BriefPage, type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
 import type { FairQueue } from '../../core/fair-queue.ts'
 
 /** The two operations that evaluate. */
@@ -28,9 +29,14 @@ interface Evaluation {
   readonly now: () => number
   /** Reports whether the client is gone. */
   readonly isGone: () => boolean
+  /** What the records that are found count in; nowhere when not given. */
+  readonly share?: Pick<Share, 'take' | 'give'>
 }
 
-/** Evaluates a request's body. Throws `bad_request`, and `aborted` once the client is gone. */
+/**
+ * Evaluates a request's body. Throws `bad_request`, `not_ready` when there is no room for what is found, and `aborted` once the
+ * client is gone.
+ */
 export function evaluate(
   operation: QueryOperation,
   body: Buffer,
@@ -45,26 +51,34 @@ export function evaluate(
 async function evaluateOne(request: unknown, evaluation: Evaluation): Promise<OsvAnswer> {
   const { queryMs, records } = QUERY_BOUNDS
   const page = pageWith(evaluation, evaluation.now() + queryMs)
-  return vulnerabilityList(await page(request, records))
+  const { found } = await page(request, records)
+  return vulnerabilityList(found)
 }
 
 async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<OsvAnswer> {
-  const { queries: most, batchMs, records, recordsAfter, many } = QUERY_BOUNDS
+  const { queries: mostQueries, batchMs, records, recordsAfter, many } = QUERY_BOUNDS
   const { queries = [] } = objectOf(request, 'the request')
   if (!Array.isArray(queries))
     throw new MirrorError('bad_request', 'Invalid JSON payload received: queries must be a list.')
-  if (queries.length > most) throw new MirrorError('bad_request', 'Too many queries.')
+  if (queries.length > mostQueries) throw new MirrorError('bad_request', 'Too many queries.')
   for (const [at, query] of queries.entries()) checkQuery(query, at)
   const page = pageWith(evaluation, evaluation.now() + batchMs)
-  const pages: ResultPage[] = []
+  const pages: BriefPage[] = []
   let returned = 0
   for (const [at, query] of queries.entries()) {
     if (at > 0) await evaluation.queue.next()
-    const found = await naming(at, () => page(query, returned > many ? recordsAfter : records))
+    const most = returned > many ? recordsAfter : records
+    const { found, done } = await naming(at, () => page(query, most))
     returned += found.found.length
-    pages.push(found)
+    pages.push(withoutContent(found))
+    done()
   }
   return batchList(pages)
+}
+
+/** A batch names its records only: their content would be kept until the last query is done. */
+function withoutContent({ found, next }: ResultPage): BriefPage {
+  return { found: found.map(({ id, modified, prefixes }) => ({ id, modified, prefixes })), next }
 }
 
 /** Refuses a batch for a query that makes no sense before any work is done for the others. */
@@ -90,9 +104,17 @@ function atIndex(error: unknown, at: number): unknown {
   return new MirrorError('bad_request', message, { cause: error })
 }
 
-function pageWith({ source, queue, now, isGone }: Evaluation, until: number) {
-  return (query: unknown, records: number): Promise<ResultPage> =>
-    search(source, readQuestion(query), {
+/** A page, and what gives back the room for its records. */
+interface CountedPage {
+  readonly found: ResultPage
+  readonly done: () => void
+}
+
+function pageWith({ source, queue, now, isGone, share }: Evaluation, until: number) {
+  return async (query: unknown, records: number): Promise<CountedPage> => {
+    let bytes = 0
+    const done = (): void => share?.give(bytes)
+    const bounds = {
       records,
       bytes: QUERY_BOUNDS.bytes,
       isLate: () => now() > until,
@@ -100,8 +122,21 @@ function pageWith({ source, queue, now, isGone }: Evaluation, until: number) {
         await queue.next()
         if (isGone()) throw new MirrorError('aborted', 'the client has left')
       },
-    })
+      onFound(more: number) {
+        if (share?.take(more) === false) throw new MirrorError('not_ready', CROWDED)
+        bytes += more
+      },
+    }
+    try {
+      return { found: await search(source, readQuestion(query), bounds), done }
+    } catch (error) {
+      done()
+      throw error
+    }
+  }
 }
+
+const CROWDED = 'Too many requests and answers wait for their clients: try again later.'
 
 /** Values of a body, at most: a batch has a few for each query, and the parser keeps the serving thread for as long as it takes. */
 const MAX_VALUES = 200_000

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { bodyTimeMs } from '../../core/connections/body-time.ts'
+import { shareFor } from '../../core/connections/responses.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { QuerySource } from '../../query/search.ts'
 import type { Views, ViewRecord } from '../../store/views/reads.ts'
@@ -18,7 +20,7 @@ import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
 import { type OriginViews, findOtherViewRecord, viewRecordContent } from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
-const BODY = { bytes: 4 * 1024 * 1024, timeoutMs: 30_000 }
+const BODY_BYTES = 4 * 1024 * 1024
 
 /** What of a generation of views is asked. */
 export type QueryViews = RecordViews &
@@ -42,8 +44,8 @@ export interface OsvQueryOptions {
   readonly heads: Heads
   readonly failures: Failures
   readonly now: () => number
-  /** Of bodies; 30 seconds when not given. */
-  readonly bodyTimeoutMs?: number
+  /** Time in which more than so many bytes of a body must have come, milliseconds; `bodyTimeMs` when not given. */
+  readonly bodyTimeOf?: (received: number) => number
 }
 
 /** Answers requests whose path begins with `QUERY_API`. */
@@ -83,18 +85,19 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
 const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'
 
 async function answerQuery(
-  { views, originOf, now, bodyTimeoutMs = BODY.timeoutMs }: OsvQueryOptions,
+  { views, originOf, now, bodyTimeOf: timeOf = bodyTimeMs }: OsvQueryOptions,
   queue: FairQueue,
   operation: QueryOperation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   refuseStale(originOf(views.current()))
-  const body = await readRequestBody(request, { bytes: BODY.bytes, timeoutMs: bodyTimeoutMs })
+  const share = shareFor(response)
+  const body = await readRequestBody(request, { bytes: BODY_BYTES, share, timeOf })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
   const { generation, value } = await withOneGeneration(views, (source) =>
-    evaluate(operation, body, { source, queue, now, isGone }),
+    evaluate(operation, body, { source, queue, now, isGone, share }),
   )
   const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
   await sendOsvAnswer(exchange, value, originOf(generation))
@@ -129,8 +132,9 @@ function refuseMethod(request: IncomingMessage, response: ServerResponse, allow:
 }
 
 const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, readonly [number, string]>> = {
-  too_large: [413, `The request is larger than ${BODY.bytes / 1024 ** 2} MiB.`],
+  too_large: [413, `The request is larger than ${BODY_BYTES / 1024 ** 2} MiB.`],
   late: [408, 'The request did not come in time.'],
+  crowded: [503, 'Too many requests and answers wait for their clients: try again later.'],
   encoded: [415, 'The request has a Content-Encoding: send it as it is.'],
 }
 

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { type Socket, connect } from 'node:net'
+import { CLIENT_BYTES, createAccount } from '../../core/connections/account.ts'
 import { openFastRecords } from '../feeds/fast-records.ts'
 import type { FromServing, ServingStart, ToServing } from './messages.ts'
 import type { ThreadRecords } from './records.ts'
@@ -56,6 +57,7 @@ export function createClients(
   const fastPath = openFastRecords(admitted, served, heads, {
     ...{ isBehind, refresh, isEnabled: () => true, takes: () => true, resumes: false },
     ...{ keepAliveSeconds: start.settings.server.keepAliveSeconds, event: 'connection' },
+    account: createAccount({ bytes: CLIENT_BYTES / start.settings.server.threads }),
     onAnswered(seconds, socket) {
       counts.add(seconds)
       slots.count(bySocket.get(socket)?.slot ?? 0)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { markShared } from '../../core/connections/responses.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { contentInPool } from '../../store/database/gzip.ts'
@@ -105,7 +106,7 @@ function wholeAnswer(
   const known = answers[coding]
   if (known !== undefined) return known
   const answerOf = (body: Buffer): JsonResponse =>
-    createAnswer(coding, body, document.sha256.toString('hex', 0, 16), document.changed)
+    createAnswer(coding, markShared(body), document.sha256.toString('hex', 0, 16), document.changed)
   if (coding === 'gzip') return (answers[coding] = answerOf(member))
   const coming = contentInPool(member, document.size).then(answerOf)
   answers[coding] = coming

@@ -1,26 +1,29 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Active, createActivityWatch, updateActivity } from './activity.ts'
-import { closeOnlySent } from './idle.ts'
 import { counted } from '../text.ts'
+import { createActivityWatch, newActivity, updateActivity } from './activity.ts'
+import { clientNetwork } from './network.ts'
+import { closeOnlySent } from './idle.ts'
+import { type WarningLog, createCountedLog } from './counted-log.ts'
+import { type Spare, type SpareFor, findSpare } from './spare.ts'
 
 /** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
 export const UNIX_PEER = 'unix'
 
 /** Why a connection was closed or refused; the label of the metrics. */
-type ClosedFor = 'silent' | 'idle' | 'full' | 'address'
+type ClosedFor = SpareFor | 'full' | 'address'
 
 /** Limits for connections, and callbacks for those that exceed them. */
 export interface ConnectionOptions {
   /** Maximum number of concurrent connections (`server.maxConnections`). */
   readonly most: number
-  /** Maximum per client address; 0: no limit (`server.maxConnectionsPerAddress`). */
+  /** Maximum per client address, of IPv6 per /64; 0: no limit (`server.maxConnectionsPerAddress`). */
   readonly mostPerAddress: number
   /** Additional connections beyond `most`, marked by `isReserved`; default 0. */
   readonly reserve?: number
   /** Addresses used by many clients, such as a trusted proxy: the limit per address does not apply to them. */
   readonly isShared?: (address: string) => boolean
-  readonly log: { warn(fields: object, message: string): void } | null
+  readonly log: WarningLog
   /** Counts connections that were closed or refused. */
   readonly onClosed: (why: ClosedFor, count: number) => void
 }
@@ -47,21 +50,20 @@ export interface ConnectionLimit {
   closeAll(): void
 }
 
-interface Connection extends Active {
+interface Connection extends Spare {
   readonly key: unknown
   readonly socket: LimitedConnection
-  /** What answers are written to: the socket, or the one above it in TLS. */
-  answers: Pick<Socket, 'writableLength'>
   readonly address: string
-  /** Requests that the HTTP server has parsed, and those of them without a complete response. */
+  answers: Pick<Socket, 'writableLength'>
   requests: number
   active: number
+  last: IncomingMessage | null
+  beganAt: number
+  bytesBefore: number
 }
 
-const UNUSED = { requests: 0, active: 0, bytes: 0 }
+const UNUSED = { requests: 0, active: 0, last: null, bytesBefore: 0 }
 
-/** Minimum interval between log lines for one reason, milliseconds. */
-const LOG_MS = 10_000
 /** After it, a connection without a request in progress is closed when the server stops, milliseconds. */
 const QUIET_MS = 1_000
 /**
@@ -83,22 +85,27 @@ export function shareReserve(from: object, to: object): void {
 }
 
 /**
- * Bounds the connections of a server. When all are in use, connections that never sent a complete request are closed
- * first, oldest first; then idle ones, longest idle first; a connection with an active request is never closed. Clients
- * that connect and stay silent therefore never block others. Call it last: its check runs before all other listeners.
+ * Bounds the connections of a server. When all are in use, those that wait for their client are closed first: the ones without a
+ * complete request or body, the slowest first, then the ones whose client takes nothing of its answer, then idle ones. A connection
+ * whose request is worked on is never closed. Clients that connect and stay silent therefore never block others. Call it last: its
+ * check runs before all other listeners.
  */
 export function limitConnections(server: Server, options: ConnectionOptions): ConnectionLimit {
   const { reserve = 0, isShared = () => false } = options
-  const open = new Map<unknown, Connection>()
-  const report = createReport(options)
+  const { open, of, add, forget } = createRegister()
+  const report = createCountedLog({
+    ...options,
+    onCount: options.onClosed,
+    textOf: textsOf(options),
+  })
   const watchActivity = createActivityWatch(server, open, options)
   const end = (connection: Connection): void => {
-    open.delete(connection.key)
+    forget(connection)
     connection.socket.destroy()
   }
-  const makeRoom = (among: Iterable<Connection>, batch: number): boolean => {
+  const makeRoom = (among: Iterable<Connection>, most: number): boolean => {
     const [why, found] = findSpare(among)
-    const chosen = found.slice(0, why === 'silent' ? batch : 1)
+    const chosen = found.slice(0, why === 'silent' ? Math.ceil(most * BATCH) : 1)
     for (const one of chosen) end(one)
     if (chosen.length > 0) report(why, chosen.length)
     return chosen.length > 0
@@ -110,25 +117,22 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   }
   const admit = (socket: LimitedConnection): boolean => {
     const { most, mostPerAddress } = options // they can change while the server runs
-    const address = socket.remoteAddress ?? ''
+    const address = clientNetwork(socket.remoteAddress ?? '')
     // Connections of a unix socket have no address.
-    if (mostPerAddress > 0 && address !== '' && !isShared(address)) {
-      const own = [...open.values()].filter((one) => one.address === address)
-      if (own.length >= mostPerAddress && !makeRoom(own, 1)) return refuse(socket, 'address')
+    if (mostPerAddress > 0 && address !== '' && !isShared(socket.remoteAddress ?? '')) {
+      const own = of(address)
+      const isFull = own !== undefined && own.size >= mostPerAddress
+      if (isFull && !makeRoom(own, mostPerAddress)) return refuse(socket, 'address')
     }
-    if (open.size >= most) makeRoom(open.values(), Math.ceil(most * BATCH))
+    if (open.size >= most) makeRoom(open.values(), most)
     // Still full: nothing could be closed, or what was closed was one of the reserve.
     if (open.size >= most) {
       if (open.size >= most + reserve) return refuse(socket, 'full')
       reserved.add(socket)
       report('full', 1)
     }
-    const key = keyOf(socket)
-    const movedAt = performance.now()
-    const connection = { key, socket, answers: socket, address, ...UNUSED, movedAt }
-    open.set(key, connection)
+    add(socket, address)
     watchActivity()
-    socket.once('close', () => open.get(key) === connection && open.delete(key))
     return true
   }
   interceptConnections(server, admit)
@@ -149,6 +153,33 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   }
 }
 
+/** Creates the register of the open connections, in the order in which they came. */
+function createRegister() {
+  const open = new Map<unknown, Connection>()
+  const byAddress = new Map<string, Set<Connection>>()
+  const forget = (connection: Connection): void => {
+    if (open.get(connection.key) === connection) open.delete(connection.key)
+    const own = byAddress.get(connection.address)
+    own?.delete(connection)
+    if (own?.size === 0) byAddress.delete(connection.address)
+  }
+  return {
+    open: open as ReadonlyMap<unknown, Connection>,
+    of: (address: string): ReadonlySet<Connection> | undefined => byAddress.get(address),
+    add(socket: LimitedConnection, address: string): void {
+      const key = keyOf(socket)
+      const activity = newActivity()
+      const times = { ...activity, beganAt: activity.movedAt }
+      const connection: Connection = { ...UNUSED, ...times, key, socket, answers: socket, address }
+      open.set(key, connection)
+      const own = byAddress.get(address) ?? new Set()
+      byAddress.set(address, own.add(connection))
+      socket.once('close', () => forget(connection))
+    },
+    forget,
+  }
+}
+
 /**
  * Identifies a connection by its remote address and port: behind TLS, requests have another socket than the connection.
  * A unix socket has neither, and no TLS.
@@ -165,18 +196,6 @@ function isQuiet(connection: Connection): boolean {
   return performance.now() - connection.movedAt >= QUIET_MS
 }
 
-/**
- * Returns the connections that may be closed, in order: those without a complete request, or else those that are idle.
- */
-function findSpare(among: Iterable<Connection>): ['silent' | 'idle', Connection[]] {
-  const waiting = [...among].filter(({ active }) => active === 0)
-  // Records are served on the fast path, whose requests the HTTP server does not see.
-  const silent = waiting.filter(({ requests, socket }) => requests + socket.bytesWritten === 0)
-  if (silent.length > 0) return ['silent', silent]
-  waiting.forEach(updateActivity)
-  return ['idle', waiting.sort((one, other) => one.movedAt - other.movedAt)]
-}
-
 /** Puts a check before all connection listeners. */
 function interceptConnections(server: Server, admit: (socket: Socket) => boolean): void {
   const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
@@ -188,37 +207,30 @@ function interceptConnections(server: Server, admit: (socket: Socket) => boolean
 
 /** Counts the requests of each connection. */
 function countRequests(server: Server, find: (socket: Socket) => Connection | undefined): void {
-  const onRequest = ({ socket }: IncomingMessage, response: ServerResponse): void => {
-    const connection = find(socket)
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    const connection = find(request.socket)
     if (connection === undefined) return
     connection.requests++
     connection.active++
+    connection.last = request
+    connection.beganAt = performance.now()
     response.once('close', () => {
       connection.active--
+      connection.bytesBefore = connection.socket.bytesRead
       connection.movedAt = performance.now()
     })
   }
   server.prependListener('request', onRequest).prependListener('checkExpectation', onRequest)
 }
 
-/** Counts, and logs the first connection of each reason at once and all further ones every ten seconds. */
-function createReport(options: ConnectionOptions) {
-  const { log, onClosed } = options
-  const texts: Record<ClosedFor, string> = {
+function textsOf(options: ConnectionOptions): (why: ClosedFor, count: number) => string {
+  const texts: Readonly<Record<ClosedFor, string>> = {
     silent: 'that had sent no complete request were closed to make room',
+    unread: 'whose clients took nothing of their answers were closed to make room',
     idle: 'that were idle were closed to make room',
     full: 'arrived when all others were in use: they are refused, or get the health page only',
     address: 'were refused: their address has reached server.maxConnectionsPerAddress',
   }
-  const since = new Map<ClosedFor, { at: number; count: number }>()
-  return (why: ClosedFor, count: number): void => {
-    onClosed(why, count)
-    const known = since.get(why) ?? { at: -Infinity, count: 0 }
-    known.count += count
-    since.set(why, known)
-    if (performance.now() - known.at < LOG_MS) return
-    const message = `${counted(known.count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
-    log?.warn({ reason: why, connections: known.count }, message)
-    since.set(why, { at: performance.now(), count: 0 })
-  }
+  return (why, count) =>
+    `${counted(count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
 }

@@ -93,6 +93,8 @@ export interface Counters {
   readonly countWebhook: (outcome: string, reason: string) => void
   /** Counts connections that were closed or refused because none was free; the reason is a word of ours. */
   readonly countClosed: (reason: string, count: number) => void
+  /** Counts requests that were refused or ended because there was no room for their bytes; the reason is a word of ours. */
+  readonly countShort: (reason: string, count: number) => void
   /** Counts an answer: the surface of its path, its status, and the seconds from the request to its end. */
   readonly countAnswer: (surface: string, code: number, seconds: number) => void
   /** Upper bounds of the histogram of answers, seconds. */
@@ -130,9 +132,16 @@ function createCounters(registry: Registry, version: string): Counters {
     labelNames: ['reason'] as const,
     registers,
   })
+  const short = new Counter({
+    name: 'patchmirror_requests_short_of_memory_total',
+    help: 'Requests that were refused or ended because bodies and unsent answers had used up their memory, by reason.',
+    labelNames: ['reason'] as const,
+    registers,
+  })
   return {
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
     countClosed: (reason, count) => closed.inc({ reason }, count),
+    countShort: (reason, count) => short.inc({ reason }, count),
     ...createAnswers(registry),
     countRun: createRuns(registers),
   }

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import type { Share } from '../../core/connections/account.ts'
+import { watchBody } from '../../core/connections/body-time.ts'
 
 /** What became of reading a body. */
 export type BodyResult =
@@ -8,15 +10,16 @@ export type BodyResult =
 /** Limits on bodies, one by one and all together. */
 interface BodyLimits {
   readonly maxBytes: number
-  /** From the head of the request to the last byte, milliseconds. */
-  readonly deadlineMs: number
+  /** Returns the time in which more than so many bytes must have come, milliseconds. */
+  readonly timeOf: (received: number) => number
   /** Bytes that may be in memory at once, of all deliveries. */
   readonly maxTotal: number
 }
 
 /** Reads bodies. No sender can shut out another: when memory is spent, what has taken longest makes room. */
 export interface Bodies {
-  read(request: IncomingMessage): Promise<BodyResult>
+  /** `share`: what its bytes count in, beside the memory of all deliveries. */
+  read(request: IncomingMessage, share: Share): Promise<BodyResult>
   /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
   reserve(bytes: number): () => void
 }
@@ -45,12 +48,13 @@ export function createBodies(limits: BodyLimits): Bodies {
     }
   }
   return {
-    read: (request) =>
+    read: (request, share) =>
       new Promise((resolve) => {
         const chunks: Buffer[] = []
         let size = 0
         const give = (outcome: BodyResult): void => {
-          clearTimeout(deadline)
+          stopWatch()
+          share.works()
           request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
           readings.delete(reading)
           total -= size
@@ -67,11 +71,14 @@ export function createBodies(limits: BodyLimits): Bodies {
           const own = chunks.push(chunk)
           if (size > limits.maxBytes) give({ failed: 'too_large' })
           else if (own > FREE_PIECES && size < own * FULL_BYTES) give({ failed: 'too_many_pieces' })
+          else if (!share.take(chunk.length)) give({ failed: 'crowded' })
           else if (isCrowded()) makeRoom()
         }
         const onEnd = (): void => give({ body: Buffer.concat(chunks) })
         const onClose = (): void => give({ failed: 'gone' })
-        const deadline = setTimeout(() => give({ failed: 'too_slow' }), limits.deadlineMs)
+        const received = (): number => size
+        const stopWatch = watchBody(received, () => give({ failed: 'too_slow' }), limits.timeOf)
+        share.waits(received, () => give({ failed: 'crowded' }))
         readings.add(reading)
         request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
       }),

@@ -1,4 +1,4 @@
-import type { RequestListener, Server } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http'
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
 import { isIPv6 } from 'node:net'
 import {
@@ -7,8 +7,13 @@ import {
   followCertificate,
   readCertificate,
 } from '../../core/certificate.ts'
+import type { Account } from '../../core/connections/account.ts'
+import { bodyTimeMs } from '../../core/connections/body-time.ts'
 import { http } from '../../core/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../core/connections/limit.ts'
+import type { Holder } from '../../core/connections/ledger.ts'
+import { clientNetwork } from '../../core/connections/network.ts'
+import { countedResponses } from '../../core/connections/responses.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 
@@ -21,6 +26,8 @@ export interface ListenerOptions {
   readonly tls: CertificateFiles | null
   readonly maxConnections: number
   readonly maxConnectionsPerAddress: number
+  /** What bodies and unsent answers count in; they are not counted when not given. */
+  readonly account?: Account
   /** Counts connections that were closed or refused for want of places. */
   readonly onClosed?: ConnectionOptions['onClosed']
   readonly handler: RequestListener
@@ -39,11 +46,13 @@ export interface Listener {
   close(graceMs: number): Promise<void>
 }
 
-/** Deliveries are small and their senders are programs: no head or body of theirs takes this long. */
+/** The most that `webhooks.maxBytes` can be, bytes; the receiver ends a body that comes more slowly than it has to. */
+const LARGEST_BODY = 16 * 2 ** 20
+/** Deliveries are small and their senders are programs: no head of theirs takes this long. */
 const LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 10_000,
-  requestTimeout: 20_000,
+  requestTimeout: bodyTimeMs(LARGEST_BODY),
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 5_000,
   handshakeTimeout: 10_000,
@@ -54,7 +63,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const { host, port, tls, handler, maxConnections } = options
   const guarded = withOneHost(handler)
   const secured = tls === null ? null : createTls(tls, guarded, options)
-  const server = secured === null ? http.createServer(LIMITS, guarded) : secured.server
+  const server = secured === null ? http.createServer(limitsOf(options), guarded) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   const limit = limitConnections(server, {
@@ -102,6 +111,16 @@ export async function tryListener(
   await new Promise((resolve) => server.close(resolve))
 }
 
+function limitsOf({ account }: ListenerOptions): ServerOptions {
+  if (account === undefined) return LIMITS
+  return { ...LIMITS, ServerResponse: countedResponses({ account, holderOf }) }
+}
+
+/** Names the sender of a delivery; no key of the mirror comes with one. */
+function holderOf({ socket }: IncomingMessage): Holder {
+  return { address: () => clientNetwork(socket.remoteAddress ?? ''), hasKey: () => false }
+}
+
 /** 400 for a request with more than one `Host`, as on the main listener. */
 function withOneHost(handler: RequestListener): RequestListener {
   return (request, response) => {
@@ -115,10 +134,11 @@ function withOneHost(handler: RequestListener): RequestListener {
 function createTls(
   files: CertificateFiles,
   handler: RequestListener,
-  { log, renewalMs }: ListenerOptions,
+  options: ListenerOptions,
 ): { readonly server: TlsServer; readonly certificate: CertificateFollower } {
+  const { log, renewalMs } = options
   const used = readCertificate(files, SECTION)
-  const server = createTlsServer({ ...LIMITS, ...used, allowHalfOpen: true }, handler)
+  const server = createTlsServer({ ...limitsOf(options), ...used, allowHalfOpen: true }, handler)
   const every = renewalMs === undefined ? {} : { everyMs: renewalMs }
   const certificate = followCertificate(server, files, { section: SECTION, used, log, ...every })
   return { server, certificate }

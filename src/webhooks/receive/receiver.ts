@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
+import type { Share } from '../../core/connections/account.ts'
+import { bodyTimeMs } from '../../core/connections/body-time.ts'
+import { shareFor } from '../../core/connections/responses.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import {
@@ -39,8 +42,8 @@ export interface ReceiverOptions extends Rules {
   readonly counters: readonly OutcomeCounter[]
   /** Are notified of each stored row that waits for a refresh. */
   readonly followers: readonly DeliveryFollower[]
-  /** Time for a body, milliseconds; ten seconds when not given. */
-  readonly deadlineMs?: number
+  /** Time in which more than so many bytes of a body must have come, milliseconds; `bodyTimeMs` when not given. */
+  readonly bodyTimeOf?: (received: number) => number
 }
 
 /** Counts outcomes; `reason` is one of a few fixed words. */
@@ -62,7 +65,6 @@ interface Receiver {
   readonly close: () => void
 }
 
-const DEADLINE_MS = 10_000
 /** Bodies in memory at once, in units of the largest one. */
 const LARGEST_AT_ONCE = 64
 
@@ -84,9 +86,9 @@ const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
  * signature is verified, and nothing is acknowledged before it is on disk.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
-  const { endpoints, maxBytes, deadlineMs = DEADLINE_MS } = options
+  const { endpoints, maxBytes, bodyTimeOf: timeOf = bodyTimeMs } = options
   const names = new Map(endpoints.map(({ name, path }) => [path, name]))
-  const bodies = createBodies({ maxBytes, deadlineMs, maxTotal: LARGEST_AT_ONCE * maxBytes })
+  const bodies = createBodies({ maxBytes, timeOf, maxTotal: LARGEST_AT_ONCE * maxBytes })
   const logRejection = createThrottledLog(options.log, options.now)
   const state = { closing: false }
   const finish = (
@@ -98,16 +100,20 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     if (reason !== '') logRejection(reason, fields, TEXTS[outcome])
     return answer
   }
-  const resultOf = async (request: IncomingMessage, endpoint: string): Promise<Result> => {
+  const resultOf = async (
+    request: IncomingMessage,
+    endpoint: string,
+    share: Share,
+  ): Promise<Result> => {
     try {
-      return await receive(request, endpoint, { options, bodies, state })
+      return await receive(request, endpoint, { options, bodies, state, share })
     } catch (error) {
       logRejection('internal', { err: error, endpoint }, 'a delivery could not be worked on')
       return internal
     }
   }
   const serve = async (request: IncomingMessage, response: ServerResponse, endpoint: string) => {
-    const result = await resultOf(request, endpoint)
+    const result = await resultOf(request, endpoint, shareFor(response))
     sendReply(request, response, finish(endpoint, result))
   }
   return {
@@ -126,13 +132,15 @@ interface Reception {
   readonly options: ReceiverOptions
   readonly bodies: Bodies
   readonly state: { readonly closing: boolean }
+  /** What its bytes count in until it is answered. */
+  readonly share: Share
 }
 
 /** Returns the result of one request, after its delivery was stored and announced. */
 async function receive(
   request: IncomingMessage,
   endpoint: string,
-  { options, bodies, state }: Reception,
+  { options, bodies, state, share }: Reception,
 ): Promise<Result> {
   const receivedAt = options.now()
   const early = judgeHead(request, options, state.closing)
@@ -141,7 +149,7 @@ async function receive(
     return early
   }
   // A body is read in any case: an answer before its end can be lost with the connection.
-  const read = await bodies.read(request)
+  const read = await bodies.read(request, share)
   if (early !== null) return early
   if (!('body' in read)) return unread(read.failed, options.maxBytes)
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  clientNetwork,
-  createTrust,
-  isLoopbackAddress,
-  plainAddress,
-} from '../../../src/api/http/client-address.ts'
+import { createTrust, isLoopbackAddress } from '../../../src/api/http/client-address.ts'
+import { clientNetwork, plainAddress } from '../../../src/core/connections/network.ts'
 
 test.each([
   ['::ffff:10.0.0.7', '10.0.0.7'],

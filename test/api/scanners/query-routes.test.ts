@@ -370,7 +370,7 @@ describe('a query that cannot be answered', () => {
   })
 
   test('gets 408 when its body does not arrive', async () => {
-    const { port } = await serve(viewsOf(RECORDS), { bodyTimeoutMs: 50 })
+    const { port } = await serve(viewsOf(RECORDS), { bodyTimeOf: () => 50 })
     const text = await new Promise<string>((resolve, reject) => {
       let received = ''
       const socket = connect(port, '127.0.0.1', () =>

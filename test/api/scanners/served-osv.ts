@@ -69,7 +69,7 @@ export function viewsOf(
 /** A server of the query API alone, on a free port. `current` can be changed. */
 export async function serveOsv(
   state: { current: QueryViews | null; enabled?: boolean },
-  more: Partial<Pick<OsvQueryOptions, 'now' | 'bodyTimeoutMs' | 'missing'>> = {},
+  more: Partial<Pick<OsvQueryOptions, 'now' | 'bodyTimeOf' | 'missing'>> = {},
 ) {
   const { now = () => 0 } = more
   const current = (): QueryViews => {

@@ -267,7 +267,7 @@ describe('a request that is no valid delivery', () => {
   })
 
   test('is ended when it does not end in time', async () => {
-    const { port, outcomes } = await receiving({ deadlineMs: 50 })
+    const { port, outcomes } = await receiving({ bodyTimeOf: () => 50 })
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{'
     expect(await exchange(port, head, /in time"}$/)).toMatch(/^HTTP\/1.1 408 /)
     expect(outcomes).toEqual([['refused', 'too_slow']])
@@ -283,7 +283,7 @@ describe('a request that is no valid delivery', () => {
 })
 
 test('the slowest deliveries are ended when bodies fill the memory', async () => {
-  const { port, deliver } = await receiving({ deadlineMs: 20_000 })
+  const { port, deliver } = await receiving({ bodyTimeOf: () => 20_000 })
   const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n'
   const slow = Array.from({ length: 70 }, () =>
     exchange(port, head + 'x'.repeat(4095), /on their way"}$/),

@@ -1,0 +1,20 @@
+import { loadConfig } from '../../src/config/load.ts'
+import { createServer } from '../../src/api/server.ts'
+import { createMatchRoute } from '../../src/match/route.ts'
+import { openPinnedReads } from '../../src/store/reads.ts'
+
+/** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
+
+const [, , dir = ''] = process.argv
+const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir }
+const { config } = loadConfig({ env, cwd: dir })
+const reads = openPinnedReads(dir)
+if (reads === null) throw new Error('no database')
+const server = createServer({
+  ...{ reads, dataDir: dir, config, version: '0.0.0', startedAt: Date.now(), now: Date.now },
+  log: null,
+  nextRunAt: () => null,
+  match: createMatchRoute({ config }),
+})
+const { port } = await server.listen()
+process.stdout.write(`${port}\n`)

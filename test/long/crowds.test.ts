@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { QUESTION, ask, canWeigh, headOf, sendUnread, startCrowded } from './crowds.ts'
+
+const MIB = 2 ** 20
+/** What crowds may add: the account of bytes, and as much again of what is collected later. */
+const MOST_ADDED = 160 * MIB
+
+test.runIf(canWeigh)(
+  '400 clients that ask for large answers and read nothing cost no more than the account',
+  async () => {
+    const { port, memory } = await startCrowded()
+    await ask(port, '/osv/v1/query', QUESTION)
+    const before = memory()
+    const query = headOf('/osv/v1/query', QUESTION.length) + QUESTION
+    for (let count = 0; count < 400; count++) await sendUnread(port, query, '127.0.0.2')
+    let most = 0
+    for (let second = 0; second < 20; second++) {
+      await sleep(1000)
+      most = Math.max(most, memory())
+    }
+    expect(
+      (await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status,
+    ).toBe(200)
+    expect(most - before).toBeLessThan(MOST_ADDED)
+  },
+)
+
+test.runIf(canWeigh)(
+  '150 clients that hold back the end of a body cost no more than the account',
+  async () => {
+    const { port, memory } = await startCrowded()
+    await ask(port, '/osv/v1/query', QUESTION)
+    const before = memory()
+    const body = Buffer.concat([
+      Buffer.from(headOf('/osv/v1/query', 4 * MIB)),
+      Buffer.alloc(4 * MIB - 9, 32),
+    ])
+    for (let count = 0; count < 150; count++) await sendUnread(port, body, '127.0.0.2')
+    let most = 0
+    for (let second = 0; second < 15; second++) {
+      await sleep(1000)
+      most = Math.max(most, memory())
+    }
+    expect(
+      (await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status,
+    ).toBe(200)
+    expect(most - before).toBeLessThan(MOST_ADDED)
+  },
+)
+
+test.each(['/-/match', '/osv/v1/query'])(
+  '4,200 heads without a body on %s shut nobody out',
+  async (path) => {
+    const { port } = await startCrowded()
+    const small = '{"package":{"purl":"pkg:npm/small@1.0.0"}}'
+    const head = headOf(path, 1000)
+    // Of more addresses than one share allows: together they want all places, also those that the first of them lost.
+    for (const count of [4200, 200, 200]) {
+      for (let n = 0; n < count; n++) await sendUnread(port, head, `127.0.1.${n % 5}`)
+      await sleep(1000)
+    }
+    for (let again = 0; again < 20; again++) {
+      expect((await ask(port, '/osv/v1/query', small)).status).toBe(200)
+      expect((await ask(port, '/-/status')).status).toBe(200)
+    }
+  },
+)

@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
+import { type Socket, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { randomBytes } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import { openShortReads } from '../../src/store/reads.ts'
+import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { heldRecord } from '../api/scanners/served-osv.ts'
+import { openFilledStore } from '../support/filled-store.ts'
+
+/** Whether the memory of another process can be read. */
+export const canWeigh = existsSync('/proc/self/status')
+
+/** A mirror in a process of its own. */
+export interface Crowded {
+  readonly child: ChildProcess
+  readonly port: number
+  /** Bytes of its memory that are in use. */
+  readonly memory: () => number
+}
+
+/** A question of few bytes, whose answer has 900 records of four kilobytes. */
+export const QUESTION = JSON.stringify({ package: { ecosystem: 'npm', name: 'large' } })
+
+/** Starts a mirror that answers `QUESTION`. */
+export async function startCrowded(): Promise<Crowded> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-crowd-'))
+  await fill(dir)
+  const file = fileURLToPath(new URL('./crowd-child.ts', import.meta.url))
+  const child = spawn(process.execPath, [file, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const [said] = (await once(child.stdout, 'data')) as [Buffer]
+  const status = `/proc/${child.pid}/status`
+  return {
+    child,
+    port: Number(said.toString()),
+    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(status, 'utf8'))?.[1]) * 1024,
+  }
+}
+
+async function fill(dir: string): Promise<void> {
+  const records = Array.from({ length: 900 }, (_, n) => {
+    const { id, text } = heldRecord(`L-${n}`, 'npm', 'large', '2.0.0')
+    return [id, text.replace('{', `{"details":"${randomBytes(2048).toString('hex')}",`)] as const
+  })
+  const small = heldRecord('S-1', 'npm', 'small', '2.0.0')
+  const store = openFilledStore(dir)
+  store.publishOsv(Object.fromEntries([...records, [small.id, small.text]]))
+  store.close()
+  const reads = openShortReads(dir)
+  if (reads === null) throw new Error('no database')
+  const pause = () => Promise.resolve()
+  await makeOsvViews({ dataDir: dir, reads: reads.reads, vendors: [], pause })
+  reads.close()
+}
+
+/** Opens a connection that sends this and reads nothing; `from`: the address it comes from. */
+export async function sendUnread(
+  port: number,
+  text: string | Buffer,
+  from?: string,
+): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', ...(from && { localAddress: from }) })
+  onTestFinished(() => void socket.destroy())
+  socket.on('error', () => undefined).pause()
+  await Promise.race([once(socket, 'connect'), once(socket, 'close')])
+  socket.write(text)
+  return socket
+}
+
+/** A POST whose body is announced, and not sent. */
+export function headOf(path: string, bytes: number): string {
+  return `POST ${path} HTTP/1.1\r\nHost: m\r\nContent-Length: ${bytes}\r\n\r\n`
+}
+
+/** What an honest client gets, from another address; the status is 0 where its connection was closed. */
+export async function ask(
+  port: number,
+  path: string,
+  body?: string | Buffer,
+  from = '127.0.0.9',
+): Promise<{ status: number; body: string }> {
+  const method = body === undefined ? 'GET' : 'POST'
+  const to = { port, host: '127.0.0.1', localAddress: from, path, method, agent: false }
+  const sent = request(to)
+  sent.end(body)
+  try {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    let text = ''
+    for await (const chunk of response) text += String(chunk)
+    return { status: response.statusCode ?? 0, body: text }
+  } catch {
+    return { status: 0, body: '' }
+  }
+}
