@@ -122,7 +122,7 @@ const VERSION = 4
 const NO_STEPS = Array.from({ length: VERSION - 1 }, () => '')
 
 /** Returns the database file; safe to delete while nothing runs. */
-function findingsPath(dataDir: string): string {
+export function findingsPath(dataDir: string): string {
   return join(derivedDir(dataDir), 'findings.db')
 }
 
