@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import type { Config } from '../config/schema.ts'
+import { damageAdvice } from '../store/database/faults.ts'
 import { inspectDatabases } from '../store/database/inspect.ts'
 import { lockHolder, servingDaemon } from '../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
@@ -42,7 +43,7 @@ function soundness(dir: string): Finding {
     )
   return failure(
     damaged.map(({ path, faults }) => `${basename(path)}: ${faults.join('; ')}`).join('; '),
-    'mirror.db: "patchmirror verify --repair" keeps what is intact and fetches the rest again. webhooks.db: stop the daemon and move the file away.',
+    damaged.map(({ path }) => `${basename(path)}: ${damageAdvice(path)}`).join(' '),
   )
 }
 

@@ -30,8 +30,8 @@ interface KeyHash {
   readonly hash: Buffer
 }
 
-/** Everything that local keys and signed links depend on, to move it out of a damaged database. Secret. */
-export interface KeyBackup {
+/** Everything that local keys and signed links depend on. Secret. */
+interface KeyBackup {
   readonly secret: Buffer
   readonly keys: readonly (LocalKey & { readonly hash: Buffer })[]
 }
@@ -96,11 +96,6 @@ export function createKeyWriter(db: Db) {
   const revoke = db.prepare(
     'UPDATE local_key SET revoked_at = @now, revoked_by = @by WHERE id = @id AND revoked_at IS NULL',
   )
-  const putSecret = db.prepare('UPDATE secret SET bytes = ?')
-  const putKey = db.prepare(
-    `INSERT INTO local_key (id, name, prefix, hash, created_at, created_by, revoked_at, revoked_by)
-       VALUES (@id, @name, @prefix, @hash, @createdAt, @createdBy, @revokedAt, @revokedBy)`,
-  )
   const reader = createKeyReader(db)
   const createKey = (
     name: string,
@@ -114,11 +109,6 @@ export function createKeyWriter(db: Db) {
   }
   return {
     ...reader,
-    /** Stores the keys and the secret of a former database in this one, which must be new. */
-    restoreKeys: db.transaction((backup: KeyBackup) => {
-      putSecret.run(backup.secret)
-      for (const key of backup.keys) putKey.run(key)
-    }),
     /** Creates a key; `by` is the user who does. `key` is returned here only. */
     createKey,
     /**

@@ -1,4 +1,3 @@
-import Database from 'better-sqlite3'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -15,6 +14,7 @@ import { operatorName } from '../../src/domain/run-facts.ts'
 import { VERSION } from '../../src/core/version.ts'
 import { makeOlder } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
+import { overwriteTable } from '../support/damage.ts'
 import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
@@ -500,28 +500,18 @@ describe('the command line', () => {
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out
     expect(key).toContain('pmk_')
-    overwritePageOf('osv_body')
+    const log = (await patchmirror('since', '--json')).out
+    overwriteTable(databasePath(join(dir, 'data')), 'osv_body')
     const repaired = await patchmirror('verify', '--repair')
     expect(repaired.out).toContain('the damaged database is kept as ')
-    expect(repaired.out).toContain('kept: 1 local key')
+    expect(repaired.out).toContain(
+      'kept: 1 local key, the secret that signs links, the identity of this mirror in bundles, the dates of records and the change log',
+    )
     expect(repaired.code).toBe(0)
+    expect((await patchmirror('since', '--json')).out).toBe(log)
     expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
-    overwritePageOf('local_key')
+    overwriteTable(databasePath(join(dir, 'data')), 'local_key')
     expect((await patchmirror('verify', '--repair')).out).toContain('make new ones')
     expect((await patchmirror('verify')).code).toBe(0)
   })
 })
-
-/** Overwrites the root page of a table in the database file. */
-function overwritePageOf(table: string): void {
-  const db = new Database(databasePath(join(dir, 'data')))
-  db.pragma('wal_checkpoint(TRUNCATE)')
-  const size = Number(db.pragma('page_size', { simple: true }))
-  const root = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(table)
-  db.close()
-  const bytes = readFileSync(databasePath(join(dir, 'data')))
-  writeFileSync(
-    databasePath(join(dir, 'data')),
-    bytes.fill(0xee, size * (Number(root) - 1), size * Number(root)),
-  )
-}

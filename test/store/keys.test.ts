@@ -52,20 +52,6 @@ describe('a local key', () => {
     expect(store.keys.hadKeys()).toBe(true)
   })
 
-  test('is valid in a new database to which its backup was restored', () => {
-    const [old, young] = [writes(), writes()]
-    const { key } = old.keys.createKey('ci', NOW)
-    old.keys.revokeKey(old.keys.createKey('gone', NOW, 'alice').id, NOW + 1, 'bob')
-    const backup = old.keys.readKeyBackup()
-    expect(backup).not.toBeNull()
-    if (backup !== null) young.keys.restoreKeys(backup)
-    expect(young.keys.listKeys()).toEqual(old.keys.listKeys())
-    expect(young.keys.listKeyHashes()).toMatchObject([
-      { hash: hashKey(key, young.secrets.readSecret('keys')) },
-    ])
-    expect(young.keys.createKey('', NOW).id).toBe(3)
-  })
-
   test('made by another process is noticed by the count of commits', () => {
     const store = writes()
     const reader = reads(store.dir)

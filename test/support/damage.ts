@@ -23,6 +23,8 @@ export function settle(path: string): void {
 export const DAMAGES = {
   /** Everything but the first page, as by a disk that wrote something else there. */
   pages: (path: string): void => overwrite(path, PAGE, statSync(path).size - PAGE),
+  /** One page; the first has the number 1. */
+  page: (path: string, number: number): void => overwrite(path, PAGE * (number - 1), PAGE),
   header: (path: string): void => overwrite(path, 0, 16),
   schema: (path: string): void => overwrite(path, 100, PAGE - 100),
   cut: (path: string): void =>
@@ -51,4 +53,13 @@ function overwrite(path: string, from: number, bytes: number): void {
   } finally {
     closeSync(fd)
   }
+}
+
+/** Overwrites the first page of a table in a database that nobody uses. */
+export function overwriteTable(path: string, table: string): void {
+  settle(path)
+  const db = new Database(path)
+  const root = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(table)
+  db.close()
+  overwrite(path, PAGE * (Number(root) - 1), PAGE)
 }

@@ -1,13 +1,14 @@
-import { renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { basename } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
-import { closing, withReads } from '../store-access.ts'
+import { closing } from '../store-access.ts'
 import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
-import { databasePath, derivedDir, openReader } from '../../store/database/open.ts'
+import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
+import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
+import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
-import type { KeyBackup } from '../../store/keys.ts'
-import { acquireLock } from '../../store/database/lock.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
 import { NO_CATALOG } from '../../sync/verify/catalog.ts'
 import {
@@ -23,6 +24,7 @@ import { performTask } from '../../views/task.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
+import { moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
@@ -31,24 +33,69 @@ export interface VerifyOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not. */
+/**
+ * `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not, 3 when a mirror without
+ * upstream waits for a bundle.
+ */
 export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const loaded = settings(options, false, [])
-  const report = await examine(loaded.config.data.dir)
-  const views = checkViews(loaded.config.data.dir)
-  if (options.json === true) printJson({ ...report, views })
-  else for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
+  const { dir } = loaded.config.data
+  const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
+  const report = await examine(dir)
+  const views = checkViews(dir)
+  if (options.json === true) printJson({ ...report, views, others })
+  else printFindings(report, views, others)
   const isSound = isSoundVerdict(report)
+  if (options.repair === true) removeDamaged(dir, others)
   if (isSound && report.sources.length === 0) return 1 // nothing was there to verify
   if (options.repair === true) {
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    return repair(isSound ? loaded : settings(options, true, repairFiles(report)), report)
+    return repair(withSettings(options, loaded, report), report)
   }
-  if (isSound && views.length === 0 && report.damagedVersions.length === 0) return 0
-  if (options.json !== true) print(adviceFor(loaded, report))
+  const isWhole = isSound && views.length === 0 && report.damagedVersions.length === 0
+  if (isWhole && others.length === 0) return 0
+  if (options.json !== true) for (const line of allAdvice(loaded, report, others)) print(line)
   return 1
+}
+
+/** The settings that a repair needs: those of an upstream where it fetches, and where there is one. */
+function withSettings(
+  options: VerifyOptions,
+  loaded: LoadedConfig,
+  report: VerifyReport,
+): LoadedConfig {
+  const fetches = !isSoundVerdict(report) && loaded.config.upstream.apiRoot !== null
+  return fetches ? settings(options, true, repairFiles(report)) : loaded
+}
+
+function printFindings(
+  report: VerifyReport,
+  views: ReturnType<typeof checkViews>,
+  others: readonly InspectedDatabase[],
+): void {
+  for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
+  for (const { path, faults } of others) print(`${basename(path)}: ${faults.join('; ')}`)
+}
+
+function allAdvice(
+  loaded: LoadedConfig,
+  report: VerifyReport,
+  others: readonly InspectedDatabase[],
+): string[] {
+  const own = others.map(({ path }) => `${basename(path)}: ${damageAdvice(path)}`)
+  return others.length > 0 && isSoundVerdict(report) ? own : [adviceFor(loaded, report), ...own]
+}
+
+/** Removes the other databases that are damaged: what they hold is made again, or comes again. */
+function removeDamaged(dataDir: string, others: readonly InspectedDatabase[]): void {
+  for (const { path } of others)
+    if (path === inboxPath(dataDir)) moveDamaged(dataDir, path)
+    else {
+      for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+      print(`${basename(path)} is removed: the daemon makes it again`)
+    }
 }
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
@@ -58,28 +105,28 @@ function repairFiles(report: VerifyReport): readonly string[] {
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
+  if (report.structure.length > 0) return damageAdvice(databasePath(config.data.dir))
   const versions = report.damagedVersions.length === 0 ? '' : '; it removes damaged superseded versions, which nothing brings back: differences to them are not described any more' // prettier-ignore
   if (isSoundVerdict(report)) {
     const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
     return `run "patchmirror verify --repair" ${what}`
   }
-  if (config.upstream.apiRoot !== null && report.structure.length > 0)
-    return `stop the daemon, then run "patchmirror verify --repair": it moves the database aside and mirrors everything again. The local keys are kept if they can be read; ${LOST} begin again`
   if (config.upstream.apiRoot !== null)
     return `run "patchmirror verify --repair" to fetch what is damaged again${versions}`
-  return report.structure.length === 0
-    ? 'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
-    : `there is no upstream here: stop the daemon, move ${databasePath(config.data.dir)}* away, and import a full bundle`
+  return NO_UPSTREAM
 }
 
-/** What a new database does not have of the one before. */
-const LOST =
-  'the log of changes, the dates of records, the runs and the identity of this mirror in bundles'
+const NO_UPSTREAM =
+  'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
 
 /** Repairs the stored data first, then what is derived from it. */
 async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
   const repairAll = (): Promise<number> =>
-    report.structure.length > 0 ? rebuild(loaded) : repairSource(loaded, report)
+    report.structure.length > 0 ? rebuildMirror(loaded) : repairSource(loaded, report)
+  const hasUpstream = loaded.config.upstream.apiRoot !== null
+  if (!hasUpstream && report.structure.length === 0 && !isSoundVerdict(report)) {
+    throw new MirrorError('config', `upstream.apiRoot is not set, and ${NO_UPSTREAM}`)
+  }
   const code = isSoundVerdict(report) ? 0 : await repairAll()
   await renewViews(loaded, checkViews(loaded.config.data.dir))
   return code
@@ -117,9 +164,9 @@ async function examine(dataDir: string): Promise<VerifyReport> {
     if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
     return await closing(db, () => verifyStore(db, dataDir))
   } catch (error) {
-    const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
-    if (code !== 'corrupt' && !String(code).startsWith('SQLITE_CORRUPT')) throw error
-    const structure = [error instanceof Error ? error.message : String(error)]
+    const named = nameStorageError(error, dataDir)
+    if (systemCode(named) !== 'corrupt') throw named
+    const structure = [faultOf(named)]
     const none = {
       damagedRecords: [],
       damagedVersions: [],
@@ -130,6 +177,12 @@ async function examine(dataDir: string): Promise<VerifyReport> {
     }
     return { structure, ...none, catalog: NO_CATALOG }
   }
+}
+
+/** What is damaged, without what helps: that is said once, below. */
+function faultOf(error: unknown): string {
+  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return messageOf(inner)
 }
 
 function describeReport(report: VerifyReport): string {
@@ -200,48 +253,4 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
   const after = await examine(loaded.config.data.dir)
   print(describeReport(after))
   return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
-}
-
-/** Reads the local keys from a database that is given up; null when they cannot be read. */
-function salvageKeys(dataDir: string): KeyBackup | null {
-  try {
-    return withReads(dataDir, ({ keys }) => keys.readKeyBackup())
-  } catch {
-    return null // damaged there too: the caller reports it
-  }
-}
-
-/** Moves a database with damaged structure aside, and mirrors everything again. */
-async function rebuild(loaded: LoadedConfig): Promise<number> {
-  const { dir } = loaded.config.data
-  const lock = acquireLock(dir, 'serve')
-  try {
-    const path = databasePath(dir)
-    const keys = salvageKeys(dir)
-    const aside = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
-    renameSync(path, aside)
-    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
-    rmSync(join(derivedDir(dir)), { recursive: true, force: true })
-    print(`the damaged database is kept as ${aside}; mirroring everything again`)
-    const display = createProgress(false)
-    const reports = await withRunner(loaded, display.show, async (runner, store) => {
-      if (keys !== null) await store.exclusive(() => store.keys.restoreKeys(keys))
-      const common = { kind: 'repair', trigger: 'command' } as const
-      const done = []
-      for (const source of activeSources(loaded.config))
-        done.push(await runner.run({ ...common, source }))
-      return done
-    })
-    display.finish()
-    for (const report of reports) print(describe(report))
-    print(
-      keys === null
-        ? 'the local keys could not be read any more: make new ones with "patchmirror keys create"'
-        : `kept: ${counted(keys.keys.length, 'local key')}, and the secret that signs links`,
-    )
-    print(`begun again: ${LOST}`)
-    return runsExitCode(reports)
-  } finally {
-    lock.release()
-  }
 }

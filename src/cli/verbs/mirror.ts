@@ -45,7 +45,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
     example: 'acknowledge 42',
     load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand },
   { path: 'verify', summary: 'check the stored data against its digests',
-    options: [['--repair', 'fetch what is damaged again'], JSON_FLAG],
+    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
     example: 'verify --repair',
     load: async () => (await import('../mirror/verify.ts')).verifyCommand },
   { path: 'reload', summary: 'have the running daemon read its settings and files again',

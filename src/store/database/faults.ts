@@ -57,7 +57,7 @@ const FAILING_DISK =
 /**
  * What a repair keeps of a mirror.db whose structure is damaged, and what begins again: said alike wherever it is advised.
  */
-export const KEPT_BY_REPAIR =
+const KEPT_BY_REPAIR =
   'It moves the file aside. It keeps local keys, the secret of links, the identity, the dates of records and the change log, as far as they can be read; all else is mirrored again, and the runs begin again'
 
 const DERIVED = 'It is made from mirror.db: the daemon makes it again at its next start'

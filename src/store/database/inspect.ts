@@ -1,14 +1,16 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import { isPresent } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
+import { isUnreadable } from './faults.ts'
 import { databasePath, guarded, inboxPath } from './open.ts'
+import { findingsPath } from '../findings/database.ts'
 import { userVersion } from './migrate.ts'
 import { refuseForeignSchema } from './own-schema.ts'
 import { type Db, openAnyVersion } from './sqlite.ts'
 
 /** A database of a data folder, examined without any write. */
-interface InspectedDatabase {
+export interface InspectedDatabase {
   readonly path: string
   /** Its schema, and the newest one that this program knows. */
   readonly version: number
@@ -38,6 +40,18 @@ export function inspectDatabases(
     }))
 }
 
+/** Examines the databases beside mirror.db, as far as they exist: webhooks.db and the findings of tags. */
+export function inspectOthers(dataDir: string): InspectedDatabase[] {
+  const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(
+    ({ path }) => path === inboxPath(dataDir),
+  )
+  const path = findingsPath(dataDir)
+  const findings = guarded(dataDir, () => isPresent(path), path)
+    ? [{ path, known: 0, ...inspect(dataDir, path, []) }]
+    : []
+  return [...(inbox === undefined ? [] : [inbox]), ...findings]
+}
+
 function inspect(
   dataDir: string,
   path: string,
@@ -58,8 +72,9 @@ function inspect(
       path,
     )
   } catch (error) {
-    if (!(error instanceof MirrorError) || error.code !== 'corrupt') throw error
-    return { version: 0, faults: [error.message] }
+    if (!isUnreadable(error)) throw error
+    const inner = error instanceof MirrorError ? (error.cause ?? error) : error
+    return { version: 0, faults: [messageOf(inner)] } // what to do is said once, by the caller
   }
 }
 
@@ -68,7 +83,7 @@ function faultsOf(db: Db, steps: readonly string[]): string[] {
   try {
     if (userVersion(db) <= steps.length) refuseForeignSchema(db, steps)
   } catch (error) {
-    if (error instanceof MirrorError) return [error.message]
+    if (error instanceof MirrorError) return [messageOf(error.cause ?? error)]
     throw error
   }
   const rows = db.pragma('quick_check(20)') as { quick_check: string }[]

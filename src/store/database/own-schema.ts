@@ -32,7 +32,13 @@ export function refuseForeignSchema(db: Db, steps: readonly string[]): void {
         'wrote yourself, or take a copy of the database from before it was changed',
     )
   const missing = firstMissing(found, expected)
-  if (missing !== null) throw damageOf(db, `it has no ${missing}`)
+  if (missing !== null) throw damageOf(db, missing)
+}
+
+/** Returns a sentence on a part of its own schema that a database lacks; null: it has all. */
+export function missingPart(db: Db, steps: readonly string[]): string | null {
+  const found = db.prepare<[], Entry>(ENTRIES).raw().all()
+  return firstMissing(found, JSON.parse(ownSchema(steps, userVersion(db))) as Entry[])
 }
 
 /** Returns the error for a database that lacks a part of itself, as that of a page that cannot be read. */
@@ -70,12 +76,12 @@ function firstForeign(found: readonly Entry[], own: readonly Entry[]): string | 
   return null
 }
 
-/** Returns the type and name of the first entry that is not there, a table first; null: all are. */
+/** Returns a sentence on the first entry that is not there, a table first; null: all are. */
 function firstMissing(found: readonly Entry[], own: readonly Entry[]): string | null {
   const names = new Set(found.map(([, name]) => name))
   const lost = own.filter(([, name]) => !names.has(name))
   const missing = lost.find(([type]) => type === 'table') ?? lost[0]
-  return missing === undefined ? null : `${missing[0]} ${missing[1]}`
+  return missing === undefined ? null : `it has no ${missing[0]} ${missing[1]}`
 }
 
 /** Texts of SQL, names and comments of it, spaces, and anything else. */

@@ -123,7 +123,7 @@ const VERSION = 4
 const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
 
 /** Returns the database file; safe to delete while nothing runs. */
-function findingsPath(dataDir: string): string {
+export function findingsPath(dataDir: string): string {
   return join(derivedDir(dataDir), 'findings.db')
 }
 

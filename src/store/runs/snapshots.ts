@@ -72,7 +72,10 @@ export function createSnapshotReader(db: Db) {
 export function createSnapshotWriter(
   db: Db,
   tracker: ChangeTracker,
-  changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot' | 'dropUnpublished'>,
+  changes: Pick<
+    ReturnType<typeof createChangeWriter>,
+    'logSnapshot' | 'dropUnpublished' | 'readLatestLogged'
+  >,
 ) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope, content_digest)
@@ -80,10 +83,20 @@ export function createSnapshotWriter(
      ON CONFLICT (source) DO UPDATE SET id = @id, sequence = sequence + (id <> @id), run_id = @runId,
        published_at = iif(id = @id, published_at, @publishedAt), as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
   )
+  const number = db.prepare('UPDATE snapshot SET sequence = ? WHERE source = ?')
   const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
   const lines = createRecordLines(db)
   const digestContent = createContentDigester(db, lines.read)
   const reader = createSnapshotReader(db)
+  /**
+   * Returns what the next snapshot of a source follows. Where nothing is stored, that is the newest row of a log that a repair
+   * kept: the log leads on, and what changed since is not known.
+   */
+  const placeOf = (source: SourceName, before: Snapshot | null) => {
+    if (before !== null) return { previous: before.id, sequence: before.sequence + 1 }
+    const last = changes.readLatestLogged(source)
+    return { previous: last?.snapshot ?? null, sequence: (last?.sequence ?? 0) + 1 }
+  }
   const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
     const [kept, written] = [proof?.kept ?? null, tracker.names()]
     if (kept === null || written === null) return digestContent(source)
@@ -116,10 +129,15 @@ export function createSnapshotWriter(
         if (source === 'osv') changes.dropUnpublished() // written again, as by an import: no version was superseded
         return change
       }
-      const sequence = (before?.sequence ?? 0) + 1
-      const previous = before?.id ?? null
+      const { previous, sequence } = placeOf(source, before)
+      const isContinued = before === null && previous !== null
+      if (isContinued) number.run(previous === id ? sequence - 1 : sequence, source)
+      if (isContinued && previous === id) {
+        if (source === 'osv') changes.dropUnpublished()
+        return change
+      }
       const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }
-      changes.logSnapshot(logged, change)
+      changes.logSnapshot(logged, isContinued ? { ...change, complete: false } : change)
       return change
     },
   }

@@ -3,6 +3,8 @@ import { crc32 } from 'node:zlib'
 import { sha256Of } from '../../core/digest.ts'
 import { counted } from '../../core/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
+import { missingPart } from '../../store/database/own-schema.ts'
+import { MIGRATIONS } from '../../store/database/migrations/mirror.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
@@ -102,7 +104,9 @@ function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
 
 function structureOf(db: Db): string[] {
   const rows = db.pragma('integrity_check(20)') as { integrity_check: string }[]
-  return rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
+  const faults = rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
+  const missing = missingPart(db, MIGRATIONS)
+  return missing === null ? faults : [...faults, missing]
 }
 
 function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number): boolean {

@@ -4,6 +4,7 @@ import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import { crc32, gunzipSync } from 'node:zlib'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { openFastPath } from '../../../src/api/http/fast-path.ts'
+import { createAccount } from '../../../src/core/connections/account.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
@@ -164,6 +165,7 @@ test('a connection whose last answer is not read yet leaves the fast path with i
     takes: () => true,
     resumes: false,
     event: 'connection',
+    account: createAccount(),
     onAnswered: () => seen.answered++,
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')

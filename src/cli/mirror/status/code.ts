@@ -63,7 +63,7 @@ export function codeWithoutData(error: unknown, { data }: Config): number {
 }
 
 /**
- * Returns the worst state: 1 when a source failed or the data folder cannot be written to, 4 when one is quarantined, 3 when
+ * Returns the worst state: 1 when a source failed or the data folder cannot be read or written, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`), not synced any more, not mirrored yet or stored by earlier settings of its scope, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {

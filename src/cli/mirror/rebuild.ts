@@ -1,0 +1,154 @@
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LoadedConfig } from '../../config/load.ts'
+import { makeFolder, syncFolder } from '../../core/files.ts'
+import { counted } from '../../core/text.ts'
+import { toIso } from '../../core/time.ts'
+import { activeSources } from '../../domain/sources.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
+import { type Salvage, markBegunDates, salvageInto } from '../../store/salvage.ts'
+import { print } from '../context.ts'
+import { createProgress } from '../progress.ts'
+import { withRunner } from '../runner.ts'
+import { closing, withReads } from '../store-access.ts'
+import { describe, runsExitCode } from './sync.ts'
+
+/** Returns the name that a damaged file is kept under. */
+function asideOf(path: string): string {
+  return `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
+}
+
+/** Moves a database aside that holds nothing which this mirror cannot do without; a daemon makes a new one. */
+export function moveDamaged(dataDir: string, path: string): void {
+  const lock = acquireLock(dataDir, 'serve')
+  try {
+    const aside = asideOf(path)
+    renameSync(path, aside)
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    print(`the damaged ${path} is kept as ${aside}; the daemon makes a new one`)
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Moves a mirror.db with damaged structure aside, keeps what can be read of what nothing else brings back, and mirrors everything
+ * again; without an upstream it names the bundle that is needed. Returns the exit code.
+ */
+export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
+  const { dir } = loaded.config.data
+  const lock = acquireLock(dir, 'serve')
+  const since = Date.now()
+  try {
+    const kept = replaceDatabase(dir)
+    for (const line of describeSalvage(kept)) print(line)
+    if (loaded.config.upstream.apiRoot === null) return awaitBundle(loaded)
+    const code = await mirrorAgain(loaded)
+    if (kept.dates !== 'whole') {
+      const db = openWriter(dir)
+      closing(db, () => markBegunDates(db, since))
+    }
+    return code
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Makes the new database beside the damaged one, which is replaced in one step: a process that is killed leaves the one or
+ * the other.
+ */
+function replaceDatabase(dir: string): Salvage {
+  const path = databasePath(dir)
+  const staging = join(dir, '.repairing')
+  rmSync(staging, { recursive: true, force: true })
+  makeFolder(staging)
+  const db = openWriter(staging)
+  const kept = closing(db, () => {
+    const salvage = salvageInto(db, path)
+    db.pragma('wal_checkpoint(TRUNCATE)')
+    return salvage
+  })
+  const aside = asideOf(path)
+  keepAs(path, aside)
+  for (const suffix of ['-wal', '-shm'])
+    if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+  renameSync(databasePath(staging), path)
+  syncFolder(dir)
+  for (const folder of [staging, derivedDir(dir)]) rmSync(folder, { recursive: true, force: true })
+  print(`the damaged database is kept as ${aside}`)
+  return kept
+}
+
+/** Gives a file a second name; on a file system without such names, another one. */
+function keepAs(path: string, aside: string): void {
+  try {
+    linkSync(path, aside)
+  } catch {
+    renameSync(path, aside)
+  }
+}
+
+async function mirrorAgain(loaded: LoadedConfig): Promise<number> {
+  print('mirroring everything again')
+  const display = createProgress(false)
+  const reports = await withRunner(loaded, display.show, async (runner) => {
+    const common = { kind: 'repair', trigger: 'command' } as const
+    const done = []
+    for (const source of activeSources(loaded.config))
+      done.push(await runner.run({ ...common, source }))
+    return done
+  })
+  display.finish()
+  for (const report of reports) print(describe(report))
+  return runsExitCode(reports)
+}
+
+/** Names the bundle that fills a mirror without upstream again. Nothing is mirrored until then, which is exit code 3. */
+function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
+  const last = withReads(data.dir, ({ ledger }) => ledger.readLastImport())
+  const which =
+    last === null
+      ? 'a full bundle'
+      : `a full bundle of mirror ${last.mirror}, number ${last.sequence} or later (number ${last.sequence} is as of ${toIso(last.asOf)})`
+  const where =
+    bundle.inbox === null
+      ? 'patchmirror import FILE'
+      : `put it into ${bundle.inbox} (bundle.inbox) and start the daemon, or patchmirror import FILE`
+  print(`there is no upstream here: this mirror waits for ${which}`)
+  print(`  ${where}`)
+  print('  the mirror that has an upstream makes it: patchmirror export FILE')
+  return 3
+}
+
+function describeSalvage({ keys, secret, identity, dates, changes }: Salvage): string[] {
+  const kept = [
+    ...(keys === null ? [] : [counted(keys, 'local key')]),
+    ...(secret ? ['the secret that signs links'] : []),
+    ...(identity ? ['the identity of this mirror in bundles'] : []),
+    ...(dates === 'none' ? [] : [DATES[dates]]),
+    ...(changes ? ['the change log'] : []),
+  ]
+  const begun = [
+    'the runs and their decisions',
+    'superseded versions of records',
+    'changes of findings',
+    ...(identity ? [] : ['the identity of this mirror in bundles']),
+    ...(dates === 'whole' ? [] : ['the other dates of records']),
+    ...(changes ? [] : ['the change log']),
+  ]
+  const list = new Intl.ListFormat('en-GB')
+  return [
+    kept.length === 0 ? 'nothing of the old database could be read' : `kept: ${list.format(kept)}`,
+    ...(keys === null ? [NO_KEYS] : []),
+    ...(secret
+      ? []
+      : ['the secret of links could not be read: links given out before do not open']),
+    `begun again: ${list.format(begun)}`,
+  ]
+}
+
+const DATES = { whole: 'the dates of records', part: 'the dates of some records' }
+const NO_KEYS =
+  'the local keys could not be read any more: make new ones with "patchmirror keys create"'
