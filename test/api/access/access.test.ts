@@ -187,7 +187,7 @@ describe('keys made on the command line', () => {
     const { get, store, errors } = await serveNothing()
     store.damage('DROP TABLE local_key')
     const reply = await get('/v1/me')
-    expect(reply.status).toBe(500)
+    expect(reply.status).toBe(503)
     expect(errors).toHaveLength(1)
     expect((await get('/external/osv/all.json')).status).toBe(200)
   })
