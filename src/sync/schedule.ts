@@ -187,12 +187,13 @@ function startDue(
 /** Steps of the clock within so long are one line of the log, milliseconds. */
 const STEP_LOG_MS = 60_000
 
-/** Returns what logs that the time of day was set: one line for a clock that is set again and again. */
+/** Returns what logs that the time of day was set: one line for a clock that is set again and again in one direction. */
 function stepLog(log: Logger): (by: number, at: Moment) => void {
-  let quietUntil = -Infinity
+  const quietUntil = { back: -Infinity, forward: -Infinity }
   return (by, { elapsed }) => {
-    if (elapsed < quietUntil) return
-    quietUntil = elapsed + STEP_LOG_MS
+    const direction = by < 0 ? 'back' : 'forward'
+    if (elapsed < quietUntil[direction]) return
+    quietUntil[direction] = elapsed + STEP_LOG_MS
     const much = duration(Math.round(Math.abs(by) / 1000))
     if (by < 0) {
       const why = 'what was dated by the clock before may lie in the future ("patchmirror status")'
