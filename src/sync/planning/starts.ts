@@ -34,7 +34,7 @@ function firstFrom(times: LocalTimes, zone: Zone, instant: number): number | nul
   }
 }
 
-/** Returns the first start from an instant on, as if the offset of its stretch held for ever. */
+/** Returns the first start from an instant on, as if the offset of its stretch never changed. */
 function firstInStretch(times: LocalTimes, stretch: Stretch, from: number): number | null {
   const { offset, began } = stretch
   const local = Math.max(from + offset, began === null ? -Infinity : seenUntil(times, began))

@@ -335,8 +335,11 @@ test('a clock that is years ahead collects nothing that a generation of the last
   for (const hours of [0, 2]) {
     const now = (): number => pair.now + (1000 * 24 + hours) * HOUR
     const { deleted, planned } = await collectGarbage({
-      ...{ store: pair.bucket.client(), config: nodeConfig('/nowhere'), now, dryRun: false },
+      store: pair.bucket.client(),
+      config: nodeConfig('/nowhere'),
       trust: fleetTrust(() => pair.now),
+      now,
+      dryRun: false,
     })
     expect([deleted, planned]).toEqual([[], []])
   }

@@ -111,7 +111,8 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     await pause(5000)
     daemon.child.kill('SIGCONT')
     await expectOneRun(daemon, 1)
-    expect(said(daemon, 'osv: the start planned for 2026-05-04T03:00:00.000Z was missed')).toBe(true) // prettier-ignore
+    const line = 'osv: the start planned for 2026-05-04T03:00:00.000Z was missed'
+    expect(said(daemon, line)).toBe(true)
     expect((await osvOf(daemon)).nextRunAt).toBe('2026-05-05T03:00:00.000Z')
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Moment, planStarts, watchSteps } from '../../../src/sync/planning/plan.ts'
+import { type ClockReading, planStarts, watchSteps } from '../../../src/sync/planning/plan.ts'
 import { type Starts, readStarts } from '../../../src/sync/planning/starts.ts'
 import { createZone } from '../../../src/sync/planning/zone.ts'
 import { type Dice, createDice } from '../../support/dice.ts'
@@ -42,7 +42,7 @@ interface History {
 
 /** Lives 24 hours with a plan: looks every two seconds, and now and then is late, asleep, or has its clock set. */
 function live(starts: Starts, from: number, dice: Dice, mayStep: boolean): History {
-  let moment: Moment = { wall: from, elapsed: 0 }
+  let moment: ClockReading = { wall: from, elapsed: 0 }
   let passed = 0
   let blind = 2 * SECOND
   const plan = planStarts(starts, moment, () => dice(JITTER))

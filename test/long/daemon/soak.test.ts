@@ -63,7 +63,8 @@ function runsOf({ world }: Night, kind: Run['kind'] = 'sync'): Run[] {
   if (db === null) return []
   try {
     const runs = createReads(db).runs.listRuns(500)
-    return runs.filter((run) => run.source === 'osv' && run.kind === kind && run.endedAt !== null).reverse() // prettier-ignore
+    const ended = runs.filter(({ endedAt }) => endedAt !== null)
+    return ended.filter((run) => run.source === 'osv' && run.kind === kind).reverse()
   } finally {
     db.close()
   }
@@ -71,7 +72,8 @@ function runsOf({ world }: Night, kind: Run['kind'] = 'sync'): Run[] {
 
 /** Expects so many runs more, and then none. */
 async function expectRuns(night: Night, before: number, more: number, what: string): Promise<void> {
-  await expect.poll(() => runsOf(night).length, { message: what, timeout: 30_000 }).toBe(before + more) // prettier-ignore
+  const patience = { message: what, timeout: 30_000 }
+  await expect.poll(() => runsOf(night).length, patience).toBe(before + more)
   await pause(QUIET_MS)
   expect(runsOf(night), what).toHaveLength(before + more)
 }
