@@ -7,7 +7,7 @@ export interface Starts {
   /** As `LocalTimes.isElapsed`. */
   readonly isElapsed: boolean
   /** Returns the first start after an instant, both in Unix milliseconds; null: there is none for decades. */
-  after(instant: number): number | null
+  readonly after: (instant: number) => number | null
 }
 
 /**
