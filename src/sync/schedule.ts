@@ -4,7 +4,7 @@ import { duration, toIso } from '../core/time.ts'
 import { readCron } from './planning/cron.ts'
 import {
   type DueStart,
-  type Moment,
+  type ClockReading,
   type StartPlan,
   planStarts,
   watchSteps,
@@ -90,9 +90,9 @@ interface Kept {
  */
 export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOptions): Schedule {
   const { jitterSeconds, now, elapsed = () => performance.now(), log } = options
-  const moment = (): Moment => ({ wall: now(), elapsed: elapsed() })
+  const readClocks = (): ClockReading => ({ wall: now(), elapsed: elapsed() })
   const drawDelay = (): number => Math.floor(Math.random() * jitterSeconds * 1000)
-  const begin = moment()
+  const begin = readClocks()
   const kept = jobs.map((job): Kept => {
     const starts = readStarts(job.expression, options.zone)
     return { job, starts, plan: planStarts(starts, begin, drawDelay), hasRun: false }
@@ -101,8 +101,8 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
   const logStep = stepLog(log)
 
   /** Reads the clocks, and plans again if the time of day was set back. */
-  const look = (): Moment => {
-    const at = moment()
+  const look = (): ClockReading => {
+    const at = readClocks()
     const by = steps.step(at)
     if (by < 0) kept.forEach(({ plan }) => plan.setBack(at))
     if (by !== 0) logStep(by, at)
@@ -117,14 +117,14 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
   }
   const tick = (): void => {
     startAll()
-    timer = setTimeout(tick, untilNext(kept, moment()))
+    timer = setTimeout(tick, untilNext(kept, readClocks()))
   }
   let timer = setTimeout(tick, untilNext(kept, begin))
   return {
     catchUp() {
       if (!options.catchUp) return
-      const { wall } = moment()
-      kept.filter((one) => !one.hasRun && isMissed(one, wall)).forEach((one) => start(one, 'start', log)) // prettier-ignore
+      const { wall } = readClocks()
+      for (const one of kept) if (!one.hasRun && isMissed(one, wall)) start(one, 'start', log)
     },
     nextRunAt(name) {
       const at = look()
@@ -145,7 +145,7 @@ function isMissed({ job: { lastSuccess }, starts }: Kept, wall: number): boolean
   return first !== null && first <= wall
 }
 
-function untilNext(kept: readonly Kept[], at: Moment): number {
+function untilNext(kept: readonly Kept[], at: ClockReading): number {
   const waits = kept.map(({ plan }) => (plan.nextAt(at) ?? Infinity) - at.wall)
   return Math.max(1, Math.min(TICK_MS, ...waits))
 }
@@ -187,12 +187,13 @@ function startDue(
 /** Steps of the clock within so long are one line of the log, milliseconds. */
 const STEP_LOG_MS = 60_000
 
-/** Returns what logs that the time of day was set: one line for a clock that is set again and again. */
-function stepLog(log: Logger): (by: number, at: Moment) => void {
-  let quietUntil = -Infinity
+/** Returns what logs that the time of day was set: one line for a clock that is set again and again in one direction. */
+function stepLog(log: Logger): (by: number, at: ClockReading) => void {
+  const quietUntil = { back: -Infinity, forward: -Infinity }
   return (by, { elapsed }) => {
-    if (elapsed < quietUntil) return
-    quietUntil = elapsed + STEP_LOG_MS
+    const direction = by < 0 ? 'back' : 'forward'
+    if (elapsed < quietUntil[direction]) return
+    quietUntil[direction] = elapsed + STEP_LOG_MS
     const much = duration(Math.round(Math.abs(by) / 1000))
     if (by < 0) {
       const why = 'what was dated by the clock before may lie in the future ("patchmirror status")'

@@ -25,7 +25,13 @@ export async function fetchList(
     kept: (): void => undefined,
   }
   const known = { onward: null, cursorPath: null, cut: null, looked: true }
-  const options = { limit: PAGE_SIZE, maxBytes, bounds: BOUNDS, known, now: Date.now }
+  const options = {
+    limit: PAGE_SIZE,
+    maxBytes,
+    bounds: BOUNDS,
+    known,
+    now: () => performance.now(),
+  }
   const reads = { stored: () => null, refuse: () => null, idOf }
   const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
   if (cut === null) return items

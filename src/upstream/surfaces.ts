@@ -56,6 +56,7 @@ const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 /** Creates the clients of all surfaces. Nothing is sent or checked before a surface is used. */
 export function createUpstream(deps: UpstreamDeps): Upstream {
   const { config, version, now, delay = realDelay, warn = () => undefined } = deps
+  const elapsed = deps.delay === undefined ? () => performance.now() : now // such a delay passes `now`
   const transport = createTransport(config.upstream)
   const closing = new AbortController()
   let documents: Transport | null = null
@@ -64,7 +65,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
     const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
     const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
-    return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, delay })
+    return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, elapsed, delay })
   }
   const limiter = memoize(limiterFor)
   // The service limits requests with a credential; requests to the public feeds on the same host do not share that

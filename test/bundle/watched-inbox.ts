@@ -16,7 +16,8 @@ export function watch(box: string, { config, store }: Below, now = Date.now): Wa
   const settled: ImportResult[] = []
   const troubles: string[] = []
   const inbox = createInboxImporter({
-    ...{ folder: box, now },
+    folder: box,
+    now,
     trust: { keys: [signer()], revoked: new Set(), now },
     apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),
     onSettled: (one) => settled.push(one),

@@ -149,6 +149,19 @@ describe('while the clock is set or the process stands still, the schedule', () 
     expect(messages()).toEqual([expect.stringMatching(/^the clock was set back by 2 h 0 min: /)])
   })
 
+  test('says that the clock was set back also when it went forward just before', async () => {
+    const { messages } = started()
+    for (const hours of [2, -1]) {
+      vi.setSystemTime(NOON + hours * HOUR)
+      await vi.advanceTimersByTimeAsync(2000)
+    }
+    const lines = messages().filter((line) => line.startsWith('the clock'))
+    expect(lines).toEqual([
+      expect.stringMatching(/^the clock went on by 2 h 0 min: /),
+      expect.stringMatching(/^the clock was set back by 3 h 0 min: /),
+    ])
+  })
+
   test('makes a missed start once as soon as it goes on, and says so', async () => {
     const { schedule, runs, messages } = started({ expression: '7 12 * * *' })
     vi.setSystemTime(NOON + 9 * HOUR)
@@ -156,7 +169,7 @@ describe('while the clock is set or the process stands still, the schedule', () 
     expect(runs).toEqual(['21:00:02'])
     expect(messages()).toEqual([
       expect.stringMatching(/^the clock went on by 9 h 0 min: /),
-      expect.stringMatching(/^osv: the start planned for 2026-05-04T12:07:00.000Z was missed and is made now, 8 h 53 min late/), // prettier-ignore
+      expect.stringContaining('was missed and is made now, 8 h 53 min late'),
     ])
     expect(schedule.nextRunAt('osv')).toBe(NOON + 24 * HOUR + 7 * 60_000)
   })

@@ -30,7 +30,7 @@ export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Conf
   const clock = {
     observe(headers: Parameters<typeof clockDifference>[0], sentAt: number, at: number): void {
       probe.clock ??= clockDifference(headers, sentAt, at)
-      learn(quota, { status: 200, headers }, null, at)
+      learn(quota, { status: 200, headers }, null, at, at)
     },
   }
   const upstream = createUpstream({ config: bounded, version, now, clock })

@@ -69,12 +69,15 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   const { store, config, now, dryRun } = deps
   const plans = await readPlans(store)
   const newest = await findLast(store)
-  const named = await readNamed(deps, newest)
-  const before = Math.min(now() - config.fleet.graceHours * HOUR_MS, await createdAt(store, newest))
+  const created = await createdAt(store, newest)
+  // Both clocks have to say that days have passed: one that is ahead deletes nothing early.
+  const since = Math.min(now(), created) - config.fleet.keepDays * DAY_MS
+  const named = await readNamed(deps, newest, since)
+  const before = Math.min(now() - config.fleet.graceHours * HOUR_MS, created)
   const ends = [
     [BUNDLE_FOLDER, before],
     [CHANGE_FOLDER, before],
-    [READER_FOLDER, now() - config.fleet.keepDays * DAY_MS],
+    [READER_FOLDER, since],
   ] as const
   const planned = new Map(
     plans
@@ -98,13 +101,13 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   return { deleted, planned: rest, kept }
 }
 
-/** Reads which objects the generations name that are not too old, and the newest one. Throws if one cannot be read. */
+/** Reads which objects the generations name that were published since a time, and the newest one. Throws if one cannot be read. */
 async function readNamed(
-  { store, config, trust, now }: CollectDeps,
+  { store, trust }: CollectDeps,
   newest: number,
+  since: number,
 ): Promise<Set<string>> {
   const named = new Set<string>()
-  const since = now() - config.fleet.keepDays * DAY_MS
   let previous: string | null = null
   for (let number = newest; number > 0; number--) {
     const known = await readGeneration(store, number, trust)

@@ -1,8 +1,8 @@
 import { HOUR_MS } from '../../core/time.ts'
 import type { Starts } from './starts.ts'
 
-/** What the clocks show at one moment, milliseconds. */
-export interface Moment {
+/** What the clocks show at the same time, milliseconds. */
+export interface ClockReading {
   /** The time of day, since 1970: anyone may set it. */
   readonly wall: number
   /** The time that has elapsed: it never goes back, and stands still while the machine is suspended. */
@@ -22,14 +22,14 @@ export interface DueStart {
 /** The plan of one job: its next start, by two clocks. */
 export interface StartPlan {
   /** Returns the next start with its delay, Unix milliseconds; null: there is none. */
-  nextAt(now: Moment): number | null
+  nextAt(now: ClockReading): number | null
   /**
    * Returns the start that is due, and plans the next one; however many were missed, they are one. Null: none is due.
    * `isAtOnce`: one whose time has come is due without its delay.
    */
-  take(now: Moment, isAtOnce?: boolean): DueStart | null
+  take(now: ClockReading, isAtOnce?: boolean): DueStart | null
   /** Plans again after the wall clock was set back. */
-  setBack(now: Moment): void
+  setBack(now: ClockReading): void
 }
 
 /** A time of a job, its start, and what elapsed time says of it. */
@@ -48,12 +48,12 @@ const FIXED_AGAIN_MS = 3 * HOUR_MS
 const ELAPSED_AGAIN_MS = 5 * 60_000
 
 /** Plans the starts of a job from now on. `drawDelay` returns how long after its time each start comes, milliseconds. */
-export function planStarts(starts: Starts, now: Moment, drawDelay: () => number): StartPlan {
+export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => number): StartPlan {
   let next = planAfter(now.wall, now)
   /** The last time that had its start, and when. */
   let last: { time: number; elapsed: number } | null = null
 
-  function planAfter(instant: number, { wall, elapsed }: Moment): Planned | null {
+  function planAfter(instant: number, { wall, elapsed }: ClockReading): Planned | null {
     const time = starts.after(instant)
     if (time === null) return null
     const at = time + drawDelay()
@@ -64,7 +64,7 @@ export function planStarts(starts: Starts, now: Moment, drawDelay: () => number)
   }
 
   /** Whether a time had its start so recently that it is the same one, not another that a wrong clock showed. */
-  function isRepeated(time: number, { wall, elapsed }: Moment): boolean {
+  function isRepeated(time: number, { wall, elapsed }: ClockReading): boolean {
     if (last === null || time > last.time) return false
     const interval = (starts.after(last.time) ?? Infinity) - last.time
     const usual = starts.isElapsed ? ELAPSED_AGAIN_MS : FIXED_AGAIN_MS
@@ -75,22 +75,22 @@ export function planStarts(starts: Starts, now: Moment, drawDelay: () => number)
   return {
     nextAt: ({ wall, elapsed }) =>
       next === null ? null : Math.min(next.at, wall + next.latest - elapsed),
-    take(moment, isAtOnce = false) {
-      const { wall, elapsed } = moment
+    take(reading, isAtOnce = false) {
+      const { wall, elapsed } = reading
       if (next === null) return null
       const { time, at, latest } = next
       if (wall < (isAtOnce ? time : at) && elapsed < latest) return null
       const following = starts.after(time)
       last = { time, elapsed }
       // One step, also for a clock that went on by years.
-      next = planAfter(Math.max(time, wall), moment)
+      next = planAfter(Math.max(time, wall), reading)
       const isMerged = following !== null && following <= wall
       return { at, lateMs: Math.max(0, wall - at), isMerged }
     },
-    setBack(moment) {
-      const time = starts.after(moment.wall)
+    setBack(reading) {
+      const time = starts.after(reading.wall)
       if (next === null || time === null || time >= next.time) return
-      if (!isRepeated(time, moment)) next = planAfter(moment.wall, moment)
+      if (!isRepeated(time, reading)) next = planAfter(reading.wall, reading)
     },
   }
 }
@@ -98,14 +98,14 @@ export function planStarts(starts: Starts, now: Moment, drawDelay: () => number)
 /** Tells when the wall clock was set, or the machine was suspended. */
 interface StepWatch {
   /** Returns by how much the wall clock went on more than time elapsed since the last call, milliseconds; 0: it kept step. */
-  step(now: Moment): number
+  step(now: ClockReading): number
 }
 
 /** A smaller difference between two looks is how clocks are made to run faster or slower, milliseconds. */
 const STEP_MS = 1000
 
 /** Watches the wall clock from now on. */
-export function watchSteps(start: Moment): StepWatch {
+export function watchSteps(start: ClockReading): StepWatch {
   let before = start
   return {
     step(now) {

@@ -7,7 +7,7 @@ export interface Starts {
   /** As `LocalTimes.isElapsed`. */
   readonly isElapsed: boolean
   /** Returns the first start after an instant, both in Unix milliseconds; null: there is none for decades. */
-  after(instant: number): number | null
+  readonly after: (instant: number) => number | null
 }
 
 /**
@@ -34,7 +34,7 @@ function firstFrom(times: LocalTimes, zone: Zone, instant: number): number | nul
   }
 }
 
-/** Returns the first start from an instant on, as if the offset of its stretch held for ever. */
+/** Returns the first start from an instant on, as if the offset of its stretch never changed. */
 function firstInStretch(times: LocalTimes, stretch: Stretch, from: number): number | null {
   const { offset, began } = stretch
   const local = Math.max(from + offset, began === null ? -Infinity : seenUntil(times, began))

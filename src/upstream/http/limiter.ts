@@ -41,6 +41,8 @@ interface LimiterDeps {
    */
   maxRetryAfterMs: number
   now: () => number
+  /** The time that elapses, milliseconds, by which pauses are counted: the time of day may be set meanwhile. */
+  elapsed: () => number
   delay: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
@@ -49,27 +51,28 @@ interface LimiterDeps {
  * section 8).
  */
 export function createLimiter(deps: LimiterDeps): HostLimiter {
-  const { host, maxWaitMs, now, delay } = deps
+  const { host, maxWaitMs, now, elapsed, delay } = deps
   const quota = unknownQuota()
   const pace = createPace(deps.perMinute)
   return {
-    isOver: () => isOver(quota, now()) && pace.waitFor('crawl', now()) <= 0,
+    isOver: () => isOver(quota, elapsed()) && pace.waitFor('crawl', elapsed()) <= 0,
     async acquire(signal, priority) {
       for (;;) {
         signal.throwIfAborted()
-        const wait = Math.max(waitFor(quota, priority, now()), pace.waitFor(priority, now()))
+        const at = elapsed()
+        const wait = Math.max(waitFor(quota, priority, at), pace.waitFor(priority, at))
         if (wait <= 0) break
         if (wait > maxWaitMs) throw limitError(host, wait)
         await delay(Math.ceil(wait), signal)
       }
-      take(quota, priority, now())
-      pace.take(now())
+      take(quota, priority, elapsed())
+      pace.take(elapsed())
       return {
         answered(response) {
           quota.inFlight--
           const asked = readRetryAfter(response.headers['retry-after'], now()) ?? 0
           const known = asked > 0 && asked <= deps.maxRetryAfterMs ? asked : null
-          learn(quota, response, known, now())
+          learn(quota, response, known, elapsed(), now())
         },
         failed() {
           quota.inFlight--

@@ -1,5 +1,8 @@
 import { HOUR_MS } from '../../core/time.ts'
-/** Known state of one host's rate limit; times in unix milliseconds. Modified in place by the functions below. */
+/**
+ * Known state of one host's rate limit; times in milliseconds of a clock that nobody sets. Modified in place by the functions
+ * below.
+ */
 interface Quota {
   /** Requests allowed per window and remaining in this one, from the last response; null: unknown. */
   limit: number | null
@@ -80,19 +83,24 @@ export interface QuotaHeaders {
   headers: Record<string, string | string[] | undefined>
 }
 
-/** Updates the quota from a response (spec section 8). `retryAfterMs` is its Retry-After, if any. */
+/**
+ * Updates the quota from a response (spec section 8). `retryAfterMs` is its Retry-After, if any; `wall` the time of day, Unix
+ * milliseconds.
+ */
 export function learn(
   quota: Quota,
   response: QuotaHeaders,
   retryAfterMs: number | null,
   now: number,
+  wall: number,
 ): void {
   const limit = count(response.headers['x-ratelimit-limit'])
   const left = count(response.headers['x-ratelimit-remaining'])
   if (limit !== null && limit > 0) quota.limit ??= limit
   if (left !== null && quota.limit !== null) {
     if (limit !== null && limit > 0) quota.limit = limit
-    learnWindow(quota, left, resetOf(response.headers['x-ratelimit-reset'], now), now)
+    const resetAt = resetOf(response.headers['x-ratelimit-reset'], wall)
+    learnWindow(quota, left, resetAt === null ? null : now + resetAt - wall, now)
   }
   if (response.status !== 429 || retryAfterMs === null) return
   quota.blockedUntil = Math.max(quota.blockedUntil, now + retryAfterMs)

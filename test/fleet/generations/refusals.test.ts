@@ -363,3 +363,24 @@ test('garbage is planned in one run and deleted in a later one, after its grace 
   pair.bucket.tamper(generationKey(3), null)
   await expect(collect()).rejects.toThrow('nothing is deleted')
 })
+
+test('a clock that is years ahead collects nothing that a generation of the last days names', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 3; i++) {
+    await pair.publish()
+    pair.now += HOUR
+  }
+  const keys = pair.bucket.keys()
+  for (const hours of [0, 2]) {
+    const now = (): number => pair.now + (1000 * 24 + hours) * HOUR
+    const { deleted, planned } = await collectGarbage({
+      store: pair.bucket.client(),
+      config: nodeConfig('/nowhere'),
+      trust: fleetTrust(() => pair.now),
+      now,
+      dryRun: false,
+    })
+    expect([deleted, planned]).toEqual([[], []])
+  }
+  expect(pair.bucket.keys()).toEqual(keys)
+})

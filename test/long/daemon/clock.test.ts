@@ -1,5 +1,9 @@
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
+import type { BoxesStatus } from '../../../src/domain/status.ts'
 import { type Served, type World, openWorld } from '../../support/daemons.ts'
 import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
 
@@ -35,6 +39,10 @@ interface Source {
   name: string
   nextRunAt: string
   lastRun: { id: number; startedAt: string; trigger?: string }
+}
+
+interface Boxes {
+  boxes?: BoxesStatus
 }
 
 async function osvOf({ url }: Served): Promise<Source> {
@@ -103,7 +111,8 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     await pause(5000)
     daemon.child.kill('SIGCONT')
     await expectOneRun(daemon, 1)
-    expect(said(daemon, 'osv: the start planned for 2026-05-04T03:00:00.000Z was missed')).toBe(true) // prettier-ignore
+    const line = 'osv: the start planned for 2026-05-04T03:00:00.000Z was missed'
+    expect(said(daemon, line)).toBe(true)
     expect((await osvOf(daemon)).nextRunAt).toBe('2026-05-05T03:00:00.000Z')
   })
 
@@ -116,6 +125,36 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
       expect(await nextIn(daemon, clock)).toBeLessThanOrEqual(HOUR)
     }
     expect(said(daemon, 'the clock went on by ')).toBe(true)
+  })
+
+  test('keeps the bundles of its inbox while its clock is a year behind, says why, and imports them once it is right', async () => {
+    const world = await openWorld({ records: 10, service: false })
+    worlds.push(world)
+    const box = join(world.dir, 'box')
+    mkdirSync(box)
+    const { line } = createKeyFiles(join(world.dir, 'key'))
+    Object.assign(world.env, { PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(world.dir, 'key') })
+    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    expect((await world.patchmirror('export', join(box, 'full.zip'))).code).toBe(0)
+    const clock = createFakeClock(world.dir, Date.now() - 365 * 24 * HOUR)
+    const { url } = await world.serve({
+      ...clock.env,
+      PATCHMIRROR_UPSTREAM_API_ROOT: '',
+      PATCHMIRROR_BUNDLE_SIGNING_KEYS: '',
+      PATCHMIRROR_DATA_DIR: join(world.dir, 'below'),
+      PATCHMIRROR_BUNDLE_INBOX: box,
+      PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
+      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
+    })
+    const inbox = async () => {
+      const { boxes } = (await (await fetch(`${url}/-/status`)).json()) as Boxes
+      return boxes?.inbox
+    }
+    const why = expect.stringContaining('waiting for the clock to be right') as string
+    await expect.poll(async () => (await inbox())?.waiting).toEqual([{ file: 'full.zip', why }])
+    clock.set(Date.now())
+    await expect.poll(inbox).toMatchObject({ waiting: [], imported: 1, refused: 0 })
+    expect(readdirSync(join(box, 'done'))).toEqual(['full.zip'])
   })
 
   test('goes on through the hour that comes twice, minute by minute', async () => {

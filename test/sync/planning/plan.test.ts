@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Moment, planStarts, watchSteps } from '../../../src/sync/planning/plan.ts'
+import { type ClockReading, planStarts, watchSteps } from '../../../src/sync/planning/plan.ts'
 import { readStarts } from '../../../src/sync/planning/starts.ts'
 
 const MINUTE = 60_000
@@ -12,7 +12,7 @@ const utc = (): number => 0
 /** A plan with clocks that go on, are set, and stand still, as a test says. */
 function planned(expression: string, { from = NOON, delay = 0 } = {}) {
   const starts = readStarts(expression, utc)
-  let moment: Moment = { wall: from, elapsed: 5000 }
+  let moment: ClockReading = { wall: from, elapsed: 5000 }
   const plan = planStarts(starts, moment, () => delay)
   const steps = watchSteps(moment)
   const began: string[] = []

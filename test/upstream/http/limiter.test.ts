@@ -13,17 +13,21 @@ interface Bench {
   /** Milliseconds since the start. */
   time(): number
   pass(ms: number): void
+  /** Sets the time of day; the time that elapses stays. */
+  set(by: number): void
 }
 
 /** A limiter in a time of its own: a delay passes it, and nothing else does. */
 function bench(perMinute: number | null = null): Bench {
   let now = START
+  let ahead = 0
   const limiter = createLimiter({
     host: 'api.example.com',
     perMinute,
     maxWaitMs: 60_000,
     maxRetryAfterMs: 60_000,
-    now: () => now,
+    now: () => now + ahead,
+    elapsed: () => now,
     delay: (ms) => {
       now += ms
       return Promise.resolve()
@@ -39,6 +43,7 @@ function bench(perMinute: number | null = null): Bench {
     },
     time: () => now - START,
     pass: (ms) => void (now += ms),
+    set: (by) => void (ahead += by),
   }
 }
 
@@ -90,6 +95,22 @@ test('what is known of a limit is over when its window has passed, a wait has en
 })
 
 describe('without a known rate limit', () => {
+  test('waits no longer when the clock is set back meanwhile, by Retry-After, by a window or by its tier', async () => {
+    const blocked = bench()
+    await blocked.send({ 'retry-after': '30' }, 429)
+    blocked.set(-2 * 3_600_000)
+    expect(await blocked.send()).toBe(30_000)
+    const used = bench()
+    const resetAt = { 'x-ratelimit-reset': String((START + 40_000) / 1000) }
+    await used.send(told(10, 0, resetAt))
+    used.set(-2 * 3_600_000)
+    expect(await used.send()).toBe(40_000)
+    const paced = bench(60)
+    for (let n = 0; n < 10; n++) await paced.send()
+    paced.set(-2 * 3_600_000)
+    expect(await paced.send()).toBeLessThan(2000)
+  })
+
   test('no request is delayed', async () => {
     const made = bench()
     for (let i = 0; i < 1000; i++) expect(await made.send()).toBe(0)

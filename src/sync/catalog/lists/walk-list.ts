@@ -151,7 +151,7 @@ function walkOptions(
       cut: known?.cut === true ? (known.partial ?? null) : null,
       looked: known?.learned ?? false,
     },
-    now: context.now,
+    now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk
   }
 }
 

@@ -1,0 +1,190 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import { openReader } from '../../../src/store/database/open.ts'
+import { createReads } from '../../../src/store/reads.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
+import { type Served, type World, openWorld } from '../../support/daemons.ts'
+import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+/** Hours of each of the two nights. */
+const HOURS = 12
+/** So long the test looks whether a run is made twice, milliseconds: longer than the schedule looks at the clocks. */
+const QUIET_MS = 2200
+
+/** A night with a daemon whose clock is the test's. */
+interface Night {
+  readonly world: World
+  readonly clock: FakeClock
+  daemon: Served
+  /** What earlier daemons of the night said. */
+  said: string
+}
+
+const nights: Night[] = []
+
+afterEach(async () => {
+  for (const { world } of nights.splice(0)) await world.close()
+})
+
+async function begin(at: string): Promise<Night> {
+  let clock: FakeClock | null = null
+  const now = (): number => clock?.now() ?? Date.parse(at)
+  const world = await openWorld({ records: 30, service: false, now })
+  clock = createFakeClock(world.dir, Date.parse(at))
+  Object.assign(world.env, clock.env, {
+    TZ: 'Europe/Berlin',
+    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+    PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+    PATCHMIRROR_OSV_SCHEDULE: '7 * * * *',
+    PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '30 2 * * *',
+  })
+  const night = { world, clock, daemon: await world.serve(), said: '' }
+  collect(night)
+  nights.push(night)
+  return night
+}
+
+/** Keeps all that a daemon says. */
+function collect(night: Night): void {
+  night.said += night.daemon.text
+  const add = (chunk: Buffer): void => void (night.said += chunk.toString())
+  night.daemon.child.stdout?.on('data', add)
+  night.daemon.child.stderr?.on('data', add)
+}
+
+/** How often a text is in the log. */
+const times = ({ said }: Night, text: string): number => said.split(text).length - 1
+
+/** The runs of the records that have ended, oldest first. */
+function runsOf({ world }: Night, kind: Run['kind'] = 'sync'): Run[] {
+  const db = openReader(world.data)
+  if (db === null) return []
+  try {
+    const runs = createReads(db).runs.listRuns(500)
+    const ended = runs.filter(({ endedAt }) => endedAt !== null)
+    return ended.filter((run) => run.source === 'osv' && run.kind === kind).reverse()
+  } finally {
+    db.close()
+  }
+}
+
+/** Expects so many runs more, and then none. */
+async function expectRuns(night: Night, before: number, more: number, what: string): Promise<void> {
+  const patience = { message: what, timeout: 30_000 }
+  await expect.poll(() => runsOf(night).length, patience).toBe(before + more)
+  await pause(QUIET_MS)
+  expect(runsOf(night), what).toHaveLength(before + more)
+}
+
+async function kill(night: Night): Promise<void> {
+  night.daemon.child.kill('SIGKILL')
+  await night.daemon.finished
+}
+
+async function serveAgain(night: Night): Promise<void> {
+  night.daemon = await night.world.serve()
+  collect(night)
+}
+
+/** What happens in an hour; `slot`: when its run is due, Unix milliseconds. */
+type Hour = (night: Night, slot: number) => Promise<void>
+
+const comesNormally: Hour = async ({ clock }, slot) => {
+  clock.set(slot - 1000)
+  await pause(1)
+}
+
+/** What happens in the hours of a night; in all others the clock comes to the time of the run and goes on. */
+const EVENTS: Record<number, readonly [string, Hour]> = {
+  2: [
+    'the process is killed, and comes back after the start was due',
+    async (night, slot) => {
+      await kill(night)
+      night.clock.set(slot + 10 * MINUTE)
+      await serveAgain(night)
+    },
+  ],
+  3: [
+    'the process is killed and comes back before the start is due',
+    async (night, slot) => {
+      await kill(night)
+      night.clock.set(slot - 8000)
+      await serveAgain(night)
+    },
+  ],
+  4: [
+    'the process is stopped while the start is due',
+    async ({ clock, daemon }, slot) => {
+      clock.set(slot - 1000)
+      await pause(200)
+      daemon.child.kill('SIGSTOP')
+      await pause(4000)
+      daemon.child.kill('SIGCONT')
+    },
+  ],
+  7: [
+    'the machine is suspended while the start is due',
+    async ({ clock }, slot) => {
+      clock.set(slot + 35 * MINUTE)
+      await pause(1)
+    },
+  ],
+  9: [
+    'the clock is set back a little just after the start',
+    async (night, slot) => {
+      const before = runsOf(night).length
+      night.clock.set(slot - 2000)
+      await expect.poll(() => runsOf(night).length).toBe(before + 1)
+      night.clock.set(slot - 3000)
+    },
+  ],
+}
+
+describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketime)', () => {
+  test.each([
+    ['go back', '2026-10-24T19:30:00Z', '2026-10-25T00:30'],
+    ['go forward', '2026-03-28T19:30:00Z', '2026-03-29T01:00'],
+  ])(
+    'misses nothing that is due in a night in which clocks %s, makes nothing twice, and names each problem once',
+    async (_way, from, reconcileAt) => {
+      const night = await begin(from)
+      await expect.poll(() => runsOf(night).length).toBe(1) // caught up: nothing was stored
+      const first = Date.parse(from) + 37 * MINUTE
+      for (let hour = 0; hour < HOURS; hour++) {
+        const [what, happen] = EVENTS[hour] ?? ['nothing happens', comesNormally]
+        night.world.sandbox.feed.change(1)
+        const before = runsOf(night).length
+        await happen(night, first + hour * HOUR)
+        await expectRuns(night, before, 1, `hour ${hour}: ${what}`)
+      }
+      expect(runsOf(night).map(({ state }) => state)).toEqual(Array(HOURS + 1).fill('complete'))
+      const triggers = runsOf(night).map(({ trigger }) => trigger)
+      expect(triggers.flatMap((one, n) => (one === 'start' ? [n] : []))).toEqual([0, 3])
+      const reconciles = runsOf(night, 'reconcile')
+      expect(reconciles).toHaveLength(1)
+      const started = reconciles[0]?.startedAt ?? 0
+      expect(started).toBeGreaterThanOrEqual(Date.parse(`${reconcileAt}:00Z`))
+      expect(started).toBeLessThan(Date.parse(`${reconcileAt}:00Z`) + HOUR)
+      expect(times(night, 'was missed and is made now')).toBeGreaterThanOrEqual(2)
+      expect(times(night, 'the clock was set back')).toBe(1)
+      expect(times(night, '"level":"error"')).toBe(0)
+    },
+  )
+
+  test('says that a snapshot lies in the future while it does, and no longer', async () => {
+    const night = await begin('2026-05-04T12:30:00Z')
+    await expect.poll(() => runsOf(night).length).toBe(1)
+    const status = async (): Promise<string> => (await night.world.patchmirror('status')).out
+    expect(await status()).not.toContain('lies in the future')
+    night.clock.set(Date.parse('2026-05-04T10:30:00Z'))
+    await expect.poll(() => times(night, 'the clock was set back')).toBe(1)
+    expect(await status()).toContain('osv: the newest snapshot lies in the future')
+    night.world.sandbox.feed.change(1)
+    night.clock.set(Date.parse('2026-05-04T11:06:58Z'))
+    await expectRuns(night, 1, 1, 'the next run by the clock that is right')
+    expect(await status()).not.toContain('osv: the newest snapshot lies in the future')
+    expect(times(night, 'the clock was set back')).toBe(1)
+  })
+})
