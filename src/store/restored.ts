@@ -34,7 +34,9 @@ export function settleOldEvents(inbox: Db, at: RestoredAt): DroppedEvents {
   const settle = inbox.transaction((): DroppedEvents => {
     skipNumbers(inbox, 'relay_event', at.now)
     inbox
-      .prepare('DELETE FROM relay_ready WHERE inbox IN (SELECT id FROM inbox WHERE received_at < ?)')
+      .prepare(
+        'DELETE FROM relay_ready WHERE inbox IN (SELECT id FROM inbox WHERE received_at < ?)',
+      )
       .run(before)
     const reason = `received before ${toIso(before)}, and restored from a backup`
     const received = inbox
