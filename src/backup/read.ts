@@ -114,6 +114,7 @@ async function extractFile(
       const { content } = member
       hash.update(content)
       bytes += content.length
+      if (bytes > file.bytes) throw fail(`its ${file.name} is larger than its manifest says`)
       for (let at = 0; target !== null && at < content.length;) at += writeSync(target, content, at)
     },
   )

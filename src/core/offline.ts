@@ -4,13 +4,13 @@ import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { MirrorError } from './errors.ts'
 
-/** Connects; taken before `goOffline` forbids it. */
-const connectAlways = net.Socket.prototype.connect
+/** How a socket connects; taken before `goOffline` forbids it. */
+const connectAlways: unknown = Reflect.get(net.Socket.prototype, 'connect')
 
 /** Connects to a socket of this machine by its path, also offline: whether another daemon answers there is not asked of the network. */
 export function connectLocally(path: string): net.Socket {
   const socket = new net.Socket()
-  Reflect.apply(connectAlways, socket, [path])
+  if (typeof connectAlways === 'function') Reflect.apply(connectAlways, socket, [path])
   return socket
 }
 

@@ -113,7 +113,10 @@ longTest('a delivery that was received months before a restore requests no refre
   const inbox = createInboxReads(db)
   expect(inbox.listPending(LATER, 10)).toEqual([])
   expect(inbox.listRows('ignored', 10)).toMatchObject([
-    { webhookId: 'msg_pending', reason: expect.stringContaining('restored from a backup') },
+    {
+      webhookId: 'msg_pending',
+      reason: expect.stringContaining('restored from a backup') as string,
+    },
   ])
 })
 

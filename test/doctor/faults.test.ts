@@ -467,7 +467,7 @@ test('the doctor names a running daemon and a writing sync, and does not disturb
   const results = await examine(made)
   expect(troubled(results)).toEqual([])
   expect(results.find(({ name }) => name === 'lock')?.found).toMatch(/the daemon \(process \d+\).*is writing/s) // prettier-ignore
-  expect(() => acquireLock(made.dir, 'sync')).toThrow(/another Patchmirror/)
+  expect(() => acquireLock(made.dir, 'sync')).toThrow(/is writing to this data folder/)
 })
 
 test('every check of the doctor is in the guide, with what it examines', async () => {

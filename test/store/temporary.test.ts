@@ -29,10 +29,10 @@ async function holder(parent: string, more = '') {
 
 test('a temporary folder is private, and gone after its removal', () => {
   const parent = scratch()
-  const { folder, remove } = makeTemporary(parent)
-  expect(statSync(folder).mode & 0o777).toBe(0o700)
-  remove()
-  remove()
+  const temporary = makeTemporary(parent)
+  expect(statSync(temporary.folder).mode & 0o777).toBe(0o700)
+  temporary.remove()
+  temporary.remove()
   expect(readdirSync(parent)).toEqual([])
 })
 

@@ -60,10 +60,10 @@ describe('the sync thread', () => {
     thread.requestSync('osv', 'sync', 'schedule')
     await expect.poll(() => postponed.length, { interval: 5 }).toBeGreaterThan(1)
     expect(new Set(postponed)).toEqual(
-      new Set([expect.stringMatching(/^osv schedule: .*another Patchmirror is writing/)]),
+      new Set([expect.stringMatching(/^osv schedule: .*a repair is writing/)]),
     )
     thread.requestSync('feeds', 'sync', 'webhook')
-    await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('another Patchmirror is writing')]) // prettier-ignore
+    await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('a repair is writing')]) // prettier-ignore
     expect(ended).toEqual([])
     lock.release()
     await expect.poll(() => ended.map(({ state }) => state), { interval: 5 }).toEqual(['complete'])

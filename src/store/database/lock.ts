@@ -135,10 +135,11 @@ export function servingProcess(dataDir: string): number | null {
 const PURPOSE: Record<LockName, string> = {
   serve:
     'another Patchmirror already serves this data folder: use that one, end it first, or set another data.dir',
-  sync: 'another Patchmirror is writing to this data folder',
-  views: 'another Patchmirror is building the views of this data folder',
+  // It may be a thread of this process: the number of the process says which it is.
+  sync: 'a run, an import or a repair is writing to this data folder',
+  views: 'the views of this data folder are being built already',
   secrets: 'another command is changing the webhook secrets',
-  export: 'another Patchmirror is exporting from this data folder',
+  export: 'an export from this data folder is under way already',
 }
 
 /** What to do where another process writes. */

@@ -251,7 +251,7 @@ describe('an import', () => {
     const { files } = await carry(bench.dir, folder())
     const there = below()
     const lock = acquireLock(there.dir, 'sync')
-    expect(await there.refuses(files)).toMatch(/another Patchmirror is writing/)
+    expect(await there.refuses(files)).toMatch(/a repair is writing/)
     lock.release()
     expect((await there.take(files)).outcome).toBe('applied')
   })

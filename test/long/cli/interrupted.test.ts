@@ -27,9 +27,7 @@ async function interrupt(
   signal: Signal,
   late: number,
 ) {
-  let hasEnded = false
-  void finished.then(() => (hasEnded = true))
-  while (!hasEnded && namesIn(folder).length === 0) await delay(1)
+  while (child.exitCode === null && namesIn(folder).length === 0) await delay(1)
   for (let looks = 0; looks < late; looks++) await delay(1)
   child.kill(signal)
   return finished

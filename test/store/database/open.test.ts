@@ -209,7 +209,8 @@ test('a reader that stays at a restored database does not keep its own thread fr
 test('a busy database is never said to be used by a process that nobody has seen', () => {
   const error = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
   const named = nameStorageError(error, '/data')
-  expect(named).toMatchObject({ code: 'storage', message: expect.stringContaining('is busy') })
+  expect(named).toMatchObject({ code: 'storage' })
+  expect(String(named)).toContain('is busy')
   expect(String(named)).not.toMatch(/process/)
 })
 
