@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
 import { readCertificate } from '../core/certificate.ts'
@@ -11,6 +11,7 @@ import { readCurrentViews, unreadVexIn } from '../store/views/generations.ts'
 import { checkViews } from '../views/check.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import type { DoctorWorld } from './world.ts'
+import { readNamedFile } from '../core/files.ts'
 
 /** Creates the checks of what the mirror reads and writes beside its database: boxes, keys, views. */
 export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
@@ -116,7 +117,7 @@ function certificate(
       const action = `Give ${names} and ${section}.keyFile the files of one pair; a running daemon uses the one it read before.`
       return [failure(messageOf(error), action)]
     }
-  const { validTo } = new X509Certificate(readFileSync(certFile))
+  const { validTo } = new X509Certificate(readNamedFile(certFile))
   const left = Date.parse(validTo) - now
   const action = 'Renew it: a running daemon takes changed files within a minute.'
   if (left <= 0) return [failure(`${found} has expired: it was valid to ${validTo}`, action)]
