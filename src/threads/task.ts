@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type ErrorCode, MirrorError, messageOf } from '../core/errors.ts'
 import type { BundleProgress, OnProgress } from '../domain/progress.ts'
+import { type ThreadFailure, errorOf, failureOf } from './requests.ts'
 import { type WorkerOptions, startWorker } from './worker.ts'
 
 type TaskMessage =
   | { readonly type: 'progress'; readonly progress: BundleProgress }
   | { readonly type: 'done'; readonly result: unknown }
-  | { readonly type: 'failed'; readonly code: ErrorCode | null; readonly message: string }
+  | { readonly type: 'failed'; readonly failure: ThreadFailure }
 
 /** A task that runs in a worker of its own; the worker ends with it. */
 export interface RunningTask<R> {
-  /** Rejects with the error of the work (a `MirrorError` stays one), or when the worker ended before the work did. */
+  /** Rejects with the error of the work (a `MirrorError` stays one, the system's and SQLite's keep their codes), or when the worker ended before the work did. */
   readonly result: Promise<R>
   /** Ends the worker without waiting for the work. */
   stop(): Promise<void>
@@ -23,10 +23,7 @@ export function startTask<R>(options: WorkerOptions, onProgress?: OnProgress): R
     onMessage(message) {
       if (message.type === 'progress') onProgress?.(message.progress)
       else if (message.type === 'done') resolve(message.result as R)
-      else {
-        const { code, message: text } = message
-        reject(code === null ? new Error(text) : new MirrorError(code, text))
-      }
+      else reject(errorOf(message.failure))
     },
     onEnd: (error) => reject(error ?? new Error('the thread ended before its work did')),
   })
@@ -43,10 +40,7 @@ export function answerTask(
   const port = parentPort
   if (port === null) return
   const send = (message: TaskMessage): void => port.postMessage(message)
-  const failed = (error: unknown): void => {
-    const code = error instanceof MirrorError ? error.code : null
-    send({ type: 'failed', code, message: messageOf(error) })
-  }
+  const failed = (error: unknown): void => send({ type: 'failed', failure: failureOf(error) })
   const onProgress = limitRate((progress) => send({ type: 'progress', progress }))
   work(workerData, onProgress).then((result) => send({ type: 'done', result }), failed)
 }
