@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
+import { HIDE_KEYS, warnOfPlainKeys } from '../config/rules/plain-keys.ts'
 import { readCertificate } from '../core/certificate.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
@@ -81,6 +82,8 @@ function keys(world: DoctorWorld, config: Config): Finding {
   const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
   for (const section of ['server', 'webhooks'] as const)
     findings.push(...certificate(config[section], section, world.now()))
+  const plain = warnOfPlainKeys(config)
+  if (plain !== null) findings.push(warning(plain, HIDE_KEYS))
   const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
   const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
   const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
