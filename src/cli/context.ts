@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isObject } from '../json/objects.ts'
 import { toIso } from '../core/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { checkProxies } from '../config/proxies.ts'
+import { checkProxies, describeUnusableExceptions } from '../config/proxies.ts'
 import { isLocked } from '../store/database/lock.ts'
 import { cronPeriod, isCronExpression } from '../sync/schedule.ts'
 
@@ -90,7 +90,8 @@ export function settings(
 ): LoadedConfig {
   const loaded = loadSettings(options, upstream, files)
   if (upstream) checkProxies(loaded.config, process.env)
-  for (const warning of loaded.warnings) warn(warning)
+  const exceptions = upstream ? describeUnusableExceptions(process.env) : []
+  for (const warning of [...loaded.warnings, ...exceptions]) warn(warning)
   return loaded
 }
 

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
+import { readNamedFile } from '../core/files.ts'
 
 const UNREADABLE: Partial<Record<string, string>> = {
   ENOENT: 'there is no such file',
@@ -39,7 +39,7 @@ interface Reading {
 export function readFileLayer(path: string, origin: string): Layer {
   let source: string
   try {
-    source = readFileSync(path, 'utf8')
+    source = readNamedFile(path).toString('utf8')
   } catch (error) {
     const why = UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
     return { given: [], problems: [`configuration file ${path}: ${why}`], warnings: [] }

@@ -1,7 +1,7 @@
-import { readFileSync, statSync } from 'node:fs'
-import { systemCode } from '../core/errors.ts'
+import { statSync } from 'node:fs'
 import type { Config } from './schema.ts'
 import { SETTINGS } from './settings.ts'
+import { briefReason, readNamedFile } from '../core/files.ts'
 
 /** A secret setting in use: its value follows the file that it was read from, if it was read from one. */
 interface FollowedSecret<T> {
@@ -13,7 +13,9 @@ interface FollowedSecret<T> {
 
 /** The text of a secret's file without the line end that editors add. Throws what the file system does. */
 export function secretText(path: string): string {
-  return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  return readNamedFile(path)
+    .toString('utf8')
+    .replace(/\r?\n$/, '')
 }
 
 /** However a file is rewritten, its content is compared this often, milliseconds: a clock's step hides quick changes. */
@@ -49,7 +51,7 @@ export function followSecret<T>(
     try {
       found = secretText(file)
     } catch (error) {
-      return refuse(`cannot be read (${systemCode(error) ?? 'not a file name'})`)
+      return refuse(`cannot be read (${briefReason(error, 'not a file name')})`)
     }
     if (found.trim() === '') return refuse('is empty')
     if (found === text) {

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { type SecureContext, createSecureContext } from 'node:tls'
 import { MirrorError, messageOf } from './errors.ts'
+import { readNamedFile } from './files.ts'
 
 /** PEM files of a certificate (with its chain) and of its private key. */
 export interface CertificateFiles {
@@ -87,7 +87,7 @@ interface FollowOptions {
 }
 
 function readPair({ certFile, keyFile }: CertificateFiles): KeyPair {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  return { cert: readNamedFile(certFile), key: readNamedFile(keyFile) }
 }
 
 /** Throws OpenSSL's error for a pair that cannot be used. */

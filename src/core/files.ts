@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import {
+  type Stats,
   chmodSync,
   closeSync,
+  constants,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
+  readSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -160,4 +164,61 @@ export function syncFolder(folder: string): void {
   } catch {
     // Not supported on every system.
   }
+}
+
+/** Most bytes of a file that a setting or an option names: secrets, keys, certificates and settings have far fewer. */
+const NAMED_FILE_BYTES = 4 << 20
+
+/** A path that an operator named is no file that can be read as one. */
+class FileKindError extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Throws for a path that is no regular file: reading a pipe waits, and reading a device does not end. */
+export function expectFile(stats: Stats): void {
+  if (stats.isDirectory()) throw new FileKindError('EISDIR', 'it is a folder: name a file')
+  if (!stats.isFile())
+    throw new FileKindError('ENOTFILE', 'it is a pipe, a device or a socket: name a regular file')
+}
+
+/**
+ * Reads a file that a setting or an option names. Throws the system's error, and one with the reason for anything but a regular
+ * file of at most `maxBytes`.
+ */
+export function readNamedFile(path: string, maxBytes = NAMED_FILE_BYTES): Buffer {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK) // a pipe would be waited for
+  try {
+    const stats = fstatSync(file)
+    expectFile(stats)
+    const bytes = stats.size > maxBytes ? null : readAtMost(file, maxBytes)
+    if (bytes !== null) return bytes
+    const most = `${maxBytes} bytes, the most that such a file may have`
+    throw new FileKindError('ETOOLARGE', `it has more than ${most}: check the path`)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Reads a file to its end; null when it has more. Its size may be 0 all the same, as below /proc, or grow. */
+function readAtMost(file: number, maxBytes: number): Buffer | null {
+  const pieces: Buffer[] = []
+  let total = 0
+  for (;;) {
+    const piece = Buffer.allocUnsafe(Math.min(65_536, maxBytes + 1))
+    const read = readSync(file, piece)
+    if (read === 0) return Buffer.concat(pieces)
+    pieces.push(piece.subarray(0, read))
+    total += read
+    if (total > maxBytes) return null
+  }
+}
+
+/** Returns why a named file cannot be read, in a few words: the system's code, or what the path is. */
+export function briefReason(error: unknown, otherwise: string): string {
+  if (error instanceof FileKindError && error.code !== 'EISDIR') return error.message
+  return systemCode(error) ?? otherwise
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readNamedFile } from './files.ts'
 
 /** What files had when the daemon was started, by their paths; those that could not be read are missing. */
 export type KeptFiles = Readonly<Record<string, Uint8Array>>
@@ -10,7 +10,7 @@ export function keepFiles(paths: readonly (string | null)[]): KeptFiles {
 
 function contentOf(path: string): [string, Uint8Array][] {
   try {
-    return [[path, readFileSync(path)]]
+    return [[path, readNamedFile(path)]]
   } catch {
     return [] // its reader reports why
   }
@@ -26,5 +26,5 @@ export function useKeptFiles(files: KeptFiles): void {
 /** Reads a file; in a thread with kept files, what it had then. Throws the system's error. */
 export function readKeptFile(path: string): Buffer {
   const content = kept[path]
-  return content === undefined ? readFileSync(path) : Buffer.from(content)
+  return content === undefined ? readNamedFile(path) : Buffer.from(content)
 }

@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto'
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
 import { secretFilePath } from '../config/kinds/webhooks.ts'
+import { HIDE_KEYS, warnOfPlainKeys } from '../config/rules/plain-keys.ts'
 import { readCertificate } from '../core/certificate.ts'
 import { messageOf, systemCode } from '../core/errors.ts'
 import { counted } from '../core/text.ts'
@@ -11,6 +12,7 @@ import { readCurrentViews, unreadVexIn } from '../store/views/generations.ts'
 import { checkViews } from '../views/check.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import type { DoctorWorld } from './world.ts'
+import { readNamedFile } from '../core/files.ts'
 
 /** Creates the checks of what the mirror reads and writes beside its database: boxes, keys, views. */
 export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
@@ -80,6 +82,8 @@ function keys(world: DoctorWorld, config: Config): Finding {
   const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
   for (const section of ['server', 'webhooks'] as const)
     findings.push(...certificate(config[section], section, world.now()))
+  const plain = warnOfPlainKeys(config)
+  if (plain !== null) findings.push(warning(plain, HIDE_KEYS))
   const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
   const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
   const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
@@ -116,7 +120,7 @@ function certificate(
       const action = `Give ${names} and ${section}.keyFile the files of one pair; a running daemon uses the one it read before.`
       return [failure(messageOf(error), action)]
     }
-  const { validTo } = new X509Certificate(readFileSync(certFile))
+  const { validTo } = new X509Certificate(readNamedFile(certFile))
   const left = Date.parse(validTo) - now
   const action = 'Renew it: a running daemon takes changed files within a minute.'
   if (left <= 0) return [failure(`${found} has expired: it was valid to ${validTo}`, action)]

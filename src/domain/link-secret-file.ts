@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { messageOf } from '../core/errors.ts'
+import { briefReason, readNamedFile } from '../core/files.ts'
 
 /** Shortest secret of a file, characters: 32 hex digits are 128 bits. */
 const MIN_LENGTH = 32
@@ -13,9 +13,9 @@ const MAX_BYTES = 65_536
 export function readLinkSecretFile(path: string): readonly string[] | string {
   let bytes: Buffer
   try {
-    bytes = readFileSync(path)
+    bytes = readNamedFile(path)
   } catch (error) {
-    return `cannot be read (${systemCode(error) ?? messageOf(error)})`
+    return `cannot be read (${briefReason(error, messageOf(error))})`
   }
   if (bytes.length > MAX_BYTES) return `is longer than ${MAX_BYTES} bytes`
   const lines = bytes.toString('utf8').split(/\r?\n/)

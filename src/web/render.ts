@@ -66,7 +66,7 @@ export function escapeText(value: unknown): string {
     text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
   return shown
     .toWellFormed()
-    .replace(BIDI, (character) => `[U+${hex(character)}]`)
+    .replace(INVISIBLE, (character) => `[U+${hex(character)}]`)
     .replace(CONTROLS, '\ufffd')
     .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
@@ -75,8 +75,25 @@ function textOf(value: unknown): string {
   return value === null || value === undefined ? '' : JSON.stringify(value)
 }
 
-/** Characters that reorder text, or are invisible and end lines. */
-const BIDI = /[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+/** Scripts whose letters are joined or parted by U+200C and U+200D. */
+const JOINED = [
+  ...['Arabic', 'Syriac', 'Mongolian', 'Devanagari', 'Bengali', 'Gurmukhi', 'Gujarati', 'Oriya'],
+  ...['Tamil', 'Telugu', 'Kannada', 'Malayalam', 'Sinhala', 'Khmer', 'Myanmar'],
+].map((script) => `\\p{Script=${script}}`)
+/** Where such a character is a part of what is seen: after a letter of these scripts, and in emoji. */
+const SEEN = [
+  `(?<=[${JOINED.join('')}\\p{Script=Inherited}])[\\u200c\\u200d]`,
+  '(?<=\\p{Extended_Pictographic}\\ufe0f?)\\u200d(?=\\p{Extended_Pictographic})',
+  '(?<=[\\p{Extended_Pictographic}\\d#*])\\ufe0f',
+].join('|')
+/**
+ * Characters that reorder text or are invisible: of format, such as the soft hyphen and the tag characters; fillers and other
+ * blanks that are letters or symbols; and those that end lines.
+ */
+const INVISIBLE = new RegExp(
+  `(?!${SEEN})[\\p{Cf}\\p{Default_Ignorable_Code_Point}\\p{Zl}\\p{Zp}\\u2800\\u{1d159}]`,
+  'gu',
+)
 /** Characters that HTML does not permit. */
 const CONTROLS = /(?![\t\n\r])[\p{Cc}\p{Noncharacter_Code_Point}]/gu
 

@@ -1,6 +1,7 @@
-import { readSync } from 'node:fs'
+import { constants, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { MirrorError } from '../core/errors.ts'
+import { expectFile } from '../core/files.ts'
 import {
   type Directory,
   type DirectoryLocation,
@@ -63,6 +64,9 @@ const SMALL = 1 << 16
 const YIELD_READS = 256
 let smallReads = 0
 
+/** A pipe is opened without waiting for who writes to it, and refused. */
+const READING = constants.O_RDONLY | constants.O_NONBLOCK
+
 /** An open archive on disk. */
 export interface ArchiveFile extends ArchiveReader {
   /** Closes the file and frees the directory; afterwards the archive cannot be read. */
@@ -71,9 +75,11 @@ export interface ArchiveFile extends ArchiveReader {
 
 /** Opens an archive on disk by its central directory. Throws `archive` if its structure is invalid. */
 export async function openArchive(path: string, limits: ReaderLimits): Promise<ArchiveFile> {
-  const file = await open(path, 'r')
+  const file = await open(path, READING)
   try {
-    const { size } = await file.stat()
+    const stats = await file.stat()
+    expectFile(stats)
+    const { size } = stats
     const source: ByteSource = { size, read: (at, length, into) => readAt(file, at, length, into) }
     const location = await locateIn(source, limits)
     const bytes =
@@ -131,9 +137,11 @@ async function locateIn(source: ByteSource, limits: ReaderLimits): Promise<Direc
 
 /** Returns the member count in the end record of an archive on disk. Throws `archive` if that record is invalid. */
 export async function countMembers(path: string): Promise<number> {
-  const file = await open(path, 'r')
+  const file = await open(path, READING)
   try {
-    const { size } = await file.stat()
+    const stats = await file.stat()
+    expectFile(stats)
+    const { size } = stats
     const span = Math.min(size, END_SPAN)
     const { count, offset } = locateDirectory(await readAt(file, size - span, span), size)
     const first = count > 0 ? await readAt(file, offset, 4) : null

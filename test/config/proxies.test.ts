@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createProxyRule } from '../../src/config/proxies.ts'
+import { createProxyRule, describeUnusableExceptions } from '../../src/config/proxies.ts'
 
 const PROXY = 'http://proxy.example:3128'
 
@@ -46,9 +46,53 @@ describe('the choice of a proxy', () => {
     ['[2001:db8::7]:8080', 'http://[2001:db8::7]:8080/', false],
     ['[2001:db8::7]:8080', 'http://[2001:db8::7]/', true],
     [',  ,', 'https://example.com/', true],
+    ['*:80', 'http://example.com/', false],
+    ['*:80', 'https://example.com/', true],
+    ['*:443', 'https://example.com/', false],
+    ['10.0.0.0/8:8080', 'http://10.1.2.3:8080/', false],
+    ['10.0.0.0/8:8080', 'http://10.1.2.3/', true],
+    ['[2001:db8::]/32:8080', 'http://[2001:db8::7]:8080/', false],
+    ['[2001:db8::]/32', 'http://[2001:db8::7]/', false],
+    ['[2001:db8::/32]', 'http://[2001:db8::7]/', false],
+    ['[2001:DB8::7]', 'http://[2001:db8::7]/', false],
+    ['2001:DB8:0::/32', 'http://[2001:db8::7]/', false],
+    ['example.com.', 'https://api.example.com/', false],
+    ['.example.com.:8443', 'https://api.example.com:8443/', false],
+    ['*.example.com:443', 'https://api.example.com/', false],
+    ['example.com:0443', 'https://example.com/', false],
+    ['*example.com', 'https://myexample.com/', false],
+    ['api.*.example.com', 'https://api.eu.example.com/', false],
+    ['api.*.example.com', 'https://www.eu.example.com/', true],
+    ['10.1.*', 'http://10.1.2.3/', false],
+    ['10.1.*', 'http://10.2.2.3/', true],
+    ['::ffff:10.0.0.0/104', 'http://10.1.2.3/', false],
+    ['::ffff:10.1.2.3', 'http://10.1.2.3/', false],
+    ['10.0.0.0/8', 'http://[::ffff:10.1.2.3]/', false],
+    ['[::ffff:a01:203]:8080', 'http://10.1.2.3:8080/', false],
+    ['one.test;two.test', 'https://two.test/', false],
+    ['one.test\ttwo.test', 'https://two.test/', false],
+    ['b\u00fccher.example', 'https://xn--bcher-kva.example/', false],
   ])('NO_PROXY=%s and %s: %s', (exceptions, url, proxied) => {
     expect(isProxied(url, exceptions)).toBe(proxied)
     expect(isProxied(url, exceptions, PROXY)).toBe(proxied)
+  })
+
+  test.each([
+    'http://example.com',
+    'example.com/path',
+    'example.com:99999',
+    'example.com:0',
+    '10.0.0.0/99',
+    '2001:db8::/129',
+    '10.0.0',
+    'fe80::1%eth0',
+    'a|b',
+    'user@example.com',
+    '.',
+  ])('reports an entry of NO_PROXY that names no host: %s', (entry) => {
+    const [warning, ...others] = describeUnusableExceptions({ no_proxy: `example.com,${entry}` })
+    expect(warning).toContain('no_proxy: ')
+    expect(others).toEqual([])
   })
 
   test('takes the setting first, then the variable of the scheme, then the other variables', () => {

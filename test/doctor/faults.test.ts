@@ -318,6 +318,9 @@ const CASES: Case[] = [
     made.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = path
     made.env['PATCHMIRROR_BUNDLE_REVOKED_KEYS'] = id
   }],
+  ['keys that go over plain http', 'keys', 'warn', 'can be read on the network', (made) => {
+    made.env['PATCHMIRROR_SERVER_HOST'] = '0.0.0.0'
+  }],
   ['a key that others may replace', 'keys', 'warn', 'sign.key', (made) => {
     const { private: path } = newKey(made)
     chmodSync(path, 0o666)

@@ -1,4 +1,3 @@
-import { readFileSync, statSync } from 'node:fs'
 import { exportInThread } from '../../bundle/tasks.ts'
 import type { ExportTaskReport } from '../../bundle/export/export.worker.ts'
 import { DATES_COUNT } from '../../bundle/format/dates.ts'
@@ -13,6 +12,7 @@ import { VERSION } from '../../core/version.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 import { createBundleProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** Options of `patchmirror export`. */
 interface ExportCommandOptions extends GlobalOptions {
@@ -91,11 +91,7 @@ function days(text: string): number {
 
 async function readNeed(path: string): Promise<Buffer> {
   try {
-    const stat = statSync(path)
-    const { size } = stat
-    if (!stat.isFile()) throw new Error('it is not a file') // a pipe would be waited for
-    if (size > LARGEST_NEED) throw new Error(`its ${size} bytes are too many`)
-    const need = readFileSync(path)
+    const need = readNamedFile(path, LARGEST_NEED)
     await readSummary([need])
     return need
   } catch (error) {

@@ -1,9 +1,10 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { arch, platform, release } from 'node:os'
 import { resolve } from 'node:path'
 import { describeConfig } from '../../config/describe.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { MirrorError, messageOf, whyUnreadable } from '../../core/errors.ts'
+import { expectFile } from '../../core/files.ts'
 import { toIso } from '../../core/time.ts'
 import { LIBRARY_VERSIONS, VERSION } from '../../core/version.ts'
 import { examineMirror } from '../../doctor/doctor.ts'
@@ -81,9 +82,11 @@ function versionsOf({ config }: LoadedConfig): unknown {
 /** Returns the end of a log file, from the beginning of a line. */
 function tailOf(path: string): string {
   try {
-    const file = openSync(path, 'r')
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
-      const { size } = fstatSync(file)
+      const stats = fstatSync(file)
+      expectFile(stats)
+      const { size } = stats
       const from = Math.max(0, size - LOG_BYTES)
       const bytes = Buffer.alloc(size - from)
       const text = bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, from))

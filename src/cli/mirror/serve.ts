@@ -3,7 +3,8 @@ import { createAgent } from '../../daemon/agent.ts'
 import { createReload } from '../../daemon/reload.ts'
 import { type LogFile, createLog, openLogFile, writeLine } from '../../core/log.ts'
 import { VERSION } from '../../core/version.ts'
-import { checkProxies } from '../../config/proxies.ts'
+import { checkProxies, describeUnusableExceptions } from '../../config/proxies.ts'
+import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { goOffline } from '../../core/offline.ts'
@@ -33,6 +34,7 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const stopped = signalled()
   outliveTerminal()
   const warn = (text: string): void => log.warn({}, text)
+  for (const text of warningsAtStart(config, offline)) warn(text)
   const manager = serviceManager({ env: process.env, pid: process.pid, warn })
   const read = (): Config => settingsOf(options).config
   const settingsInUse = createReload({ started: config, read, apply: agent.apply, log })
@@ -71,6 +73,15 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   await manager.close()
   log.info('stopped')
   return 0
+}
+
+/** Returns what is not refused, and works otherwise than it may have been meant. */
+function warningsAtStart(config: Config, offline: boolean): string[] {
+  const plain = warnOfPlainKeys(config)
+  return [
+    ...(plain === null ? [] : [`${plain}. ${HIDE_KEYS}`]),
+    ...(offline ? [] : describeUnusableExceptions(process.env)),
+  ]
 }
 
 /** Opens the file of `log.file`; null: the log goes to standard error. */

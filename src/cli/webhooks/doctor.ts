@@ -5,6 +5,7 @@ import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
 import { readStoredSecrets, readSecretLines } from './secrets.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** Options of `patchmirror webhooks doctor`. */
 interface DoctorOptions extends GlobalOptions {
@@ -64,10 +65,13 @@ function timeOf(text: string | undefined): number {
   throw new MirrorError('usage', `--at ${text}: not a time such as ${example}`)
 }
 
+/** Most bytes of a file with a delivery: more than the largest that a mirror takes. */
+const MOST_BYTES = 64 << 20
+
 function read(file: string): Buffer {
   let bytes: Buffer
   try {
-    bytes = readFileSync(file === '-' ? 0 : file)
+    bytes = file === '-' ? readFileSync(0) : readNamedFile(file, MOST_BYTES)
   } catch (error) {
     throw new MirrorError('usage', `the delivery ${file} cannot be read: ${whyUnreadable(error)}`, {
       cause: error,

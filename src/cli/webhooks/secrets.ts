@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
 import {
   plainSecret,
@@ -17,6 +16,7 @@ import {
 import { acquireLock } from '../../store/database/lock.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
 import type { Made } from '../../upstream/service-api.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
 export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
@@ -47,7 +47,7 @@ export function readStoredSecrets(config: Config): StoredSecret[] {
 export function readSecretLines(path: string, forSigning = false): StoredSecret[] {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readNamedFile(path).toString('utf8')
   } catch (error) {
     const message = `--secret-file ${path} cannot be read: ${whyUnreadable(error)}`
     throw new MirrorError('usage', message, { cause: error })

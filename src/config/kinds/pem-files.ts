@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { systemCode } from '../../core/errors.ts'
 import type { CheckContext, Parsed } from './base.ts'
+import { briefReason, readNamedFile } from '../../core/files.ts'
 
 /** PEM, and secrets and keys with their prefix. */
 const MARKED = /-----BEGIN |^(?:(?:v1a?,)?wh(?:sec|sk)_|pmk_)/
@@ -25,11 +24,11 @@ export function readPemFile(
 ): Parsed<string> {
   const file = resolve(cwd, given)
   try {
-    const fault = faultOf(readFileSync(file, 'latin1'))
+    const fault = faultOf(readNamedFile(file).toString('latin1'))
     return fault === null ? { value: file } : { fault }
   } catch (error) {
     if (isKeyMaterial(given))
       return { fault: 'is the text of a key or a certificate: give the path of a file that has it' }
-    return { fault: `cannot be read (${systemCode(error) ?? 'not a file name'})` }
+    return { fault: `cannot be read (${briefReason(error, 'not a file name')})` }
   }
 }

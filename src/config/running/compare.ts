@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { sha256Hex } from '../../core/digest.ts'
 import { messageOf, systemCode } from '../../core/errors.ts'
 import type { Config } from '../schema.ts'
 import { SETTINGS } from '../settings.ts'
 import { LIVE_KEYS } from './live.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** Secrets whose files a running daemon follows by itself: where one changed, the new value is in force. */
 const FOLLOWED: ReadonlySet<string> = new Set([
@@ -94,7 +94,7 @@ function contentsOf(value: unknown): string[] {
   const paths = Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
   return paths.map((path) => {
     try {
-      return sha256Hex(readFileSync(path))
+      return sha256Hex(readNamedFile(path))
     } catch (error) {
       return systemCode(error) ?? messageOf(error)
     }

@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ThreadAnswers } from '../../api/serving/shared.ts'
 import type { Run } from '../../store/runs/runs.ts'
 import type { Figures } from './figures.ts'
 import { registerProcess } from './process.ts'
 import { METRICS } from './table.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** Upper bounds of the histogram of answers, seconds. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30]
@@ -53,7 +53,7 @@ function readCertificates(
   return Object.entries(files).flatMap(([name, file]) => {
     if (file === null) return []
     try {
-      return [{ name, expiresAt: Date.parse(new X509Certificate(readFileSync(file)).validTo) }]
+      return [{ name, expiresAt: Date.parse(new X509Certificate(readNamedFile(file)).validTo) }]
     } catch {
       return []
     }

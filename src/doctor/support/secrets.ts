@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import { openReader } from '../../store/database/open.ts'
 import { readLocalKey } from '../../store/local-key.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** Variables of the environment whose values are taken for secrets. */
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|signature|dsn|proxy|_url$/i
@@ -73,7 +74,7 @@ function withValue(line: string): string[] {
 
 function textOf(path: string): string {
   try {
-    const text = readFileSync(path, 'utf8').slice(0, 65_536)
+    const text = readNamedFile(path).toString('utf8').slice(0, 65_536)
     return text.includes('-----BEGIN CERTIFICATE') ? '' : text // certificates are public
   } catch {
     return ''

@@ -1,4 +1,4 @@
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { Agent as HttpsAgent } from 'node:https'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +9,7 @@ import type { Config } from '../../config/schema.ts'
 import { http } from '../../core/connections/http.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { readHttpDate } from '../../core/time.ts'
+import { readNamedFile } from '../../core/files.ts'
 
 /** The SDK, once it is loaded. */
 type Sdk = typeof S3Module
@@ -110,7 +111,9 @@ function createClient(sdk: Sdk, { endpoint, region, pathStyle, caFile }: S3Setti
     ...(proxy !== undefined && { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } }),
   }
   const ca =
-    caFile === null ? undefined : [...getCACertificates('default'), readFileSync(caFile, 'utf8')]
+    caFile === null
+      ? undefined
+      : [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
   return new sdk.S3Client({
     region,
     ...(endpoint !== null && { endpoint }),

@@ -25,8 +25,9 @@ const RECEIVE = `
     size = excluded.size, body = excluded.body
   WHERE ${UNREAD} AND excluded.state <> 'dead'`
 
+/** SQL: what was announced became visible once: a replay does not change when. */
 const SETTLE = `
-  UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = @visibleAt, attempts = @attempts,
+  UPDATE inbox SET state = @state, refreshed_at = @refreshedAt, visible_at = coalesce(visible_at, @visibleAt), attempts = @attempts,
     due_at = @dueAt, reason = @reason
   WHERE id = @id`
 
@@ -96,12 +97,12 @@ export function createInbox(db: Db) {
   )
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL,
        replays = replays + 1
      WHERE id = @id AND (state <> 'pending' OR due_at > @now)`,
   )
   const requeueDead = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL, visible_at = NULL,
+    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL,
        replays = replays + 1
      WHERE state = 'dead'`,
   )

@@ -9,12 +9,15 @@ export function isCertificateError(error: unknown): boolean {
 const UNTRUSTED = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'CERT_UNTRUSTED',
   'CERT_CHAIN_TOO_LONG',
   'INVALID_CA',
+])
+/** Error codes for certificates whose chain ends before a known authority, as without the intermediate certificate. */
+const INCOMPLETE = new Set([
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
 const CERTIFICATE = /^(CERT_|ERR_TLS_CERT)|CERT_(NOT_YET_VALID|HAS_EXPIRED)|CRL_/
 
@@ -22,6 +25,13 @@ const CERTIFICATE = /^(CERT_|ERR_TLS_CERT)|CERT_(NOT_YET_VALID|HAS_EXPIRED)|CRL_
 export function certificateAdvice(error: unknown, proxied: boolean): string {
   const code = codeIn(error)
   if (code === undefined) return ''
+  if (INCOMPLETE.has(code)) {
+    const whose = proxied ? ', or the proxy,' : ''
+    return (
+      `; the server${whose} sent its certificate without the one that signed it, and that is not known here: where it is an ` +
+      'intermediate certificate, the server must send it too; where it is that of your own authority, name its file in upstream.caFile'
+    )
+  }
   if (UNTRUSTED.has(code)) {
     const whose = proxied ? ', which may be that of the proxy,' : ''
     return `; the certificate is not trusted here: name the file of its authority${whose} in upstream.caFile`

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
 import { readKeptFile } from '../../core/kept-files.ts'
 import type { Config } from '../../config/schema.ts'
-import { messageOf } from '../../core/errors.ts'
+import { messageOf, systemCode } from '../../core/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
 import type { StopSignal } from './stop-signal.ts'
 import { certificateAdvice } from './certificates.ts'
@@ -211,7 +211,24 @@ function markProxy(error: unknown, proxy: Proxy | null): void {
  */
 export function faultNotes(error: unknown): string {
   const proxy = proxyOf(error)
-  return through(proxy) + proxyAdvice(error, proxy) + certificateAdvice(error, proxy !== null)
+  const advice = proxyAdvice(error, proxy) + certificateAdvice(error, proxy !== null)
+  return through(proxy) + advice + versionAdvice(error)
+}
+
+/** Returns advice for a server that speaks only HTTP/2; empty for other errors. */
+function versionAdvice(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (systemCode(at) === NO_PROTOCOL || ('data' in at && isSettingsFrame(at.data)))
+      return '; the server speaks only HTTP/2 there, and this program uses HTTP/1.1: enable HTTP/1.1 on the server or its proxy'
+  return ''
+}
+
+/** The answer of TLS to a client that offers HTTP/1.1 alone (RFC 7301, 3.2). */
+const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
+
+/** Reports whether what came in place of an answer is the first frame of HTTP/2 (RFC 9113, 3.4): a SETTINGS frame of stream 0. */
+function isSettingsFrame(data: unknown): boolean {
+  return typeof data === 'string' && /^\0[^]{2}\x04[\0\x01]\0{4}/.test(data)
 }
 
 function proxyAdvice(error: unknown, proxy: Proxy | null): string {

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { isObject } from '../../json/objects.ts'
 import { toIsoOrNull } from '../../core/time.ts'
 import { plainSecret, webhookSecretFault } from '../../config/kinds/keys.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
-import { replacePrivateFile } from '../../core/files.ts'
+import { readNamedFile, replacePrivateFile } from '../../core/files.ts'
 
 /** A secret in the secret file. */
 export interface KeptSecret {
@@ -24,7 +23,7 @@ const MAX_CHARACTERS = 1_000_000
 /** The text of the file; null when there is none. Throws `config` when it cannot be read. */
 export function readSecretText(path: string): string | null {
   try {
-    return readFileSync(path, 'utf8')
+    return readNamedFile(path).toString('utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw fault(path, `cannot be read (${whyUnreadable(error)})`)

@@ -448,7 +448,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect(pending).toMatchObject([
       { id: 4, attempts: 0, reason: null, refreshedAt: null },
       { id: 2, type: null, reason: null },
-      { id: 1, visibleAt: null },
+      { id: 1, refreshedAt: null }, // when it became visible stays
     ])
     expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
     const again = await patchmirror(['replay', '1', '4'])

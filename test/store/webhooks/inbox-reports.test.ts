@@ -42,7 +42,7 @@ test('a row that is delayed beyond any delay was due before the clock went backw
   expect(inbox.listPending(NOW, 9)).toEqual([])
 })
 
-test('a replayed row starts again, and its later refreshes count from the first', () => {
+test('a replayed row starts again, and keeps when it became visible first', () => {
   const { inbox } = opened()
   inbox.receive(delivery())
   inbox.settle([{ id: 1, state: 'dead', refreshedAt: NOW + 1, visibleAt: NOW + 2, reason: 'x' }])
@@ -50,7 +50,7 @@ test('a replayed row starts again, and its later refreshes count from the first'
   const anew = {
     state: 'pending',
     refreshedAt: null,
-    visibleAt: null,
+    visibleAt: NOW + 2,
     reason: null,
     dueAt: NOW + 9,
   }
@@ -58,6 +58,8 @@ test('a replayed row starts again, and its later refreshes count from the first'
   inbox.settle([{ id: 1, state: 'dead', refreshedAt: NOW + 10 }])
   expect(inbox.replayDead(NOW + 9)).toBe(1)
   expect(inbox.readRow(1)).toMatchObject(anew)
+  inbox.settle([{ id: 1, state: 'done', refreshedAt: NOW + 11, visibleAt: NOW + 12 }])
+  expect(inbox.readRow(1)).toMatchObject({ state: 'done', visibleAt: NOW + 2 })
 })
 
 test('reports contain the times of processed rows and the announced tags, also without a result', () => {

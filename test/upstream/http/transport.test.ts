@@ -1,4 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createSecureServer, createServer as createHttp2Server } from 'node:http2'
+import { createServer as createSecureHttpServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { fetchFeed } from '../../../src/upstream/feeds.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { createProxy } from '../../support/proxy.ts'
@@ -163,6 +167,30 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     const other = connect(url, { CA_FILE: makeTls(scratch()).caFile })
     await refusal('upstream_unreachable', fetchVia(other))
     expect(requests).toEqual([])
+  })
+
+  test('names a chain that lacks the certificate which signed the last one', async () => {
+    const server = createSecureHttpServer({ key: tls.key, cert: tls.cert })
+    await once(server.listen(0), 'listening')
+    onTestFinished(() => void server.close())
+    const connection = connect(`https://localhost:${(server.address() as AddressInfo).port}`)
+    const { message } = await refusal('upstream_unreachable', fetchVia(connection))
+    expect(message).toMatch(
+      /without the one that signed it.+intermediate certificate.+in upstream\.caFile/,
+    )
+  })
+
+  test.each(['https', 'http'])('names an %s server that speaks only HTTP/2', async (scheme) => {
+    const server =
+      scheme === 'https'
+        ? createSecureServer({ key: tls.key, cert: tls.cert })
+        : createHttp2Server()
+    await once(server.listen(0), 'listening')
+    onTestFinished(() => void server.close())
+    const url = `${scheme}://localhost:${(server.address() as AddressInfo).port}`
+    const limits = { CA_FILE: tls.caFile, RETRIES: '0' }
+    const { message } = await refusal('upstream_unreachable', fetchVia(connect(url, limits)))
+    expect(message).toContain('the server speaks only HTTP/2')
   })
 
   test('refuses a certificate for another host', async () => {
