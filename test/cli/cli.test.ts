@@ -372,7 +372,9 @@ describe('the command line', () => {
       out: expect.stringContaining(`run ${next} is rejected already`) as string,
     })
     const { out } = await patchmirror('status')
-    expect(out).toContain(`osv: a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope change\n  patchmirror approve ${next}\n`) // prettier-ignore
+    expect(out).toContain(
+      `osv: a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope change\n  patchmirror approve ${next}\n`,
+    )
     const met = /run (\d+),/.exec(still.out)?.[1] ?? ''
     expect(met).not.toBe(next)
     expect((await patchmirror('runs', met)).out).toMatch(

@@ -41,7 +41,11 @@ function relayProblems({ relay }: Status): MirrorProblem[] {
   return failing.map(({ id, target, state, reason, pending, since }) => {
     const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
     const advice = [`patchmirror relay enable ${id}`]
-    return problem('relay', 'warning', `Relay target ${target ?? id}`, state, { detail, since, advice }) // prettier-ignore
+    return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
+      detail,
+      since,
+      advice,
+    })
   })
 }
 
@@ -49,7 +53,10 @@ function edgeProblems({ edge = [] }: Status): MirrorProblem[] {
   const failing = edge.filter(({ state }) => state === 'failing')
   return failing.map(({ id, reason }) => {
     const effect = 'it serves answers that are up to edge.maxAgeSeconds old'
-    return problem('edge', 'warning', `Cache ${id}`, 'it cannot be purged', { detail: reason, effect }) // prettier-ignore
+    return problem('edge', 'warning', `Cache ${id}`, 'it cannot be purged', {
+      detail: reason,
+      effect,
+    })
   })
 }
 
@@ -61,12 +68,23 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
     const effect = 'deliveries are answered with 503; scheduled syncs find the same changes'
     const detail = 'The log has the reason.'
     const advice = ['patchmirror verify']
-    found.push(problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', { detail, effect, advice })) // prettier-ignore
+    found.push(
+      problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', {
+        detail,
+        effect,
+        advice,
+      }),
+    )
   }
   const warning = refresh.misses?.warning ?? null
   if (warning !== null) {
     const advice = ['patchmirror webhooks list']
-    found.push(problem('webhooks', 'warning', 'Webhooks', 'the subscription seems dead', { detail: warning, advice })) // prettier-ignore
+    found.push(
+      problem('webhooks', 'warning', 'Webhooks', 'the subscription seems dead', {
+        detail: warning,
+        advice,
+      }),
+    )
   }
   const dead = counts?.dead ?? 0
   if (dead > 0) {
@@ -85,9 +103,15 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   const found: MirrorProblem[] = []
   const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
   if (outbox !== null && outbox.problem !== null && !isExplained)
-    found.push(problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason })) // prettier-ignore
+    found.push(
+      problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }),
+    )
   if (inbox !== null && inbox.problem !== null)
-    found.push(problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', { detail: inbox.problem })) // prettier-ignore
+    found.push(
+      problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', {
+        detail: inbox.problem,
+      }),
+    )
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
     const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror inspect FILE'] }
@@ -101,11 +125,19 @@ function derivedProblems({ views = [], findings, storage }: Status): MirrorProbl
   const found: MirrorProblem[] = []
   for (const { kind, failing, unread } of views) {
     if (failing && storage.state === 'ok')
-      found.push(problem('views', 'warning', `Views (${kind})`, 'they cannot be built', { detail: TRIED_AGAIN })) // prettier-ignore
+      found.push(
+        problem('views', 'warning', `Views (${kind})`, 'they cannot be built', {
+          detail: TRIED_AGAIN,
+        }),
+      )
     if (unread) found.push(problem('views', 'warning', `Views (${kind})`, describeUnread(unread)))
   }
   if (findings?.failing === true && storage.state === 'ok')
-    found.push(problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', { detail: TRIED_AGAIN })) // prettier-ignore
+    found.push(
+      problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', {
+        detail: TRIED_AGAIN,
+      }),
+    )
   return found
 }
 

@@ -39,21 +39,42 @@ function storageProblem({ storage }: Status): MirrorProblem[] {
       ? 'what cannot be read is answered with 503'
       : 'what is stored is served, nothing new is stored'
   const advice = state === 'damaged' ? ['patchmirror verify'] : ['patchmirror doctor']
-  return [{ code: 'storage', level: 'failed', subject: 'Data folder', text: state, detail: reason, since, effect, advice }] // prettier-ignore
+  return [
+    {
+      code: 'storage',
+      level: 'failed',
+      subject: 'Data folder',
+      text: state,
+      detail: reason,
+      since,
+      effect,
+      advice,
+    },
+  ]
 }
 
 /** A source that is not synced any more only gets older, also where its last run was complete. */
 function unsyncedProblem({ name, unsynced, asOf }: SourceStatus): MirrorProblem[] {
   if (unsynced === null) return []
   const detail = `${unsynced}. Then start the daemon again.`
-  return [problem('unsynced', 'failed', name, 'not synced any more', { detail, effect: servedWords([asOf]) })] // prettier-ignore
+  return [
+    problem('unsynced', 'failed', name, 'not synced any more', {
+      detail,
+      effect: servedWords([asOf]),
+    }),
+  ]
 }
 
 /** The settings ask for something else than what is stored. */
 function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
   if (scopeChanged === null) return []
   const advice = [`patchmirror sync ${name}`]
-  return [problem('scope_changed', 'warning', name, 'its scope has changed', { detail: scopeChanged, advice })] // prettier-ignore
+  return [
+    problem('scope_changed', 'warning', name, 'its scope has changed', {
+      detail: scopeChanged,
+      advice,
+    }),
+  ]
 }
 
 /** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
@@ -70,10 +91,18 @@ function decisions({
     return problem('quarantined', 'failed', name, 'a change waits for your decision', more)
   })
   if (state === 'quarantined' && found.length === 0 && rejected === null)
-    found.push(problem('quarantined', 'failed', name, 'a change is quarantined', { advice: ['patchmirror runs'] })) // prettier-ignore
+    found.push(
+      problem('quarantined', 'failed', name, 'a change is quarantined', {
+        advice: ['patchmirror runs'],
+      }),
+    )
   if (rejected !== null) {
     const text = `a rejected change is still offered; ${rejected.effect}`
-    found.push(problem('rejected', 'warning', name, text, { advice: [`patchmirror approve ${rejected.run}`] })) // prettier-ignore
+    found.push(
+      problem('rejected', 'warning', name, text, {
+        advice: [`patchmirror approve ${rejected.run}`],
+      }),
+    )
   }
   if (doubtful) {
     const advice = ['runs', 'acknowledge'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
@@ -132,7 +161,9 @@ function failureOf(
   }
   if (typeof cause !== 'string')
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
-  const runs = ones.flatMap(({ lastRun }) => (lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`])) // prettier-ignore
+  const runs = ones.flatMap(({ lastRun }) =>
+    lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`],
+  )
   const active = activeSources(config)
   const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
   const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
@@ -182,7 +213,10 @@ function ageProblems(
       problem(kind, isFirst ? 'warning' : 'failed', subject, AGE_TEXTS[kind], {
         detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, reasons),
         since: kind === 'first_run' ? started : null,
-        effect: kind === 'first_run' ? 'nothing of it is served until it has ended' : servedWords(ones.map(({ asOf }) => asOf)), // prettier-ignore
+        effect:
+          kind === 'first_run'
+            ? 'nothing of it is served until it has ended'
+            : servedWords(ones.map(({ asOf }) => asOf)),
         advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
       }),
     ]
@@ -223,5 +257,10 @@ function renewal(config: Config, name: SourceName): string {
 function partialProblem({ name, state, lastRun }: SourceStatus): MirrorProblem[] {
   if (state !== 'partial') return []
   const advice = lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]
-  return [problem('partial', 'warning', name, 'the last run was partial', { detail: lastRun?.message ?? null, advice })] // prettier-ignore
+  return [
+    problem('partial', 'warning', name, 'the last run was partial', {
+      detail: lastRun?.message ?? null,
+      advice,
+    }),
+  ]
 }

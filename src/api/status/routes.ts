@@ -30,7 +30,13 @@ import { onceASecond } from './once-a-second.ts'
 import type { MirrorProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
-import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts' // prettier-ignore
+import {
+  type SourceStatus,
+  type Status,
+  type StatusOptions,
+  buildStatus,
+  unreadStatus,
+} from './report.ts'
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {

@@ -208,12 +208,12 @@ test('a database that cannot be read is a fault, not a 404', async () => {
   expect((await served.get('/external/osv/nothing.json')).status).toBe(503)
 })
 
-test('a defect of the program is a 500 with a fixed text', async () => {
+test('a missing table is damage: a 503 with a fixed text', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   served.store.damage('DROP TABLE osv_tombstone')
   served.server.snapshotChanged()
   const reply = await served.get('/external/osv/nothing.json')
-  expect([reply.status, jsonOf(reply)['error']]).toEqual([500, 'internal'])
+  expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'corrupt'])
   expect(reply.body.toString()).not.toContain('tombstone')
 })
 

@@ -110,7 +110,10 @@ test('another cause is another problem', () => {
 test('a full disk and damage explain what fails for them', () => {
   const sources = [failed('feeds', 'storage', T1), failed('osv', 'storage', T1)]
   const views = [{ kind: 'osv', failing: true, unread: null }] as unknown as Status['views']
-  const boxes = { outbox: { problem: 'storage', reason: 'full' }, inbox: null } as unknown as Status['boxes'] // prettier-ignore
+  const boxes = {
+    outbox: { problem: 'storage', reason: 'full' },
+    inbox: null,
+  } as unknown as Status['boxes']
   const parts = { ...(views && { views }), ...(boxes && { boxes }) }
   for (const state of ['full', 'damaged'] as const) {
     const storage = { state, reason: 'why', freeBytes: 0, since: T1 }
