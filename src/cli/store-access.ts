@@ -1,10 +1,8 @@
 import type { Config } from '../config/schema.ts'
-import { SOURCES, unsyncedSources } from '../domain/sources.ts'
+import { unsyncedSources } from '../domain/sources.ts'
 import { whyUnread } from '../store/database/older-folder.ts'
-import { isUnreadable } from '../store/database/faults.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads, isOwnData } from '../store/reads.ts'
-import { findDoubtful } from '../store/runs/rejected.ts'
 
 export { readLocalKey } from '../store/local-key.ts'
 
@@ -39,29 +37,6 @@ export function withStoredReads<T>(
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, none)
   return closing(db, () => work(createReads(db), db))
-}
-
-/** Does the same as `withReads` for what is said beside a report: null also where the database is damaged, which the report says. */
-export function withSoundReads<T>(dataDir: string, work: (reads: Reads) => T): T | null {
-  try {
-    return withReads(dataDir, work)
-  } catch (error) {
-    if (!isUnreadable(error)) throw error
-    return null
-  }
-}
-
-/** Returns a sentence for each source of which a run of the last 24 hours published what should not be believed. */
-export function doubtsHere(config: Config): string[] {
-  const here = withSoundReads(config.data.dir, (reads) =>
-    SOURCES.flatMap((source) => {
-      const run = findDoubtful(reads, source, Date.now())
-      if (run === null) return []
-      const of = run.snapshot === null ? '' : ` (snapshot ${run.snapshot.slice(0, 12)})`
-      return [`${source}: run ${run.id}${of} published changes that should not be believed; shown for 24 hours: patchmirror runs ${run.id} | acknowledge ${run.id}`] // prettier-ignore
-    }),
-  )
-  return here ?? []
 }
 
 /** Returns a sentence for each source that is stored and, by these settings, not synced any more; none where nothing is stored. */

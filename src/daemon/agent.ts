@@ -32,7 +32,7 @@ import type { RunningEdge } from './edge.ts'
 import { tryStart } from './start-check.ts'
 import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
-import { logPostponed, logRetries, logRun } from './log-lines.ts'
+import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
 import { syncSettings } from './sync-settings.ts'
@@ -207,6 +207,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
   const retryWithRoom = awaitRoom(config.data.dir, retry)
   const isStored = (source: SourceName) => !!on.reads?.live.snapshots.readSnapshot(source)
   const retries = (on.retries = createRetries(isStored, retry))
+  const logEnded = createRunLog(log, options.now ?? Date.now)
   return {
     offline,
     mayRun: () => on.fleet?.mayRun() ?? true,
@@ -217,14 +218,12 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
       on.fleet?.committed()
       on.metrics?.countRun(report)
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
-      logRun(log, report)
+      logEnded(report)
       // With nothing to serve yet, the next hour is too far away.
       const isEmpty = ['failed', 'stopped'].includes(report.state) && report.snapshot === null
       if (isEmpty && config.upstream.apiRoot !== null) retries.plan(report.source)
-      if (report.code === 'storage') {
-        on.storage?.look()
-        retryWithRoom(report.source)
-      }
+      if (report.code === 'storage' || report.code === 'corrupt') on.storage?.look()
+      if (report.code === 'storage') retryWithRoom(report.source)
       options.onEnded?.(report)
     },
     onCheckpoint() {

@@ -1,6 +1,8 @@
 import { describeRetry } from '../domain/progress.ts'
 import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
+import { toIso } from '../core/time.ts'
+import type { SourceName } from '../domain/sources.ts'
 import type { NodeReport } from '../fleet/turn.ts'
 import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
@@ -28,6 +30,45 @@ function logFailure(
   if (failing !== null)
     log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
   else log.info({}, 'fleet: the object store can be used again')
+}
+
+/** Causes that several runs have in common, and what helps. */
+const SHARED: Partial<Record<string, string>> = {
+  upstream_unreachable: 'What is stored is served. "patchmirror doctor" looks for the cause',
+  upstream_auth: 'What is stored is served. "patchmirror doctor" looks for the cause',
+  storage: 'What is stored is served',
+  corrupt: 'What can be read is served',
+}
+
+/**
+ * Creates the log of runs. What several of them fail for is an error when it begins, with what helps, and a line at level info
+ * when it is over; the runs between are at level info.
+ */
+export function createRunLog(log: Logger, now: () => number): (report: RunReport) => void {
+  const open = new Map<string, { readonly since: string; readonly sources: Set<SourceName> }>()
+  const settle = ({ source, state }: RunReport): void => {
+    if (state === 'failed' || state === 'stopped') return
+    for (const [code, { since, sources }] of open) {
+      if (!sources.delete(source) || sources.size > 0) continue
+      open.delete(code)
+      log.info({ code }, `no run fails with ${code} any more; the first did at ${since}`)
+    }
+  }
+  return (report) => {
+    settle(report)
+    const { source, state } = report
+    const code = report.code ?? ''
+    const help = SHARED[code]
+    if (state !== 'failed' || help === undefined) return logRun(log, report)
+    const known = open.get(code)
+    if (known === undefined) {
+      open.set(code, { since: toIso(now()), sources: new Set([source]) })
+      return logRun(log, { ...report, message: `${report.message ?? code}. ${help}` })
+    }
+    known.sources.add(source)
+    const text = `${source} ${report.kind}: failed: ${report.message ?? code}`
+    log.info({ run: report.id, source, code }, `${text}; this cause is known since ${known.since}`)
+  }
 }
 
 /** Logs a run that has ended: a failed one as an error, one with doubts or gaps as a warning, one stopped on request as neither. */

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { toIso } from '../core/time.ts'
@@ -101,7 +102,7 @@ function watchDamage({ dataDir, log, now }: WatchOptions) {
     note(error: unknown): boolean {
       if (!isUnreadable(error)) return false
       const file = databaseOf(error)
-      if (file !== null && file !== path) return false // webhooks.db and what is derived are logged by their parts
+      if (file === null || basename(file) !== basename(path)) return false // webhooks.db and what is derived are logged by their parts
       met(error, false)
       return true
     },

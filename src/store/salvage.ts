@@ -110,7 +110,9 @@ function createSource(from: Db, to: Db) {
     putInto(table: string): (row: Row) => void {
       const columns = columnsOf(table)
       const places = columns.map((name) => `@${name}`).join(', ')
-      const put = to.prepare<[Row]>(`INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${places})`) // prettier-ignore
+      const put = to.prepare<[Row]>(
+        `INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${places})`,
+      )
       return (row) => void put.run(row)
     },
   }

@@ -370,7 +370,9 @@ describe('the command line', () => {
       out: expect.stringContaining(`run ${next} is rejected already`) as string,
     })
     const { out } = await patchmirror('status')
-    expect(out).toContain(`run ${next} of osv was rejected; nothing newer is published until upstream corrects it, or the settings of its scope change\n  "patchmirror approve ${next}" undoes that`) // prettier-ignore
+    expect(out).toContain(
+      `osv: a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope change\n  patchmirror approve ${next}\n`,
+    )
     const met = /run (\d+),/.exec(still.out)?.[1] ?? ''
     expect(met).not.toBe(next)
     expect((await patchmirror('runs', met)).out).toMatch(
@@ -432,7 +434,7 @@ describe('the command line', () => {
     expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })
     expect(second.err).toContain('name the others: "patchmirror sync feeds osv"')
     const status = await patchmirror('status')
-    expect([status.code, status.out.includes(warning)]).toEqual([3, true])
+    expect([status.code, status.out.includes(warning.replace('catalog: ', ''))]).toEqual([3, true])
     const named = await patchmirror('sync', 'feeds', 'osv')
     expect([named.code, named.err.includes(warning)]).toEqual([0, false])
   })

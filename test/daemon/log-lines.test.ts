@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/core/log.ts'
-import { logRetries, logRun } from '../../src/daemon/log-lines.ts'
+import { createRunLog, logRetries, logRun } from '../../src/daemon/log-lines.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import type { Run } from '../../src/store/runs/runs.ts'
 
@@ -39,4 +39,39 @@ test('repeated requests are logged once a minute for each source, and all progre
     { level: 'warn', source: 'osv', msg: 'osv: a request failed and is repeated: no connection' },
     { level: 'warn', source: 'feeds' },
   ])
+})
+
+test('what several runs fail for is one error, with what helps, until no run fails for it', () => {
+  const lines: { level: string; msg: string }[] = []
+  const add = (line: string): void => void lines.push(JSON.parse(line) as (typeof lines)[number])
+  const log = createLog({ level: 'info', format: 'json' }, add)
+  const ended = createRunLog(log, () => 1_700_000_000_000)
+  const run = (source: Run['source'], code: string | null): Run => ({
+    id: 1,
+    source,
+    kind: 'sync',
+    trigger: 'schedule',
+    pid: 1,
+    state: code === null ? 'complete' : 'failed',
+    facts: {},
+    startedAt: 1,
+    endedAt: 2,
+    asOf: null,
+    snapshot: null,
+    code: code as Run['code'],
+    message: 'no connection',
+  })
+  for (let hour = 0; hour < 3; hour++)
+    for (const source of ['feeds', 'osv', 'catalog'] as const)
+      ended(run(source, 'upstream_unreachable'))
+  const errors = lines.filter(({ level }) => level === 'error')
+  expect(errors).toHaveLength(1)
+  expect(errors[0]?.msg).toContain('no connection. What is stored is served. "patchmirror doctor"')
+  expect(lines[1]?.msg).toContain('this cause is known since 2023-11-14T22:13:20.000Z')
+  for (const source of ['feeds', 'osv', 'catalog'] as const) ended(run(source, null))
+  const over = lines.filter(({ msg }) => msg.includes('any more'))
+  expect(over).toHaveLength(1)
+  ended(run('osv', 'upstream_unreachable'))
+  ended(run('osv', 'upstream_shape'))
+  expect(lines.filter(({ level }) => level === 'error')).toHaveLength(3)
 })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createLog } from '../../src/core/log.ts'
 import { watchStorage } from '../../src/daemon/storage.ts'
+import { damagedContent } from '../../src/store/database/faults.ts'
 import { databasePath, openReader } from '../../src/store/database/open.ts'
 import { DAMAGES, dropTable, settle } from '../support/damage.ts'
 import { type World, openWorld } from '../support/daemons.ts'
@@ -111,6 +112,14 @@ test('damage that a request met stays until a repair is complete', async () => {
   expect(watched.note(corrupt)).toBe(true)
   watched.look()
   expect(watched.state().state).toBe('damaged')
+})
+
+test('a record whose bytes are damaged is noted, with what fetches it again', async () => {
+  const dir = await copyFilledFolder(OSV, ['osv'])
+  const { watched, lines } = watch(dir)
+  expect(watched.note(damagedContent('the stored bytes of a record are damaged'))).toBe(true)
+  expect(watched.state()).toMatchObject({ state: 'damaged' })
+  expect(lines[0]?.msg).toMatch(/^the stored bytes .* "patchmirror verify --repair"/)
 })
 
 test('errors that are not about stored data are not noted', async () => {

@@ -13,7 +13,9 @@ test('a daemon that starts with another scope syncs at once; until then status a
   world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
   const status = await world.patchmirror('status')
   expect(status.code).toBe(3)
-  expect(status.out).toMatch(/^osv: run \d+ used another osv\.exclude than this mirror has; what is stored follows it until/m) // prettier-ignore
+  expect(status.out).toMatch(
+    /^ {2}run \d+ used another osv\.exclude than this mirror has; what is stored follows it until/m,
+  )
   const doctor = await world.patchmirror('doctor')
   expect(doctor.out).toMatch(/osv: run \d+ used another osv\.exclude/)
 

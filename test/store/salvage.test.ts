@@ -103,7 +103,10 @@ test('the change log leads on where the same data is mirrored again, and names a
 /** Overwrites a page in the middle of a table. */
 function overwriteLeafOf(path: string, table: string): void {
   const db = new Database(path)
-  const pages = db.prepare<[string], number>('SELECT pageno FROM dbstat WHERE name = ? ORDER BY path').pluck().all(table) // prettier-ignore
+  const pages = db
+    .prepare<[string], number>('SELECT pageno FROM dbstat WHERE name = ? ORDER BY path')
+    .pluck()
+    .all(table)
   db.close()
   DAMAGES.page(path, pages[Math.floor(pages.length / 2)] ?? 0)
 }

@@ -226,7 +226,8 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_serving_thread_answers_total: '`thread`: from 2; since the start of the daemon',
   patchmirror_build_info: '`version`',
   patchmirror_certificate_expiry_timestamp_seconds: '`certificate`: `webhooks`',
-  patchmirror_storage_state: '`state`: `ok`, `full`, `failing`',
+  patchmirror_storage_state: '`state`: `ok`, `full`, `failing`, `damaged`',
+  patchmirror_problems: '`code`: as `problems` in `/-/status`; `level`: `failed`, `warning`',
 }
 
 /** docs/reference/metrics.md: the names, types and help texts of a page that the program renders. */

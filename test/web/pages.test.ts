@@ -64,7 +64,7 @@ test('the overview says that a first run is in progress, and offers no command t
   const html = (await first.get('/', { accept: BROWSER })).body.toString()
   expect(html).toContain('osv: the first run is in progress')
   expect(html).toContain('feeds: nothing is mirrored yet')
-  expect(html).toContain('the run of another source is in progress')
+  expect(html).toContain('The run of another source is in progress')
   expect(html).not.toContain('patchmirror sync')
   const ready = jsonOf(await first.get('/-/ready'))
   expect(ready['sources']).toMatchObject([

@@ -76,6 +76,9 @@ export const SOURCE_STATUS = object(
     lastSuccessAt: MAYBE_DATE,
     lastChangeAt: MAYBE_DATE,
     openQuarantines: COUNT,
+    waiting: { type: 'array', items: object('', { run: COUNT, reason: MAYBE_TEXT }) },
+    rejected: { ...object('', { run: COUNT, effect: TEXT }), type: ['object', 'null'] },
+    failingSince: MAYBE_DATE,
     doubtful: {
       ...object('', {
         run: COUNT,

@@ -231,6 +231,10 @@ export const SCHEMAS = {
       boxes: { type: 'object' },
       edge: { type: 'array' },
       fleet: { type: 'object', description: 'In a fleet alone.' },
+      problems: {
+        type: 'array',
+        description: 'What is wrong, one for each cause, the worst first.',
+      },
     },
     ['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],
   ),

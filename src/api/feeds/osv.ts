@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { toIso } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { damagedContent } from '../../store/database/faults.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { createOsvScope, parseScopeText } from '../../domain/osv-scope.ts'
 import { faultOfRecordId } from '../../domain/record-id.ts'
@@ -153,8 +154,10 @@ function soundMember({ body, size, bodyCrc32 }: ServedRecord): Buffer {
     body.readUInt32LE(body.length - 4) === size >>> 0 &&
     (bodyCrc32 === null || crc32(body) === bodyCrc32)
   if (sound) return body
-  throw new Error('the stored bytes of this record are damaged: "patchmirror verify --repair"')
+  throw damagedContent('the stored bytes of a record are damaged')
 }
+
+const LOST = 'the index lists a record that is not found'
 
 /**
  * Explains a missing record: 404 where upstream has none, with the time when the mirror observed a removal; 404 or 503 with the reason for one that upstream lists and the mirror could not fetch.
@@ -164,10 +167,7 @@ export async function missingRecord(served: ServedSnapshot, id: string): Promise
   const fault = faultOfRecordId(id)
   if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, { id })
   if (await served.listing.lists(id))
-    throw new MirrorError(
-      'corrupt',
-      `the index lists ${JSON.stringify(id)}, its record is not found`,
-    )
+    throw new MirrorError('corrupt', LOST, { cause: damagedContent(LOST) })
   const outside = whyOutOfScope(served.reads, id)
   if (outside !== null) return notFound(outside, { id, outOfScope: 'yes' })
   const known = missingForReason(served, id)

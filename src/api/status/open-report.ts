@@ -20,10 +20,11 @@ export function openSourceStatus(source: SourceStatus): SourceStatus {
   const partialLists = source.partialLists.map(({ path, reason }) => {
     return { path: withoutNames(path), reason: withoutNames(reason) }
   })
-  const { lastRun, progress } = source
+  const { lastRun, progress, waiting } = source
   return {
     ...source,
     partialLists,
+    ...(waiting && { waiting: waiting.map(({ run }) => ({ run, reason: null })) }),
     lastRun: lastRun && openRun(lastRun),
     ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
   }

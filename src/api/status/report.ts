@@ -7,7 +7,7 @@ import type { StorageState } from '../../store/disk-state.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import { changedScopeText } from '../../store/runs/run-scope.ts'
-import { messageNow } from '../../store/runs/rejected.ts'
+import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
 import type { Run, RunState } from '../../store/runs/runs.ts'
 import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
 import type {
@@ -58,12 +58,24 @@ export interface SourceStatus extends PartialLists, SourceSyncing, MissingParts 
   lastChangeAt: string | null
   /** Refused documents that wait for `approve` or `reject`. */
   openQuarantines: number
+  /** The runs whose refused change waits for that; without a reason for those without a key. A daemon of an earlier version has none. */
+  waiting?: readonly WaitingRun[]
+  /** A rejected change that upstream still offers; null: none. */
+  rejected?: { readonly run: number; readonly effect: string } | null
+  /** When the first of the failed runs began that are the last ones; null: the last run did not fail. */
+  failingSince?: string | null
   /** What was published and should not be believed; null: nothing, or it is acknowledged. A daemon of an earlier version has none. */
   doubtful?: DoubtfulRun | null
   lastRun: RunSummary | null
   /** How far its run is, where this daemon runs it; null: no run, one of another process, or nothing is known yet. */
   progress?: RunProgress | null
   nextRunAt: string | null
+}
+
+/** A run whose refused change waits for a decision. */
+interface WaitingRun {
+  readonly run: number
+  readonly reason: string | null
 }
 
 /** A scope of the OSV source; records that are out of it are not stored, and do not count as missing. */
@@ -216,6 +228,9 @@ function sourceStatus(
     lastSuccessAt: toIsoOrNull(reads.runs.readLastSuccess(name)),
     lastChangeAt: toIsoOrNull(reads.changes.readLatestLogged(name)?.publishedAt ?? null),
     openQuarantines: reads.quarantine.countOpen(name),
+    waiting: waitingOf(reads, name),
+    rejected: rejectedOf(reads, name),
+    failingSince: toIsoOrNull(reads.runs.readFailingSince(name)),
     doubtful: doubtfulRunOf(reads, name, now()),
     ...partialListsOf(name, reads),
     ...missingOf(reads, name),
@@ -230,6 +245,16 @@ function sourceStatus(
 function scopeStatus(text: string | null): OsvScopeStatus | null {
   const settings = parseScopeText(text)
   return settings === null ? null : { include: settings.include, exclude: settings.exclude }
+}
+
+function waitingOf(reads: Reads, name: SourceName): WaitingRun[] {
+  const open = reads.quarantine.listOpenQuarantines().filter(({ source }) => source === name)
+  return open.map(({ runId, reason }) => ({ run: runId, reason }))
+}
+
+function rejectedOf(reads: Reads, name: SourceName): NonNullable<SourceStatus['rejected']> | null {
+  const found = findRejected(reads, name)
+  return found === null ? null : { run: found.runId, effect: heldBack(found) }
 }
 
 const WORST = ['failed', 'quarantined', 'partial'] as const

@@ -27,8 +27,16 @@ import { lastedMs } from '../../store/runs/runs.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
+import type { MirrorProblem } from './problem.ts'
+import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
-import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts' // prettier-ignore
+import {
+  type SourceStatus,
+  type Status,
+  type StatusOptions,
+  buildStatus,
+  unreadStatus,
+} from './report.ts'
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -55,6 +63,8 @@ export interface Reports {
   readonly all: () => Status
   /** Returns a report with the current state of webhooks, views, outbox and inbox. */
   readonly withNow: (status: Status) => Promise<Status>
+  /** Returns everything that is wrong by such a report. */
+  readonly problems: (status: Status) => readonly MirrorProblem[]
 }
 
 /** Creates the reports that the mirror's own pages show. */
@@ -84,7 +94,13 @@ export function createStatusReports(options: ReportOptions): Reports {
     if (opened?.from !== from) opened = { from, status: openStatus(from) }
     return opened.status
   }
-  return { served, open, all, withNow: (status) => withNow(status, options) }
+  return {
+    served,
+    open,
+    all,
+    withNow: (status) => withNow(status, options),
+    problems: (status) => problemsOf(status, config),
+  }
 }
 
 /** Returns what is read, or the other where stored data cannot be read: a report says so, and does not fail. */
@@ -140,6 +156,7 @@ export interface MetricsPage extends AnswerMetrics {
     storage: Status['storage'] & { readonly dataBytes: number | null }
     /** Whether /-/ready answers 200. */
     ready: boolean
+    problems: readonly MirrorProblem[]
   }) => Promise<string>
 }
 
@@ -185,9 +202,10 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
     if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
     return page(reply, 200, { status: 'ok' })
   })
-  app.get('/-/status', async (_request, reply) =>
-    page(reply, 200, await reports.withNow(reports.open())),
-  )
+  app.get('/-/status', async (_request, reply) => {
+    const status = await reports.withNow(reports.open())
+    return page(reply, 200, { ...status, problems: reports.problems(status) })
+  })
   addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {
     const readiness = readinessNow(options)
@@ -225,18 +243,10 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
   const { metrics, reports, dataDir } = options
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
-    const {
-      sources,
-      storage,
-      webhooks,
-      relay,
-      bundle,
-      views = [],
-      findings,
-      boxes,
-      fleet,
-      edge,
-    } = await reports.withNow(reports.open())
+    const status = await reports.withNow(reports.open())
+    const { sources, storage, webhooks, relay, bundle, views = [] } = status
+    const { findings, boxes, fleet, edge } = status
+    const problems = reports.problems(status)
     const figures = sources.map((source) => ({
       ...source,
       lastRunSeconds: lasted(source),
@@ -245,7 +255,17 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
     const { counts: inbox = null, refresh = null } = webhooks ?? {}
     const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
     const { ready } = readinessNow(options)
-    const shown = { sources: figures, storage: disk, ready, inbox, refresh, relay, bundle, views }
+    const shown = {
+      sources: figures,
+      storage: disk,
+      ready,
+      problems,
+      inbox,
+      refresh,
+      relay,
+      bundle,
+      views,
+    }
     const parts = {
       ...(findings && { findings }),
       ...(boxes && { boxes }),

@@ -1,11 +1,9 @@
-import type { Status } from '../../api/status/report.ts'
-import type { Config } from '../../config/schema.ts'
 import { LIST_COUNTS } from '../../domain/run-facts.ts'
-import { withSoundReads, withStoredReads } from '../store-access.ts'
+import { withStoredReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
-import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
+import { messageNow } from '../../store/runs/rejected.ts'
 import { type Run, type RunFacts, lastedMs } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { duration, timeOf, table } from '../output.ts'
@@ -102,21 +100,4 @@ function listOf(key: string, shown: readonly string[], facts: RunFacts): string 
   const all = Number(facts[LIST_COUNTS[key] ?? ''] ?? shown.length)
   const more = all > shown.length ? [`  … and ${all - shown.length} more`] : []
   return ['', key, ...shown.map((line) => `  ${line}`), ...more].join('\n')
-}
-
-/** Returns what waits for a decision in a data folder, and what was rejected and is still offered, with the commands. */
-export function describeRefusals({ data }: Config, { sources }: Status): string[] {
-  const lines = withSoundReads(data.dir, (reads) => [
-    ...reads.quarantine.listOpenQuarantines().map(({ runId, reason }) => {
-      const commands = `patchmirror runs ${runId} | approve ${runId} | reject ${runId}`
-      return `run ${runId} is quarantined: ${reason}\n  ${commands}`
-    }),
-    ...sources.flatMap(({ name }) => {
-      const rejected = findRejected(reads, name)
-      if (rejected === null) return []
-      const said = `run ${rejected.runId} of ${name} was rejected; ${heldBack(rejected)}`
-      return [`${said}\n  "patchmirror approve ${rejected.runId}" undoes that`]
-    }),
-  ])
-  return lines ?? []
 }

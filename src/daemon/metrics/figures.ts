@@ -71,6 +71,8 @@ export interface Figures {
   readonly certificates?: readonly { readonly name: string; readonly expiresAt: number }[]
   /** Whether /-/ready answers 200. */
   readonly ready?: boolean
+  /** What is wrong, one for each cause. */
+  readonly problems?: readonly { readonly code: string; readonly level: string }[]
   readonly storage?: {
     readonly state: string
     readonly freeBytes: number | null

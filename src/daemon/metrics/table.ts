@@ -155,6 +155,8 @@ export const METRICS: readonly Metric[] = [
 
   ['patchmirror_ready', '1: /-/ready answers 200. 0: it answers 503 with the reason.', 'gauge', [],
     ({ ready }) => (ready === undefined ? [] : [[flag(ready)]])],
+  ['patchmirror_problems', 'What is wrong, one for each cause, however much fails for it.', 'gauge', ['code', 'level'],
+    ({ problems = [] }) => [...Map.groupBy(problems, ({ code, level }) => `${code} ${level}`)].map(([of, ones]): Sample => [ones.length, ...of.split(' ')])],
   ['patchmirror_storage_state', 'State of the data folder: 1 for the one it is in.', 'gauge', ['state'],
     ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state))],
   ['patchmirror_storage_free_bytes', 'Free on the disk of the data folder.', 'gauge', [],

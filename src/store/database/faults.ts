@@ -4,10 +4,20 @@ import { describeLastBackup } from '../last-backup.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'
 
+/** Returns the error about content of mirror.db that is damaged, of which SQLite knows nothing. */
+export function damagedContent(what: string): Error {
+  const fault = { database: 'mirror.db', isContent: true }
+  return Object.assign(new Error(`${what}. ${CONTENT_ADVICE}`), fault)
+}
+
+const CONTENT_ADVICE =
+  'Run "patchmirror verify --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror import --again FILE" of a full bundle does.'
+
 /** Reports whether an error says that stored data cannot be read: it is damaged, or its disk fails. */
 export function isUnreadable(error: unknown): boolean {
   const code = systemCode(error instanceof MirrorError ? error.cause : error) ?? ''
   if (error instanceof MirrorError && error.code === 'corrupt') return true
+  if (error instanceof Error && 'isContent' in error) return true
   return isDamage(code, messageOf(error)) || code.startsWith('SQLITE_IOERR')
 }
 

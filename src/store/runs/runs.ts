@@ -104,9 +104,17 @@ export function createRunReader(db: Db) {
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
        AND (@state = '' OR iif(ended_at IS NULL, @open, state) = @state) ORDER BY id DESC LIMIT @limit`,
   )
+  const failing = db
+    .prepare<{ source: string }, number | null>(
+      `SELECT min(started_at) FROM run WHERE source = @source AND state = 'failed' AND id >
+         coalesce((SELECT max(id) FROM run WHERE source = @source AND state IN ('complete', 'partial', 'quarantined')), 0)`,
+    )
+    .pluck()
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
     readRun: (id: number) => see(byId.get(id)),
+    /** When the first of the failed runs began that are the last ones of a source, Unix milliseconds; null: the last did not fail. */
+    readFailingSince: (source: SourceName): number | null => failing.get({ source }) ?? null,
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     ...createResultReads(db, see),
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */

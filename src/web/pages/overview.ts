@@ -22,14 +22,14 @@ import {
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
-import { findProblems } from './findings.ts'
+import { problemNotices } from './problems.ts'
 import { whyOff } from './transfer/deliveries.ts'
 
 /** Loads the page of the state of the whole mirror: what is wrong first. */
 export function loadOverview(call: PageCall): PageView {
   const { status } = call
   if (status === null) throw new MirrorError('internal', 'the overview has no report')
-  const found = findProblems(call, status)
+  const found = problemNotices(call, status)
   const blocks: Block[] = [
     ...(found.length > 0 ? found : [ALL_WELL]),
     { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },

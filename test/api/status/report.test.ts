@@ -41,6 +41,9 @@ test('the status of an empty mirror has sources that never ran', async () => {
       snapshot: null,
       served: null,
       comparedAt: null,
+      waiting: [],
+      rejected: null,
+      failingSince: null,
       doubtful: null,
       records: 0,
       asOf: null,
@@ -102,7 +105,7 @@ test('the status gives state, age and last run of each source, and nothing else'
   })
   expect(Object.keys(report)).toEqual([
     ...['version', 'instance', 'uptimeSeconds', 'sources', 'contentDigest', 'storage', 'relay'],
-    'bundle',
+    ...['bundle', 'problems'],
   ])
 })
 
@@ -337,11 +340,11 @@ test('a date that is later than the clock is no age: the mirror is not ready, an
   expect([record.status, record.headers['x-mirror-stale']]).toEqual([200, expect.stringContaining(why)]) // prettier-ignore
 })
 
-test('a status that cannot be read is an error in JSON', async () => {
+test('a status for which a table is missing is an error in JSON, which says that the database is damaged', async () => {
   const served = await serve((store) => store.publishOsv({ one: '{}' }))
   served.store.damage('DROP TABLE run')
   const reply = await served.get('/-/status')
-  expect([reply.status, jsonOf(reply)['error']]).toEqual([500, 'internal'])
+  expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'corrupt'])
   expect(served.errors.length).toBeGreaterThan(0)
   expect((await served.get('/-/health')).status).toBe(200)
   expect((await served.get('/external/osv/one.json')).status).toBe(200)

@@ -10,7 +10,7 @@ import { attack } from '../../sync/osv/attacks.ts'
 import { synced } from '../../sync/fixtures.ts'
 
 const run = commandHost()
-const WARNING = 'published changes that should not be believed'
+const WARNING = 'changes were published that should not be believed'
 
 /** A mirror whose last run but one published lowered fixes, and its commands. */
 async function doubtful() {
@@ -36,7 +36,7 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(more).toEqual([])
   expect(kind).toMatchObject({ kind: 'fixLowered', records: doubts })
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
-  expect((await command('status')).out).toContain(`patchmirror runs ${id} | acknowledge ${id}`)
+  expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror acknowledge ${id}`)
   const done = await command('acknowledge', String(id))
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string }) // prettier-ignore
   expect((await osv())?.doubtful).toBe(null)

@@ -58,7 +58,10 @@ test('a damaged webhooks.db is moved aside by a repair, and found without one', 
   await daemon.close()
   DAMAGES.header(join(world.data, 'webhooks.db'))
   const found = await world.patchmirror('verify')
-  expect([found.code, found.out]).toEqual([1, expect.stringMatching(/webhooks\.db: .*moves the file aside/)]) // prettier-ignore
+  expect([found.code, found.out]).toEqual([
+    1,
+    expect.stringMatching(/webhooks\.db: .*moves the file aside/),
+  ])
   const repaired = await world.patchmirror('verify', '--repair')
   expect(repaired.code).toBe(0)
   expect(readdirSync(world.data).some((name) => name.startsWith('webhooks.db.damaged-'))).toBe(true)

@@ -5,13 +5,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { describeFuture } from '../../../src/api/status/readiness.ts'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
-import {
-  describeOld,
-  parseMaxAge,
-  statusCode,
-  statusExitCode,
-} from '../../../src/cli/mirror/status/code.ts'
+import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status/code.ts'
 import { describeCompared } from '../../../src/cli/mirror/status/lines.ts'
+import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
@@ -113,19 +109,22 @@ test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]
   },
 )
 
-test('the command status says of each source that is older than its setting what to do', () => {
+test('the command status says of sources that are older than their setting what to do', () => {
   const old = statusOf(['complete', 'complete'], 27 * HOUR)
-  expect(describeOld(old, config)).toEqual(['feeds: older than feeds.maxAgeHours (26): "patchmirror sync feeds", or import a newer bundle']) // prettier-ignore
+  expect(describeProblems(old, config).slice(0, 2)).toEqual([
+    'PROBLEM: feeds: older than its policy',
+    '  older than feeds.maxAgeHours (26)',
+  ])
+  expect(describeProblems(old, config).at(-1)).toBe('  patchmirror sync feeds')
   const target = { ...config, upstream: { ...config.upstream, apiRoot: null } }
-  expect(describeOld(old, target)).toEqual(['feeds: older than feeds.maxAgeHours (26): import a newer bundle ("patchmirror import FILE")']) // prettier-ignore
+  expect(describeProblems(old, target).at(-1)).toBe('  patchmirror import FILE')
   const reader = {
     ...target,
     fleet: { ...config.fleet, url: 'file:///store', role: 'reader' as const },
   }
-  expect(describeOld(old, reader)).toEqual([expect.stringContaining('patchmirror fleet status')])
-  expect(describeOld(statusOf(['complete', 'never']), config)).toEqual([])
+  expect(describeProblems(old, reader).at(-1)).toBe('  patchmirror fleet status')
   const unset = { ...old, sources: [source('catalog', 'never')] }
-  expect(describeOld(unset, config)).toEqual([])
+  expect(describeProblems(unset, config)).toEqual([])
 })
 
 test('the status names the reconcile only where this mirror has an upstream to compare with', () => {
@@ -152,7 +151,9 @@ test('no limit permits an age that is not known, since the date is later than th
   expect(statusExitCode(status, config)).toBe(3)
   expect(statusCode(status, config, parseMaxAge('9999d'))).toBe(3)
   expect(said).toEqual([expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock")]) // prettier-ignore
-  expect(describeOld(status, config)).toEqual([expect.stringMatching(/^feeds: dated later than .* Set the clock/)]) // prettier-ignore
+  const lines = describeProblems(status, config)
+  expect(lines[0]).toMatch(/^PROBLEM: feeds.*: its age is not known$/)
+  expect(lines[1]).toMatch(/^ {2}later than this machine's clock.* Set the clock/)
 })
 
 test('the status names a source whose newest snapshot was stored at a time that is still to come', () => {

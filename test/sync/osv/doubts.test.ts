@@ -1,5 +1,8 @@
-import { describe, expect, test } from 'vitest'
-import { doubtsHere } from '../../../src/cli/store-access.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { problemsOf } from '../../../src/api/status/problems.ts'
+import { buildStatus } from '../../../src/api/status/report.ts'
+import { createReads } from '../../../src/store/reads.ts'
+import { openReader } from '../../../src/store/database/open.ts'
 import { differences } from '../../support/mirror.ts'
 import { mutated } from '../../guard/hostile.ts'
 import { longTest } from '../../support/tables.ts'
@@ -122,8 +125,26 @@ describe('a doubt', () => {
     ])
     const { facts } = await made.run('osv')
     expect(facts['doubts']).toBeUndefined()
-    const named = `osv: run ${report.id} (snapshot ${report.snapshot?.slice(0, 12) ?? ''}) published changes that should not be believed`
-    expect(doubtsHere(made.config)).toEqual([expect.stringContaining(named)])
+    const db = openReader(made.dir)
+    if (db === null) throw new Error('there is no database')
+    onTestFinished(() => void db.close())
+    const status = buildStatus({
+      reads: createReads(db),
+      version: 'test',
+      config: made.config,
+      active: ['osv'],
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+    })
+    expect(problemsOf(status, made.config)).toMatchObject([
+      {
+        code: 'doubtful',
+        subject: 'osv',
+        text: 'changes were published that should not be believed',
+        advice: [`patchmirror runs ${report.id}`, `patchmirror acknowledge ${report.id}`],
+      },
+    ])
   })
 
   longTest('with the mode off, or below its limits, is not reported', async () => {

@@ -1,8 +1,10 @@
-import { describeOverAge, judgeReadiness } from '../../../api/status/readiness.ts'
+import type { ProblemCode } from '../../../api/status/problem.ts'
+import { problemsOf } from '../../../api/status/problems.ts'
+import { judgeReadiness } from '../../../api/status/readiness.ts'
 import type { Status } from '../../../api/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../core/errors.ts'
-import { NO_AGE, type SourceName, activeSources, servedSources } from '../../../domain/sources.ts'
+import { NO_AGE, type SourceName, servedSources } from '../../../domain/sources.ts'
 import { isOlderFolder } from '../../../store/database/older-folder.ts'
 import { duration } from '../../output.ts'
 
@@ -14,7 +16,7 @@ type Source = Status['sources'][number]
  */
 export function statusCode(status: Status, config: Config, maxAgeHours: number | null): number {
   if (maxAgeHours === null) return statusExitCode(status, config)
-  const limited = withLimit(maxAgeHours)
+  const limited = withLimit(config, maxAgeHours)
   const active = servedHere(status, config)
   const old = judgeReadiness(status, limited, active).sources.filter(({ ready }) => !ready)
   for (const { name } of old) {
@@ -23,32 +25,12 @@ export function statusCode(status: Status, config: Config, maxAgeHours: number |
     const limit = `--max-age allows ${duration(maxAgeHours * 3600)}`
     process.stderr.write(`patchmirror: ${name} ${what}, and ${limit}\n`)
   }
-  return old.length > 0 ? 3 : codeOfStates(status, limited, active)
+  return old.length > 0 ? 3 : statusExitCode(status, limited)
 }
 
 function ageOf({ asOf, ageSeconds }: Source): string {
   if (asOf === null) return 'has no data yet'
   return ageSeconds === null ? `is dated ${asOf}, ${NO_AGE}` : `is ${duration(ageSeconds)} old`
-}
-
-/** Returns a line for each source that is older than its setting allows, or whose age is not known: why the exit code is 3, and what to do. */
-export function describeOld(status: Status, config: Config): string[] {
-  const active = activeSources(config)
-  return status.sources.flatMap(({ name, asOf, ageSeconds }) => {
-    const over = asOf === null ? null : describeOverAge(config, name, ageSeconds)
-    if (over === null || !servedHere(status, config).includes(name)) return []
-    if (ageSeconds === null) return [`${name}: dated ${over}. Set the clock (NTP)`]
-    return [`${name}: ${over}: ${renewal(config, name, active.includes(name))}`]
-  })
-}
-
-/** Says how newer data of a source gets here. */
-function renewal({ fleet }: Config, name: SourceName, isSynced: boolean): string {
-  if (fleet.url !== null && fleet.role === 'reader')
-    return '"patchmirror fleet status" says what the fleet published'
-  return isSynced
-    ? `"patchmirror sync ${name}", or import a newer bundle`
-    : 'import a newer bundle ("patchmirror import FILE")'
 }
 
 /**
@@ -62,29 +44,43 @@ export function codeWithoutData(error: unknown, { data }: Config): number {
   return 3
 }
 
+/** The exit code that a problem makes; others make none. */
+const CODES: Partial<Record<ProblemCode, number>> = {
+  storage: 1,
+  unreachable: 1,
+  unauthorized: 1,
+  run_failed: 1,
+  quarantined: 4,
+  rejected: 4,
+  partial: 3,
+  old: 3,
+  age_unknown: 3,
+  empty: 3,
+  first_run: 3,
+  unsynced: 3,
+  scope_changed: 3,
+}
+/** The first of them that a problem makes is the exit code. */
+const FIRST = [1, 4, 3]
+
 /**
  * Returns the worst state: 1 when a source failed or the data folder cannot be read or written, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`), not synced any more, not mirrored yet or stored by earlier settings of its scope, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {
-  return codeOfStates(status, config, servedHere(status, config))
+  const codes = problemsOf(status, config).map(({ code }) => CODES[code])
+  return FIRST.find((code) => codes.includes(code)) ?? 0
 }
 
-function codeOfStates(status: Status, limits: Limits, active: readonly SourceName[]): number {
-  const own = status.sources.filter(({ name }) => active.includes(name))
-  const has = (state: Source['state']): boolean => own.some((source) => source.state === state)
-  if (has('failed') || status.storage.state !== 'ok') return 1
-  if (has('quarantined')) return 4
-  const isOld = judgeReadiness(status, limits, active).sources.some(({ ready }) => !ready)
-  const isOther = own.some((one) => one.unsynced !== null || one.scopeChanged !== null)
-  return has('partial') || isOld || isOther ? 3 : 0
-}
-
-type Limits = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> }
-
-function withLimit(maxAgeHours: number): Limits {
-  const limit = { maxAgeHours }
-  return { osv: limit, feeds: limit, catalog: limit, identity: limit }
+function withLimit(config: Config, maxAgeHours: number): Config {
+  const { osv, feeds, catalog, identity } = config
+  return {
+    ...config,
+    osv: { ...osv, maxAgeHours },
+    feeds: { ...feeds, maxAgeHours },
+    catalog: { ...catalog, maxAgeHours },
+    identity: { ...identity, maxAgeHours },
+  }
 }
 
 /** Sources that count: those that the settings ask for or that are stored. */

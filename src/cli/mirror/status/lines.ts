@@ -56,16 +56,9 @@ export function describeBoxes({ boxes }: Status): string[] {
     const { kind, sequence, at } = last
     lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}`)
   }
-  if (outbox !== null && outbox.problem !== null)
-    lines.push(`outbox: the last export failed: ${outbox.reason ?? outbox.problem}`)
   if (inbox === null) return lines
-  const { waiting, imported, superseded, refused, lastRefused, problem } = inbox
+  const { waiting, imported, superseded, refused } = inbox
   lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
-  if (lastRefused !== null) {
-    const { file, at, why } = lastRefused
-    lines.push(`inbox: ${file} was refused on ${timeOf(Date.parse(at))}: ${why}`)
-  }
-  if (problem !== null) lines.push(`inbox: it cannot be looked into: ${problem}`)
   return [...lines, ...describeWaiting(waiting)]
 }
 

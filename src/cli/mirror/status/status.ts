@@ -1,12 +1,11 @@
-import { doubtsHere } from '../../store-access.ts'
 import { describeFuture } from '../../../api/status/readiness.ts'
 import type { Status } from '../../../api/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { whyUnread } from '../../../store/database/older-folder.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../../context.ts'
-import { codeWithoutData, describeOld, parseMaxAge, statusCode } from './code.ts'
-import { describeRefusals } from '../runs.ts'
+import { codeWithoutData, parseMaxAge, statusCode } from './code.ts'
+import { describeProblems } from './problems.ts'
 import { describeWebhooks } from './webhooks.ts'
 import { describeFleet } from '../../fleet/describe.ts'
 import { watch } from '../watch.ts'
@@ -73,13 +72,11 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   print(tableOf(status))
   for (const { name, progress } of status.sources)
     if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
-  for (const line of [...describeCompared(status, config, from), ...describeOld(status, config), ...doubtsHere(config)]) print(line) // prettier-ignore
+  for (const line of describeCompared(status, config, from)) print(line)
   for (const line of describeFuture(status, Date.now())) print(`${line}. Check the clock (NTP)`)
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   for (const line of describeSourcesMissing(status)) print(line)
-  for (const { name, unsynced, scopeChanged } of status.sources)
-    for (const text of [unsynced, scopeChanged]) if (text !== null) print(`${name}: ${text}`)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of [...describeBoxes(status), ...describeArrivals(config, from)]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
@@ -95,12 +92,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
     ? '\nno daemon serves the data folder; read from it'
     : `\n${who} on ${daemonUrl(server)}; read from the data folder`
   print(from === 'daemon' ? '' : where)
-  for (const { id, state, since, pending } of status.relay.filter(({ state }) => state !== 'ok')) {
-    const when = since === null ? '' : ` since ${timeOf(Date.parse(since))}`
-    print(`relay target ${id} is ${state}${when}, ${pending} waiting\n  patchmirror relay status`)
-  }
-  for (const line of describeRefusals(config, status)) print(line)
-  if (status.storage.state !== 'ok') print(`storage: ${status.storage.reason ?? 'failing'}`)
+  for (const line of describeProblems(status, config)) print(line)
 }
 
 function tableOf({ sources }: Status): string {

@@ -1,0 +1,144 @@
+import { counted } from '../../core/text.ts'
+import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
+import { type MirrorProblem, problem } from './problem.ts'
+import type { Status } from './report.ts'
+
+/** Returns what is wrong with the parts of a daemon beside its sources: fleet, relay, webhooks, bundles, views, caches. */
+export function partProblems(status: Status): MirrorProblem[] {
+  return [
+    ...fleetProblems(status),
+    ...relayProblems(status),
+    ...edgeProblems(status),
+    ...webhookProblems(status),
+    ...bundleProblems(status),
+    ...derivedProblems(status),
+  ]
+}
+
+function fleetProblems({ fleet }: Status): MirrorProblem[] {
+  if (fleet === undefined) return []
+  const { paused, failing, publishedAt } = fleet
+  const found: MirrorProblem[] = []
+  if (paused) {
+    const detail = 'Release it once the service has the right data.'
+    const effect = 'the data of all mirrors gets older'
+    const advice = ['patchmirror fleet release']
+    found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
+  }
+  if (failing !== null) {
+    const text =
+      failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
+    const effect = publishedAt === null ? null : 'what is stored is served, and gets older'
+    const advice = ['patchmirror fleet status', 'patchmirror fleet check']
+    const { message: detail, since } = failing
+    found.push(problem('fleet', 'warning', 'Fleet', text, { detail, since, effect, advice }))
+  }
+  return found
+}
+
+function relayProblems({ relay }: Status): MirrorProblem[] {
+  const failing = relay.filter(({ state }) => state !== 'ok')
+  return failing.map(({ id, target, state, reason, pending, since }) => {
+    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
+    const advice = [`patchmirror relay enable ${id}`]
+    return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
+      detail,
+      since,
+      advice,
+    })
+  })
+}
+
+function edgeProblems({ edge = [] }: Status): MirrorProblem[] {
+  const failing = edge.filter(({ state }) => state === 'failing')
+  return failing.map(({ id, reason }) => {
+    const effect = 'it serves answers that are up to edge.maxAgeSeconds old'
+    return problem('edge', 'warning', `Cache ${id}`, 'it cannot be purged', {
+      detail: reason,
+      effect,
+    })
+  })
+}
+
+function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
+  if (webhooks === undefined) return []
+  const { counts, refresh, state } = webhooks
+  const found: MirrorProblem[] = []
+  if (counts === null && state === 'on' && storage.state === 'ok') {
+    const effect = 'deliveries are answered with 503; scheduled syncs find the same changes'
+    const detail = 'The log has the reason.'
+    const advice = ['patchmirror verify']
+    found.push(
+      problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', {
+        detail,
+        effect,
+        advice,
+      }),
+    )
+  }
+  const warning = refresh.misses?.warning ?? null
+  if (warning !== null) {
+    const advice = ['patchmirror webhooks list']
+    found.push(
+      problem('webhooks', 'warning', 'Webhooks', 'the subscription seems dead', {
+        detail: warning,
+        advice,
+      }),
+    )
+  }
+  const dead = counts?.dead ?? 0
+  if (dead > 0) {
+    const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
+    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks dead-letters'] }
+    found.push(problem('webhooks', 'warning', 'Webhooks', text, more))
+  }
+  return found
+}
+
+const GIVEN_UP =
+  'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.'
+
+function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
+  const { inbox = null, outbox = null } = boxes ?? {}
+  const found: MirrorProblem[] = []
+  const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
+  if (outbox !== null && outbox.problem !== null && !isExplained)
+    found.push(
+      problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }),
+    )
+  if (inbox !== null && inbox.problem !== null)
+    found.push(
+      problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', {
+        detail: inbox.problem,
+      }),
+    )
+  if (inbox !== null && inbox.lastRefused !== null) {
+    const { file, why, at } = inbox.lastRefused
+    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror inspect FILE'] }
+    found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
+  }
+  return found
+}
+
+/** What is made from the database; where that cannot be read, nothing can be made. */
+function derivedProblems({ views = [], findings, storage }: Status): MirrorProblem[] {
+  const found: MirrorProblem[] = []
+  for (const { kind, failing, unread } of views) {
+    if (failing && storage.state === 'ok')
+      found.push(
+        problem('views', 'warning', `Views (${kind})`, 'they cannot be built', {
+          detail: TRIED_AGAIN,
+        }),
+      )
+    if (unread) found.push(problem('views', 'warning', `Views (${kind})`, describeUnread(unread)))
+  }
+  if (findings?.failing === true && storage.state === 'ok')
+    found.push(
+      problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', {
+        detail: TRIED_AGAIN,
+      }),
+    )
+  return found
+}
+
+const TRIED_AGAIN = 'The log has the reason; it is tried again every minute.'

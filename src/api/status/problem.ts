@@ -1,0 +1,65 @@
+/** What is wrong: the page, the terminal, exit codes and metrics go by it. */
+export type ProblemCode =
+  | 'storage' // the disk is full or fails, or what is stored is damaged
+  | 'unreachable' // the service
+  | 'unauthorized' // its credential is refused
+  | 'run_failed' // for another reason
+  | 'age_unknown' // the data is dated later than this machine's clock
+  | 'old' // older than its policy
+  | 'empty' // nothing is mirrored yet
+  | 'first_run' // of a source is in progress
+  | 'quarantined'
+  | 'partial'
+  | 'doubtful'
+  | 'rejected'
+  | 'unsynced'
+  | 'scope_changed'
+  | 'fleet'
+  | 'relay'
+  | 'edge'
+  | 'webhooks'
+  | 'outbox'
+  | 'inbox'
+  | 'views'
+  | 'findings'
+
+/** One cause, however much fails for it. */
+export interface MirrorProblem {
+  readonly code: ProblemCode
+  readonly level: 'failed' | 'warning'
+  /** Sources, a target, or a part of the mirror. */
+  readonly subject: string
+  /** What is wrong, in a few words. */
+  readonly text: string
+  /** More about it; null: nothing is known. */
+  readonly detail: string | null
+  /** When it began, ISO 8601 UTC; null: unknown. */
+  readonly since: string | null
+  /** What it means for those who read from the mirror; null: nothing. */
+  readonly effect: string | null
+  /** Commands that show more, or help. */
+  readonly advice: readonly string[]
+  /** The run that it is about, which has a page of its own. */
+  readonly run?: number
+}
+
+/** Creates a problem; what is not given is not known. */
+export function problem(
+  code: ProblemCode,
+  level: MirrorProblem['level'],
+  subject: string,
+  text: string,
+  more: Partial<Pick<MirrorProblem, 'detail' | 'since' | 'effect' | 'advice' | 'run'>> = {},
+): MirrorProblem {
+  return {
+    code,
+    level,
+    subject,
+    text,
+    detail: null,
+    since: null,
+    effect: null,
+    advice: [],
+    ...more,
+  }
+}

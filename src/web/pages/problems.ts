@@ -1,0 +1,36 @@
+import type { MirrorProblem } from '../../api/status/problem.ts'
+import { problemsOf } from '../../api/status/problems.ts'
+import type { Status } from '../../api/status/report.ts'
+import type { NoticeBlock } from '../blocks.ts'
+import { clip } from '../cells.ts'
+import type { PageCall } from '../page.ts'
+
+/** Returns a notice for everything that is wrong with the mirror, with the commands that show or fix it; the worst first. */
+export function problemNotices({ config, ui }: PageCall, status: Status): NoticeBlock[] {
+  return problemsOf(status, config).map((one) => {
+    const text = detailOf(one)
+    const { run } = one
+    const title = `${one.subject}: ${one.text}`
+    return {
+      kind: 'notice',
+      tone: one.level === 'failed' ? 'bad' : 'warn',
+      title,
+      ...(text !== '' && { text: clip(text, 600) }),
+      commands: one.advice,
+      ...(run !== undefined && {
+        links: [{ text: `Run ${run}: what it would change`, href: ui('run', { id: run }) }],
+      }),
+    }
+  })
+}
+
+/** More about a problem, when it began, and its effect, as sentences. */
+function detailOf({ detail, since, effect }: MirrorProblem): string {
+  const parts = [detail, since === null ? null : `Since ${since}`, effect]
+  return parts.flatMap((part) => (part === null ? [] : asSentence(part))).join(' ')
+}
+
+function asSentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`
+}

@@ -1,0 +1,136 @@
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { problemsOf } from '../../../src/api/status/problems.ts'
+import type { SourceStatus, Status } from '../../../src/api/status/report.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import type { SourceName } from '../../../src/domain/sources.ts'
+
+const { config } = loadConfig({
+  env: {
+    PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
+    PATCHMIRROR_UPSTREAM_API_KEY: 'k',
+  },
+  cwd: tmpdir(),
+})
+
+function source(name: SourceName, more: Partial<SourceStatus> = {}): SourceStatus {
+  return {
+    name,
+    state: 'complete',
+    snapshot: 'aa',
+    served: 'aa',
+    contentDigest: 'bb',
+    records: 1,
+    comparedAt: null,
+    scope: null,
+    asOf: '2026-07-01T05:58:00.000Z',
+    ageSeconds: 3600,
+    lastSuccessAt: null,
+    lastChangeAt: null,
+    openQuarantines: 0,
+    partial: false,
+    missing: null,
+    partialLists: [],
+    partialListCount: 0,
+    unsynced: null,
+    scopeChanged: null,
+    lastRun: null,
+    nextRunAt: null,
+    ...more,
+  }
+}
+
+function failed(name: SourceName, code: string, at: string, more: Partial<SourceStatus> = {}) {
+  const run = {
+    id: 7,
+    kind: 'sync',
+    state: 'failed',
+    facts: {},
+    startedAt: at,
+    endedAt: at,
+  } as const
+  const lastRun = { ...run, code, message: `why of ${name}` }
+  return source(name, { state: 'failed', failingSince: at, lastRun, ...more })
+}
+
+function status(sources: SourceStatus[], more: Partial<Status> = {}): Status {
+  return {
+    version: 'test',
+    instance: null,
+    uptimeSeconds: null,
+    sources,
+    contentDigest: null,
+    storage: { state: 'ok', reason: null, freeBytes: 1 },
+    relay: [],
+    bundle: null,
+    ...more,
+  }
+}
+
+const T1 = '2026-07-01T06:00:00.000Z'
+const T2 = '2026-07-01T06:05:00.000Z'
+const OLD = { ageSeconds: 30 * 3600 }
+
+test('sources that fail because the service cannot be reached are one problem, with its start and what is served', () => {
+  const sources = [
+    failed('feeds', 'upstream_unreachable', T2, OLD),
+    failed('osv', 'upstream_unreachable', T1, OLD),
+    failed('catalog', 'upstream_unreachable', T2),
+  ]
+  expect(problemsOf(status(sources), config)).toEqual([
+    {
+      code: 'unreachable',
+      level: 'failed',
+      subject: 'feeds, osv, catalog',
+      text: 'the service cannot be reached',
+      detail: 'why of feeds',
+      since: T1,
+      effect:
+        'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
+      advice: ['patchmirror doctor'],
+    },
+  ])
+})
+
+test('another cause is another problem', () => {
+  const sources = [
+    failed('feeds', 'upstream_unreachable', T1),
+    failed('osv', 'upstream_shape', T1),
+    failed('catalog', 'upstream_auth', T1),
+  ]
+  const found = problemsOf(status(sources), config)
+  expect(found.map(({ code, subject }) => [code, subject])).toEqual([
+    ['unreachable', 'feeds'],
+    ['run_failed', 'osv'],
+    ['unauthorized', 'catalog'],
+  ])
+  expect(found[1]?.advice).toEqual(['patchmirror runs 7', 'patchmirror sync osv'])
+})
+
+test('a full disk and damage explain what fails for them', () => {
+  const sources = [failed('feeds', 'storage', T1), failed('osv', 'storage', T1)]
+  const views = [{ kind: 'osv', failing: true, unread: null }] as unknown as Status['views']
+  const boxes = {
+    outbox: { problem: 'storage', reason: 'full' },
+    inbox: null,
+  } as unknown as Status['boxes']
+  const parts = { ...(views && { views }), ...(boxes && { boxes }) }
+  for (const state of ['full', 'damaged'] as const) {
+    const storage = { state, reason: 'why', freeBytes: 0, since: T1 }
+    expect(problemsOf(status(sources, { storage, ...parts }), config)).toMatchObject([
+      { code: 'storage', subject: 'Data folder', text: state, detail: 'why', since: T1 },
+    ])
+  }
+})
+
+test('sources that are too old without a failed run are one problem', () => {
+  const found = problemsOf(status([source('feeds', OLD), source('osv', OLD)]), config)
+  expect(found).toMatchObject([
+    { code: 'old', level: 'failed', subject: 'feeds, osv', text: 'older than its policy' },
+  ])
+  expect(found[0]?.advice).toEqual(['patchmirror sync feeds', 'patchmirror sync osv'])
+})
+
+test('nothing is a problem of a mirror where all is well', () => {
+  expect(problemsOf(status([source('feeds'), source('osv')]), config)).toEqual([])
+})
