@@ -10,7 +10,7 @@ export interface StreamReader {
 }
 
 /** The places of the readers of one stream. */
-export interface Places<Reader extends StreamReader> {
+interface Places<Reader extends StreamReader> {
   readonly readers: ReadonlySet<Reader>
   /** Takes a reader in, in the place of another where none is free; false: there is no place, and those that have one are tried. */
   take(reader: Reader): boolean
