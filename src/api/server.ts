@@ -153,7 +153,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const [followers, reports, decisions] = [createFollowers(options, { served, ...gate, failures, ...reading }), createStatusReports(options), createDecisionLog(reads, log)] // prettier-ignore
+  const [followers, reports, decisions] = [createFollowers(options, { served, ...gate, ...counts, failures, ...reading }), createStatusReports(options), createDecisionLog(reads, log)] // prettier-ignore
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
@@ -253,7 +253,7 @@ function createEnds() {
 
 function createFollowers(
   { webhookLog, findingsLog, eventBounds: bounds = {}, now, config, onServed = () => undefined, onFindingsServed = () => undefined }: ServerOptions, // prettier-ignore
-  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading'>,
+  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading' | 'holderOf'>,
 ) {
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
   return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed }) // prettier-ignore

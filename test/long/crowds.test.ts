@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { QUESTION, ask, canWeigh, headOf, sendUnread, startCrowded } from './crowds.ts'
 
 const MIB = 2 ** 20
@@ -66,3 +66,34 @@ test.each(['/-/match', '/osv/v1/query'])(
     }
   },
 )
+
+test.each(['127.0.0.2', '127.0.0.9'])(
+  'nine slow clients at %s leave /-/match to others',
+  async (from) => {
+    const { port } = await startCrowded()
+    const components = [{ name: 'small', purl: 'pkg:npm/small@1.0.0' }]
+    const sbom = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components })
+    expect((await ask(port, '/-/match', sbom)).status).toBe(200) // the thread is there
+    const size = 16 * MIB - 1
+    const begun = Buffer.concat([
+      Buffer.from(headOf('/-/match', size)),
+      Buffer.alloc(size - 9_000, 32),
+    ])
+    const slow = await Promise.all(Array.from({ length: 9 }, () => sendUnread(port, begun, from)))
+    const drip = setInterval(() => slow.forEach((socket) => socket.write('x')), 100)
+    onTestFinished(() => clearInterval(drip))
+    expect((await ask(port, '/-/match', sbom)).status).toBe(200) // a part is kept for it
+    await sleep(8_000)
+    const large = await ask(port, '/-/match', sbom.padEnd(12 * MIB))
+    expect([large.status, large.body.includes('S-1')]).toEqual([200, true])
+  },
+)
+
+test('400 clients at one address that ask for large answers leave room for one at another', async () => {
+  const { port } = await startCrowded()
+  const query = headOf('/osv/v1/query', QUESTION.length) + QUESTION
+  for (let count = 0; count < 400; count++) await sendUnread(port, query, '127.0.0.2')
+  await sleep(5_000)
+  const { status, body } = await ask(port, '/osv/v1/query', QUESTION)
+  expect([status, JSON.parse(body)]).toMatchObject([200, { vulns: expect.any(Array) as unknown }])
+})

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sentBytes } from '../../core/connections/sent.ts'
 import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { Access } from '../access/access.ts'
 import { sendProblem } from '../http/problems.ts'
+import { type StreamReader, createPlaces } from './places.ts'
 import { readSource } from './changes-query.ts'
 import {
   type EventLog,
@@ -24,6 +26,8 @@ export interface EventsOptions {
   /** Whether `/-/tags/changes` is served now: until then no event says that there are changes. */
   readonly servesFindings: () => boolean
   readonly access: Pick<Access, 'judge'>
+  /** Returns the network of a request's client. */
+  readonly addressOf: (request: IncomingMessage) => string
   /** Between two signs of life; 15 seconds when not given. */
   readonly heartbeatMs?: number
   /** Readers at the same time; 100 when not given. */
@@ -40,9 +44,8 @@ export interface Events {
   close(): void
 }
 
-interface Listener {
+interface Listener extends StreamReader {
   readonly request: IncomingMessage
-  readonly response: ServerResponse
   readonly only: SourceName | null
   place: LogPosition
   /** What had left by the last heartbeat, in bytes, while something waited; null: nothing waited. */
@@ -63,15 +66,15 @@ const HEAD = {
 
 /**
  * Server-sent events. Nothing is kept in memory for a reader: its place in the logs is, and it is given more when what it
- * has been given has left. One that takes nothing from one heartbeat to the next is cut off; its place is in the id
- * of the last event it got, and it may come back with it.
+ * has been given has left. One that takes nothing from one heartbeat to the next is cut off, by what the system has sent to it; its
+ * place is in the id of the last event it got, and it may come back with it.
  */
 export function createEvents(options: EventsOptions): Events {
   const { heartbeatMs = HEARTBEAT_MS, maxListeners = MAX_LISTENERS } = options
-  const listeners = new Set<Listener>()
+  const places = createPlaces<Listener>(maxListeners)
   let closed = false
   const beat = setInterval(() => {
-    for (const listener of listeners) guarded(listener, () => keepAlive(options, listener))
+    for (const listener of places.readers) guarded(listener, () => keepAlive(options, listener))
   }, heartbeatMs).unref()
   return {
     open(request, response, query) {
@@ -81,29 +84,36 @@ export function createEvents(options: EventsOptions): Events {
       const wantsKey = request.headers.authorization !== undefined
       if (denied !== null && (wantsKey || (only !== null && isPrivateSource(only))))
         return sendProblem(request, response, denied)
-      const mayDisplace = denied === null && request.method !== 'HEAD'
-      if (closed || !hasPlace(listeners, maxListeners, mayDisplace))
-        return refuse(request, response, closed)
-      response.writeHead(200, HEAD)
+      const hasKey = denied === null
+      const client = { address: options.addressOf(request), hasKey }
+      const listener = {
+        request,
+        response,
+        only,
+        ...client,
+        place: now(options, hasKey),
+        stuckAt: null,
+      }
+      if (closed) return refuse(request, response, closed)
       if (request.method === 'HEAD') {
-        response.end()
+        if (places.hasRoom(listener)) response.writeHead(200, HEAD).end()
+        else refuse(request, response, closed)
         return
       }
-      const place = now(options, denied === null)
-      const listener: Listener = { request, response, only, place, stuckAt: null }
-      listeners.add(listener)
-      response.on('close', () => listeners.delete(listener))
+      if (!places.take(listener)) return refuse(request, response, closed)
+      response.writeHead(200, HEAD)
+      response.on('close', () => places.leave(listener))
       response.on('drain', () => guarded(listener, () => pump(options, listener)))
       begin(options, listener)
       pump(options, listener)
     },
     look() {
-      for (const listener of listeners) pump(options, listener)
+      for (const listener of places.readers) pump(options, listener)
     },
     close() {
       closed = true
       clearInterval(beat)
-      for (const { response } of listeners) response.end()
+      for (const { response } of places.readers) response.end()
     },
   }
 }
@@ -115,19 +125,6 @@ function guarded({ response }: Listener, work: () => void): void {
   } catch {
     response.destroy() // the next check for snapshots meets the same fault and logs it
   }
-}
-
-/** Whether one more fits; a reader with a key takes the place of the oldest without, so strangers lock out none. */
-function hasPlace(listeners: Set<Listener>, limit: number, mayDisplace: boolean): boolean {
-  if (listeners.size < limit) return true
-  if (!mayDisplace) return false
-  for (const listener of listeners) {
-    if (listener.place.webhooks !== null) continue
-    listeners.delete(listener)
-    listener.response.destroy()
-    return true
-  }
-  return false
 }
 
 function refuse(request: IncomingMessage, response: ServerResponse, closed: boolean): void {
@@ -237,7 +234,7 @@ function mayRead({ access }: EventsOptions, { request }: Listener): boolean {
 
 function keepAlive(options: EventsOptions, listener: Listener): void {
   const { response, request } = listener
-  const left = request.socket.bytesWritten - request.socket.writableLength
+  const left = sentBytes(request.socket)
   const waits = response.writableLength > 0
   if (waits && listener.stuckAt === left) {
     response.destroy()

@@ -7,6 +7,7 @@ import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { isRefused } from '../snapshot/stale.ts'
+import type { ResponseAccount } from '../../core/connections/responses.ts'
 import { sendRecordDates } from './record.ts'
 import type { RecordTagsSettings } from '../lookup/record-tags.ts'
 import { errorOf } from '../../threads/requests.ts'
@@ -25,6 +26,8 @@ export interface FollowerOptions {
   readonly access: Access
   readonly failures: Failures
   readonly reading: ReadingThread
+  /** Returns who sent a request. */
+  readonly holderOf: ResponseAccount['holderOf']
   /** Events that were received and passed on; null: no webhooks here. */
   readonly webhooks: EventLog | null
   /** What changed in the findings of tags; null: they are not judged here. */
@@ -55,7 +58,9 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
   const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source))) // prettier-ignore
-  const events = createEvents({ ...bounds, snapshots, webhooks, findings, servesFindings, access })
+  const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
+  const sources = { snapshots, webhooks, findings, servesFindings }
+  const events = createEvents({ ...bounds, ...sources, access, addressOf })
   let [lastServed, servedFindings]: [number, boolean | null] = [-1, null]
   return {
     look() {

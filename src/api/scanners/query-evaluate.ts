@@ -31,6 +31,8 @@ interface Evaluation {
   readonly isGone: () => boolean
   /** What the records that are found count in; nowhere when not given. */
   readonly share?: Pick<Share, 'take' | 'give'>
+  /** Reports whether it had to make room for another client. */
+  readonly isCrowded?: () => boolean
 }
 
 /**
@@ -110,7 +112,7 @@ interface CountedPage {
   readonly done: () => void
 }
 
-function pageWith({ source, queue, now, isGone, share }: Evaluation, until: number) {
+function pageWith({ source, queue, now, isGone, share, isCrowded }: Evaluation, until: number) {
   return async (query: unknown, records: number): Promise<CountedPage> => {
     let bytes = 0
     const done = (): void => share?.give(bytes)
@@ -120,6 +122,7 @@ function pageWith({ source, queue, now, isGone, share }: Evaluation, until: numb
       isLate: () => now() > until,
       async pause() {
         await queue.next()
+        if (isCrowded?.() === true) throw new MirrorError('not_ready', CROWDED)
         if (isGone()) throw new MirrorError('aborted', 'the client has left')
       },
       onFound(more: number) {

@@ -96,8 +96,11 @@ async function answerQuery(
   const body = await readRequestBody(request, { bytes: BODY_BYTES, share, timeOf })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
+  const state = { isCrowded: false }
+  share.queues(() => void (state.isCrowded = true)) // the searches take turns, so each can make room
+  const isCrowded = (): boolean => state.isCrowded
   const { generation, value } = await withOneGeneration(views, (source) =>
-    evaluate(operation, body, { source, queue, now, isGone, share }),
+    evaluate(operation, body, { source, queue, now, isGone, share, isCrowded }),
   )
   const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
   await sendOsvAnswer(exchange, value, originOf(generation))

@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type Socket, connect } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type EventLog, createWebhookLog } from '../../../src/api/followers/event-log.ts'
 import { openWrites } from '../../../src/store/writer.ts'
@@ -88,6 +88,16 @@ function parse(block: string): Got {
 }
 
 const dataOf = ({ data }: Got) => JSON.parse(data) as Record<string, unknown>
+
+/** A reader that takes the begin of its stream, and nothing more. */
+async function stopped({ port }: Served, from = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+  onTestFinished(() => void socket.destroy())
+  socket.on('error', () => undefined)
+  socket.write('GET /-/events HTTP/1.1\r\nHost: m\r\n\r\n')
+  await once(socket, 'data')
+  return socket.pause()
+}
 
 function publish({ store, server }: Served, records: Record<string, string>, n: number): void {
   store.publishOsv(records, FILLED_AT + n * 1000)
@@ -231,6 +241,7 @@ describe('/-/events', () => {
   test('gives a client with a key the place of the oldest client without one', async () => {
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
+      closeGraceMs: 100,
       eventBounds: { maxListeners: 2 },
     })
     const [first, second] = [await follow(served), await follow(served)]
@@ -245,7 +256,10 @@ describe('/-/events', () => {
 
   test('accepts a bounded number of readers', async () => {
     // A reader that has left may have closed its side only: a heartbeat that cannot be sent shows it.
-    const served = await start({ eventBounds: { heartbeatMs: 10, maxListeners: 2 } })
+    const served = await start({
+      closeGraceMs: 100,
+      eventBounds: { heartbeatMs: 10, maxListeners: 2 },
+    })
     const first = await follow(served)
     await follow(served)
     const refused = await served.get('/-/events')
@@ -259,6 +273,7 @@ describe('/-/events', () => {
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,
       webhookLog: webhooksOf(texts),
+      closeGraceMs: 100,
       eventBounds: { heartbeatMs: 500, maxListeners: 2 },
     })
     const socket = connect({ port: served.port, host: '127.0.0.1' })
@@ -275,6 +290,36 @@ describe('/-/events', () => {
     socket.resume() // what lay in the kernel's buffers, and then the end of it
     await closed
     expect(socket.bytesRead).toBeLessThan(texts.join('').length)
+  })
+
+  test('gives readers that read nothing no place for good, however little is sent', async () => {
+    const bounds = { heartbeatMs: 400, maxListeners: 3 }
+    const served = await start({ ...WITH_KEY, closeGraceMs: 100, eventBounds: bounds })
+    const silent = [await stopped(served), await stopped(served)]
+    const reader = await stopped(served)
+    let seen = ''
+    reader.on('data', (chunk: Buffer) => (seen = seen.slice(-9999) + chunk.toString())).resume()
+    expect((await served.get('/-/events')).status).toBe(503)
+    await expect.poll(async () => (await served.head('/-/events')).status).toBe(200)
+    for (const socket of silent) socket.resume()
+    await Promise.any(silent.map((socket) => once(socket, 'close')))
+    publish(served, { a: '2' }, 1)
+    await expect.poll(() => seen).toContain('event: snapshot')
+    expect(reader.bytesRead).toBeGreaterThan(2 ** 20)
+  })
+
+  test('takes the place of the address that has most readers for one that has fewer', async () => {
+    const served = await start({
+      ...{ ...WITH_KEY, closeGraceMs: 100 },
+      eventBounds: { maxListeners: 3 },
+    })
+    const first = await stopped(served, '127.0.0.2')
+    await stopped(served, '127.0.0.2')
+    await stopped(served, '127.0.0.2')
+    expect((await follow(served)).response.statusCode).toBe(200)
+    first.resume()
+    await once(first, 'close')
+    expect((await served.get('/-/events')).status).toBe(503) // one of two would be no fairer
   })
 
   test('ends cleanly when the mirror shuts down', async () => {
