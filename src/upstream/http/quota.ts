@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../../core/time.ts'
 /**
- * Known state of one host's rate limit; times in milliseconds of a clock that nobody sets. Modified in place by the functions
+ * Known state of one host's rate limit; times in milliseconds of a clock that cannot be set. Modified in place by the functions
  * below.
  */
 interface Quota {

@@ -20,9 +20,11 @@ afterEach(async () => {
 
 /** Starts a daemon whose time of day is that of a clock of the test's own. */
 async function serveAt(at: string, zone: string, schedule: string) {
-  const world = await openWorld({ records: 20, service: false })
+  let clock: FakeClock | null = null
+  const now = (): number => clock?.now() ?? Date.parse(at)
+  const world = await openWorld({ records: 20, service: false, now })
   worlds.push(world)
-  const clock = createFakeClock(world.dir, Date.parse(at))
+  clock = createFakeClock(world.dir, Date.parse(at))
   Object.assign(world.env, clock.env, {
     TZ: zone,
     PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
