@@ -2,7 +2,7 @@ import { test } from 'vitest'
 import { checkHistories } from '../sync/catalog/histories.ts'
 
 test('after any of many histories of changes and faults the mirror answers as the service does', async () => {
-  await checkHistories(150, 30)
+  await checkHistories(50, 30)
 })
 
 test('a list that could not be asked how it names its next page is asked again by the next run', async () => {

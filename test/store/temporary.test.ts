@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { draftIn } from '../../src/core/files.ts'
 import { makeTemporary } from '../../src/store/temporary.ts'
-import { telling } from '../support/tables.ts'
+import { longTest, telling } from '../support/tables.ts'
 import { scratch } from './fixtures.ts'
 
 const MODULE = new URL('../../src/store/temporary.ts', import.meta.url).href
@@ -65,7 +65,7 @@ test('the folder of a killed process is removed by the next that makes one, that
   expect(readdirSync(parent)).toEqual(['.pm-others'])
 })
 
-test('a process that listens to a signal itself goes on', async () => {
+longTest('a process that listens to a signal itself goes on', async () => {
   const parent = scratch()
   const { child, ended } = await holder(parent, "process.once('SIGTERM', () => process.exit(7))")
   child.kill('SIGTERM')

@@ -165,7 +165,7 @@ function begin({ snapshots, webhooks }: EventsOptions, listener: Listener): void
     return
   }
   const reason =
-    'the events since then are no longer stored: do a full read, then resume from this id'
+    'the events since then are not stored here (too long ago, or this mirror was restored from a backup): do a full read, then resume from this id'
   response.write(formatEvent('reset', writePlace(place), JSON.stringify({ reason })))
 }
 

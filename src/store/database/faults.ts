@@ -101,7 +101,8 @@ const STORAGE_FAULTS: Partial<Record<string, string>> = {
   SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
   SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,
   SQLITE_BUSY:
-    'is busy: what writes to it did not end in time, such as a run ("patchmirror status" shows it); try again later',
+    'is busy: what uses it did not end in time, such as a run ("patchmirror status" shows it) or a program that has the file ' +
+    'open; end that, or try again later',
   EACCES: CLOSED,
   EPERM: CLOSED,
   EROFS: `is on a read-only file system: ${FOLDER}`,
