@@ -58,7 +58,7 @@ test('what several runs fail for is one error, with what helps, until no run fai
     endedAt: 2,
     asOf: null,
     snapshot: null,
-    code: code as Run['code'],
+    code,
     message: 'no connection',
   })
   for (let hour = 0; hour < 3; hour++)
