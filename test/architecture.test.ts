@@ -142,6 +142,8 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks',
   ],
   doctor: [
+    'api/status/problem.ts',
+    'api/status/problems.ts',
     'api/status/readiness.ts',
     'api/status/report.ts',
     'bundle/format/keys.ts',
