@@ -142,7 +142,6 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks',
   ],
   doctor: [
-    'api/status/problem.ts',
     'api/status/problems.ts',
     'api/status/readiness.ts',
     'api/status/report.ts',

@@ -1,4 +1,3 @@
-import type { MirrorProblem } from '../api/status/problem.ts'
 import { problemsOf } from '../api/status/problems.ts'
 import { judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
@@ -70,7 +69,9 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
 /** Causes that several sources have in common: one finding each. */
 const SHARED: readonly string[] = ['unreachable', 'unauthorized']
 
-function ofCause({ subject, text, detail, since, effect }: MirrorProblem): Finding {
+type Cause = ReturnType<typeof problemsOf>[number]
+
+function ofCause({ subject, text, detail, since, effect }: Cause): Finding {
   const begun = since === null ? '' : ` since ${since}`
   const found = `${subject}: ${text}${begun} (${detail ?? 'no message'}); ${effect ?? ''}`
   return failure(found, ABOVE)

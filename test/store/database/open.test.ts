@@ -4,7 +4,13 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../../src/core/errors.ts'
 import { nameStorageError } from '../../../src/store/database/faults.ts'
-import { databasePath, derivedDir, openInboxReader, openReader, openWriter } from '../../../src/store/database/open.ts'
+import {
+  databasePath,
+  derivedDir,
+  openInboxReader,
+  openReader,
+  openWriter,
+} from '../../../src/store/database/open.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
 import { lockHolder } from '../../../src/store/database/lock.ts'
 import { isOlderFolder } from '../../../src/store/database/older-folder.ts'
