@@ -142,6 +142,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks',
   ],
   doctor: [
+    'api/status/problems.ts',
     'api/status/readiness.ts',
     'api/status/report.ts',
     'bundle/format/keys.ts',

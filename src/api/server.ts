@@ -124,17 +124,14 @@ export function createServer(options: ServerOptions): MirrorServer {
   const counts = countsOf(options, (request) => gate.access.judge(request))
   const { moves, served } = openServed(options)
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
-  const paths = createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
+  const paths = pathsOf(options)
   const edge = createEdgeFields(config.edge)
-  const [failures, heads] = [
-    createFailures(dataDir, log, options.onUnreadable),
-    createHeads(cacheControl, edge.of),
-  ]
+  const failures = createFailures(dataDir, log, options.onUnreadable)
+  const heads = createHeads(cacheControl, edge.of)
   const open = createPublicSide({ served, paths, cacheControl, heads, edge, failures, onError: failures.answer }, options) // prettier-ignore
   const [state, ends] = [{ closing: false }, createEnds()]
   const app = createApp(failures, (pages) => {
-    const handler: HttpHandler = (request, response) => {
+    const handler = neverThrowing(failures.answer, (request, response) => {
       if (moves.isBehind()) follower.look()
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
@@ -142,10 +139,9 @@ export function createServer(options: ServerOptions): MirrorServer {
       if (open.answer(request, response) || options.intercept?.(request, response) === true) return
       const own = [contract, followers, sbom, gate, match, people]
       if (!own.some((part) => part?.answer(request, response))) pages(request, response)
-    }
-    const whole = neverThrowing(handler, failures.answer)
+    })
     const tools = { log, counts, ...ends }
-    return createHttp(observed(options, withReserve(whole)), config.server, tools)
+    return createHttp(observed(options, withReserve(handler)), config.server, tools)
   })
   const reading = openReading(options, served, ends.add)
   const gate = createGate({
@@ -183,8 +179,13 @@ export function createServer(options: ServerOptions): MirrorServer {
   }
 }
 
+function pathsOf({ config, reads }: ServerOptions): Paths {
+  const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
+  return createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
+}
+
 /** Whatever a part throws ends as the answer to its request: an error that is not caught would end the process. */
-function neverThrowing(handler: HttpHandler, answer: Failures['answer']): HttpHandler {
+function neverThrowing(answer: Failures['answer'], handler: HttpHandler): HttpHandler {
   return (request, response) => {
     try {
       handler(request, response)

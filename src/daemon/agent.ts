@@ -81,13 +81,7 @@ export function createAgent(given: AgentOptions): Agent {
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
     await readyData(options, on)
-    const storage = (on.storage = watchStorage({
-      dataDir: config.data.dir,
-      log,
-      now,
-      onRoom: () => void on.announce?.(),
-    }))
-    on.stops.push(storage.stop)
+    const storage = startWatch(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
     const inbox = (on.inbox = startInbox(options))
     const opened = openPinnedReads(config.data.dir)
@@ -101,11 +95,9 @@ export function createAgent(given: AgentOptions): Agent {
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, on, routes), instance },
+      ...{ ...serverOptions(options, reads, on, routes), ...watched(storage), instance },
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
-      onUnreadable: storage.note,
-      storage: storage.state,
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, account, ...shown, progressOf: options.progressOf },
       ...(fleet && { fleet: fleet.status }),
@@ -115,8 +107,7 @@ export function createAgent(given: AgentOptions): Agent {
     const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
     if (needsRepair(opened.live, config.data.dir)) await thread.started
     const at = await on.server.listen() // what is stored is served while the threads that write start
-    on.announce = () => announceAddress(config.data.dir, instance, at)
-    const address = on.announce()
+    const address = (on.announce = () => announceAddress(config.data.dir, instance, at))()
     await Promise.all([thread.started, inbox.started])
     storage.look()
     await webhooks.listen(address.url)
@@ -245,6 +236,19 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
     onWarning: (message) => log.warn({}, message),
   }
+}
+
+/** Watches the data folder until the daemon stops. */
+function startWatch({ config, log, now = Date.now }: AgentOptions, on: Running): StorageWatch {
+  const onRoom = (): void => void on.announce?.()
+  const watch = watchStorage({ dataDir: config.data.dir, log, now, onRoom })
+  on.storage = watch
+  on.stops.push(watch.stop)
+  return watch
+}
+
+function watched({ note, state }: StorageWatch) {
+  return { onUnreadable: note, storage: state }
 }
 
 /** Does a read that nothing waits for. What cannot be read is logged by what watches the data folder. */

@@ -83,6 +83,20 @@ export function logRun(log: Logger, report: RunReport): void {
   else log.warn(fields, text)
 }
 
+/** Shortest time between two equal warnings of what is retried, milliseconds. */
+const SAME_MS = 3_600_000
+
+/** Returns what logs a warning, an equal one once an hour at most: what is retried every few seconds fails for one cause. */
+export function warnOnce(log: Pick<Logger, 'warn'>): (text: string) => void {
+  let last = { text: '', at: -Infinity }
+  return (text) => {
+    const at = performance.now()
+    if (text === last.text && at - last.at < SAME_MS) return
+    last = { text, at }
+    log.warn({}, text)
+  }
+}
+
 /** Logs that a run found another process writing, such as a command, and is tried again; `message` names the process. */
 export function logPostponed(
   log: Pick<Logger, 'info'>,

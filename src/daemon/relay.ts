@@ -10,6 +10,7 @@ import { nameStorageError } from '../store/database/faults.ts'
 import { inboxPath } from '../store/database/open.ts'
 import type { RelayTarget } from '../store/webhooks/outbox.ts'
 import { type Attempt, type InboxView, createInboxView } from './inbox-view.ts'
+import { warnOnce } from './log-lines.ts'
 
 /** What the relay is started with. */
 interface RelayStartOptions {
@@ -93,10 +94,11 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
 function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread> {
   const { relay, data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
+  const warn = warnOnce(log)
   return startRelayThread({
     config: { relay, upstream, data },
     version,
-    onFault: (message) => log.warn({}, `relay: ${message}; it is retried`),
+    onFault: (message) => warn(`relay, which tries again: ${message}`),
     onTurn: (turn) => logStateChange(log, turn),
   })
 }
@@ -128,21 +130,14 @@ function hasTargets({ reads }: InboxView, attempt: Attempt): boolean {
   return targets.length > 0
 }
 
-/** Shortest interval between two log lines about the same fault, milliseconds: status pages are requested often. */
-const LOG_INTERVAL_MS = 60_000
-
 function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
-  let loggedAt = -Infinity
+  const warn = warnOnce(log) // status pages are requested often
   return (work, otherwise) => {
     try {
       return work()
     } catch (error) {
-      const at = Date.now()
-      if (Math.abs(at - loggedAt) >= LOG_INTERVAL_MS) {
-        loggedAt = at
-        const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
-        log.warn({}, `what is passed on cannot be shown: ${why}`)
-      }
+      const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
+      warn(`what is passed on cannot be shown: ${why}`)
       return otherwise()
     }
   }

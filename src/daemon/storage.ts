@@ -11,15 +11,15 @@ import { probeReads, wasRepairedSince } from '../store/read-probe.ts'
 /** What watches the data folder of a daemon. */
 export interface StorageWatch {
   /** The state of the data folder, looked at again once a second at most. */
-  state(): StorageState
+  readonly state: () => StorageState
   /**
    * Notes an error that a read of the mirror met. True when it says that stored data cannot be read: then the log has it, once for its
    * cause. False for any other error.
    */
-  note(error: unknown): boolean
+  readonly note: (error: unknown) => boolean
   /** Looks at the folder now, as after a write that failed. */
-  look(): void
-  stop(): void
+  readonly look: () => void
+  readonly stop: () => void
 }
 
 interface WatchOptions {
@@ -99,7 +99,7 @@ function watchDamage({ dataDir, log, now }: WatchOptions) {
   }
   return {
     found: (): Damage | null => found,
-    note(error: unknown): boolean {
+    note: (error: unknown): boolean => {
       if (!isUnreadable(error)) return false
       const file = databaseOf(error)
       if (file === null || basename(file) !== basename(path)) return false // webhooks.db and what is derived are logged by their parts

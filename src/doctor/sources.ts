@@ -1,3 +1,4 @@
+import { problemsOf } from '../api/status/problems.ts'
 import { describeFuture, judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
@@ -49,7 +50,10 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const stored = (name: SourceName): boolean =>
       status.sources.some((one) => one.name === name && one.snapshot !== null)
     const served = servedSources(config, stored)
+    const shared = problemsOf(status, config).filter(({ code }) => SHARED.includes(code))
+    const covered = new Set(shared.flatMap(({ subject }) => subject.split(', ')))
     const findings = served.flatMap((name) => {
+      if (covered.has(name)) return []
       const last = ofRun(config, name, status, reads)
       // The last run may be the doubtful one, and is named once.
       const doubts = ofDoubts(name, reads, world.now()).filter(
@@ -67,11 +71,28 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     // Where nothing can fill it, the check of the settings says so.
     const nothing =
       isEmpty && isFillable(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
-    return worst([...nothing, ...findings, ...unsynced], skipped('nothing is mirrored yet'))
+    return worst(
+      [...nothing, ...shared.map(ofCause), ...findings, ...unsynced],
+      skipped('nothing is mirrored yet'),
+    )
   } finally {
     db.close()
   }
 }
+
+/** Causes that several sources have in common: one finding each. */
+const SHARED: readonly string[] = ['unreachable', 'unauthorized']
+
+type Cause = ReturnType<typeof problemsOf>[number]
+
+function ofCause({ subject, text, detail, since, effect }: Cause): Finding {
+  const begun = since === null ? '' : ` since ${since}`
+  const found = `${subject}: ${text}${begun} (${detail ?? 'no message'}); ${effect ?? ''}`
+  return failure(found, ABOVE)
+}
+
+const ABOVE =
+  'The checks of the network and of the credential above name what to correct. The next runs try again.'
 
 const SET_IT =
   'Set what is named and start the daemon again, or, where the daemon has it, give this command the same settings. Until then this data only gets older.'

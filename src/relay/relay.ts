@@ -1,6 +1,7 @@
 import { DAY_MS } from '../core/time.ts'
 import { messageOf } from '../core/errors.ts'
 import { announce } from '../store/changes/message.ts'
+import { nameStorageError } from '../store/database/faults.ts'
 import type { Reads } from '../store/reads.ts'
 import { timeOfAges } from '../store/runs/age-limit.ts'
 import type {
@@ -89,7 +90,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const reportStateChanges = createStateChanges(outbox, deps.onTurn)
   const fault = (error: unknown): void => {
     pausedUntil = now() + FAULT_PAUSE_MS
-    onFault(messageOf(error))
+    onFault(messageOf(nameStorageError(error, null)))
   }
   /** Stores the results of one event-loop iteration in one transaction. */
   const flush = (): void => {

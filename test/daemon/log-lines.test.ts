@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/core/log.ts'
-import { createRunLog, logRetries, logRun } from '../../src/daemon/log-lines.ts'
+import { createRunLog, logRetries, logRun, warnOnce } from '../../src/daemon/log-lines.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import type { Run } from '../../src/store/runs/runs.ts'
 
@@ -58,7 +58,7 @@ test('what several runs fail for is one error, with what helps, until no run fai
     endedAt: 2,
     asOf: null,
     snapshot: null,
-    code: code as Run['code'],
+    code,
     message: 'no connection',
   })
   for (let hour = 0; hour < 3; hour++)
@@ -74,4 +74,15 @@ test('what several runs fail for is one error, with what helps, until no run fai
   ended(run('osv', 'upstream_unreachable'))
   ended(run('osv', 'upstream_shape'))
   expect(lines.filter(({ level }) => level === 'error')).toHaveLength(3)
+})
+
+test('an equal warning of what is retried is logged once, another one at once', () => {
+  const lines: string[] = []
+  const warn = warnOnce(createLog({ level: 'debug', format: 'json' }, (line) => lines.push(line)))
+  for (const text of ['one', 'one', 'two', 'one', 'one']) warn(text)
+  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+    'one',
+    'two',
+    'one',
+  ])
 })

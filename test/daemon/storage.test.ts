@@ -43,8 +43,8 @@ test('a daemon whose database is overwritten lives on, says that it is damaged, 
   expect((await ready(daemon.url)).body.storage).toMatchObject({
     ready: false,
     state: 'damaged',
-    reason: expect.stringMatching(/^mirror\.db is damaged \(.*malformed\)/),
-    since: expect.any(String),
+    reason: expect.stringMatching(/^mirror\.db is damaged \(.*malformed\)/) as string,
+    since: expect.any(String) as string,
   })
   const metrics = await (await fetch(`${daemon.url}/-/metrics`)).text()
   expect(metrics).toContain('patchmirror_ready 0\n')
@@ -69,9 +69,13 @@ function watch(dataDir: string, intervalMs = 3_600_000) {
   const log = createLog({ level: 'info', format: 'json' }, add)
   let room = 0
   const watched = watchStorage({
-    ...{ dataDir, log, intervalMs },
+    dataDir,
+    log,
+    intervalMs,
     now: () => 1_700_000_000_000,
-    onRoom: () => void room++,
+    onRoom: () => {
+      room++
+    },
   })
   onTestFinished(watched.stop)
   return { watched, lines, rooms: () => room }
@@ -147,7 +151,10 @@ test('a disk that fills while the daemon runs is in its log at once, and when it
   await expect.poll(() => lines).toEqual([])
   fillDisk(dir)
   await expect.poll(() => lines.length).toBe(1)
-  expect(lines[0]).toMatchObject({ storage: 'full', msg: expect.stringContaining('is full') })
+  expect(lines[0]).toMatchObject({
+    storage: 'full',
+    msg: expect.stringContaining('is full') as string,
+  })
   emptyDisk(dir)
   await expect.poll(rooms).toBe(1)
   expect(lines.map(({ msg }) => msg).slice(1)).toEqual([

@@ -66,6 +66,18 @@ export function createSnapshotReader(db: Db) {
 }
 
 /**
+ * Creates the look-up of what the next snapshot of a source follows. Where nothing is stored, that is the newest row of a log that
+ * a repair kept: the log leads on, and what changed since is not known.
+ */
+function createPlaces(changes: Pick<ReturnType<typeof createChangeWriter>, 'readLatestLogged'>) {
+  return (source: SourceName, before: Snapshot | null) => {
+    if (before !== null) return { previous: before.id, sequence: before.sequence + 1 }
+    const last = changes.readLatestLogged(source)
+    return { previous: last?.snapshot ?? null, sequence: (last?.sequence ?? 0) + 1 }
+  }
+}
+
+/**
  * Creates the publication of snapshots; the sequence counts up only when the snapshot's id changes. The change log then
  * gets a row with the changes recorded since the transaction began, and the snapshot its content digest: publish it last.
  */
@@ -88,15 +100,7 @@ export function createSnapshotWriter(
   const lines = createRecordLines(db)
   const digestContent = createContentDigester(db, lines.read)
   const reader = createSnapshotReader(db)
-  /**
-   * Returns what the next snapshot of a source follows. Where nothing is stored, that is the newest row of a log that a repair
-   * kept: the log leads on, and what changed since is not known.
-   */
-  const placeOf = (source: SourceName, before: Snapshot | null) => {
-    if (before !== null) return { previous: before.id, sequence: before.sequence + 1 }
-    const last = changes.readLatestLogged(source)
-    return { previous: last?.snapshot ?? null, sequence: (last?.sequence ?? 0) + 1 }
-  }
+  const placeOf = createPlaces(changes)
   const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
     const [kept, written] = [proof?.kept ?? null, tracker.names()]
     if (kept === null || written === null) return digestContent(source)
@@ -125,15 +129,11 @@ export function createSnapshotWriter(
       const contentDigest = known ?? digestAfter(source, proof)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       const change = tracker.take()
-      if (before?.id === id) {
-        if (source === 'osv') changes.dropUnpublished() // written again, as by an import: no version was superseded
-        return change
-      }
       const { previous, sequence } = placeOf(source, before)
       const isContinued = before === null && previous !== null
       if (isContinued) number.run(previous === id ? sequence - 1 : sequence, source)
-      if (isContinued && previous === id) {
-        if (source === 'osv') changes.dropUnpublished()
+      if (previous === id) {
+        if (source === 'osv') changes.dropUnpublished() // written again, as by an import: no version was superseded
         return change
       }
       const logged = { source, snapshot: id, previous, sequence, publishedAt, asOf, records }

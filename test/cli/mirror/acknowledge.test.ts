@@ -36,7 +36,9 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(more).toEqual([])
   expect(kind).toMatchObject({ kind: 'fixLowered', records: doubts })
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
-  expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror acknowledge ${id}`)
+  expect((await command('status')).out).toContain(
+    `patchmirror runs ${id} | patchmirror acknowledge ${id}`,
+  )
   const done = await command('acknowledge', String(id))
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string }) // prettier-ignore
   expect((await osv())?.doubtful).toBe(null)

@@ -77,7 +77,9 @@ describe('an error of SQLite', () => {
     const error = metBy(() => openReader(dir))
     expect(told(error)).toMatchObject({
       code: 'storage',
-      message: expect.stringMatching(/mirror\.db cannot be read or written \(disk I\/O error\)/),
+      message: expect.stringMatching(
+        /mirror\.db cannot be read or written \(disk I\/O error\)/,
+      ) as string,
     })
     expect(isUnreadable(error)).toBe(true)
   })
