@@ -9,7 +9,7 @@ import { createOrigin } from '../support/origin.ts'
 
 /** Work that needs the lock of runs. */
 function lockAndRelease(dir: string): Promise<void> {
-  return Promise.try(() => acquireLock(dir, 'sync').release())
+  return Promise.resolve().then(() => acquireLock(dir, 'sync').release())
 }
 
 /** A data folder that this process serves, with settings of a fleet or without. */
