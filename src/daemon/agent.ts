@@ -75,8 +75,7 @@ export function createAgent(given: AgentOptions): Agent {
   const on: Running = { stops: [] }
   const start: Agent['start'] = async () => {
     const { config, log, now = Date.now } = options
-    on.lock = acquireLock(config.data.dir, 'serve')
-    checkLocks(config.data.dir, (text) => log.warn({}, text))
+    on.lock = lockFolder(config.data.dir, log)
     const instance = announceInstance(config.data.dir)
     const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
     const metrics = (on.metrics = createMetrics(options.version, certificates))
@@ -274,4 +273,16 @@ function serverOptions(
   const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes }
   const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
   return { ...parts, ...rooms, startedAt: now() }
+}
+
+/** Takes the lock of the daemon, where locks of the data folder work. */
+function lockFolder(dataDir: string, log: AgentOptions['log']): Lock {
+  const lock = acquireLock(dataDir, 'serve')
+  try {
+    checkLocks(dataDir, (text) => log.warn({}, text))
+    return lock
+  } catch (error) {
+    lock.release()
+    throw error
+  }
 }

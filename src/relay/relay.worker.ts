@@ -130,12 +130,14 @@ async function connect(
   { relay, upstream }: RelayStart['config'],
   settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret' | 'dialect'>,
   version: string,
-  { secrets }: Pick<Reads, 'secrets'>,
+  { secrets, catalog }: Pick<Reads, 'secrets' | 'catalog'>,
 ) {
-  const [{ createTransport }, { createSender, createSigner, formatSecret }] = await Promise.all([
-    import('../upstream/http/transport.ts'),
-    import('./sender.ts'),
-  ])
+  const [{ createTransport }, { createSender, createSigner, formatSecret }, { isOldNews }] =
+    await Promise.all([
+      import('../upstream/http/transport.ts'),
+      import('./sender.ts'),
+      import('./news.ts'),
+    ])
   const { timeoutMs, concurrency, targets, dialect } = settings
   const transport = createTransport({
     ...upstream,
@@ -146,7 +148,8 @@ async function connect(
     requestTimeoutMs: timeoutMs,
   })
   const sign = createSigner(settings.secret ?? formatSecret(secrets.readSecret('relay')), dialect)
-  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate }
+  const isOld = (body: Uint8Array): boolean => isOldNews(body, catalog, Date.now())
+  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate, isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })
   return { transport, send }

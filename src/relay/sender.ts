@@ -11,7 +11,12 @@ interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
   /** Targets that are team workspaces, and the template of their messages. */
-  readonly chat: { readonly urls: ReadonlySet<string>; readonly template: string }
+  readonly chat: {
+    readonly urls: ReadonlySet<string>
+    readonly template: string
+    /** Whether an event is worth no message; none is sent then, and the delivery is done. */
+    readonly isOld?: (body: Uint8Array) => boolean
+  }
   /** From the first byte sent to the head of the response. */
   readonly timeoutMs: number
   readonly userAgent: string
@@ -25,8 +30,10 @@ interface SenderDeps {
  * token.
  */
 export function createSender(deps: SenderDeps) {
-  const { transport, timeoutMs } = deps
+  const { transport, timeoutMs, chat } = deps
   return async (url: string, delivery: DueDelivery): Promise<TargetResponse> => {
+    if (chat.urls.has(url) && chat.isOld?.(delivery.body) === true)
+      return { status: 204, retryAfter: null }
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
       const { headers, body } = requestFor(url, delivery, deps)

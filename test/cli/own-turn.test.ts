@@ -7,6 +7,11 @@ import { loadConfig } from '../../src/config/load.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../src/store/database/lock.ts'
 import { createOrigin } from '../support/origin.ts'
 
+/** Work that needs the lock of runs. */
+function lockAndRelease(dir: string): Promise<void> {
+  return Promise.resolve().then(() => acquireLock(dir, 'sync').release())
+}
+
 /** A data folder that this process serves, with settings of a fleet or without. */
 function served(fleet: boolean) {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-turn-'))
@@ -37,7 +42,7 @@ test('a run of a command waits while the daemon is in a run, and says so once', 
     said.push(text)
     busy.release()
   }
-  await inTurn({ ...wait, say }, false, async () => acquireLock(dir, 'sync').release())
+  await inTurn({ ...wait, say }, false, () => lockAndRelease(dir))
   expect(said).toEqual([expect.stringContaining('the daemon of this data folder is in a run')])
 })
 
@@ -46,7 +51,7 @@ test('a run of a command ends while it waits, when it is stopped', async () => {
   const busy = acquireLock(dir, 'sync')
   onTestFinished(() => busy.release())
   const say = (): void => ending.abort()
-  const run = inTurn({ ...wait, say }, false, async () => acquireLock(dir, 'sync').release())
+  const run = inTurn({ ...wait, say }, false, () => lockAndRelease(dir))
   await expect(run).rejects.toMatchObject({ code: 'aborted' })
 })
 
@@ -66,8 +71,8 @@ test.each([
       response.end(JSON.stringify({ instance, fleet, sources }))
     })
     announceAddress(dir, instance, { port: Number(new URL(url).port) })
-    expect(await inTurn(wait, true, async () => isActive)).toBe(true)
+    expect(await inTurn(wait, true, () => Promise.resolve(isActive))).toBe(true)
     expect(said).toEqual([expect.stringContaining('waits for the activation')])
-    await inTurn(wait, false, async () => expect(said).toHaveLength(1)) // it publishes nothing
+    await inTurn(wait, false, () => Promise.resolve(expect(said).toHaveLength(1))) // it publishes nothing
   },
 )

@@ -100,12 +100,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         isEmpty = false
       }
       decisions.forgetOthers(arrivals)
-      const overdue = decisions.overdue()
-      const have = nounOf(overdue.length, 'has', 'have')
-      if (overdue.length > 0)
-        onTrouble(
-          `inbox: ${named(overdue)} ${have} been incomplete for a day: send the rest, or remove ${nounOf(overdue.length, 'it', 'them')}`,
-        )
+      reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
@@ -126,6 +121,16 @@ function named(names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED)
   const rest = names.length - shown.length
   return rest === 0 ? shown.join(', ') : `${shown.join(', ')} and ${rest} more`
+}
+
+/** Reports bundles that have been incomplete for long, in one line. */
+function reportOverdue(names: readonly string[], report: (message: string) => void): void {
+  if (names.length === 0) return
+  const have = nounOf(names.length, 'has', 'have')
+  const what = nounOf(names.length, 'it', 'them')
+  report(
+    `inbox: ${named(names)} ${have} been incomplete for a day: send the rest, or remove ${what}`,
+  )
 }
 
 /** Reports new ignored entries once, in one line. Returns all of them. */

@@ -34,7 +34,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     note(`${path}.pid`, String(process.pid))
   } catch (error) {
     db.close()
-    refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then nobody has the lock
+    refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then no process has the lock
     if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
     const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
     throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)

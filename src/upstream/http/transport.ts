@@ -226,9 +226,14 @@ function versionAdvice(error: unknown): string {
 /** The answer of TLS to a client that offers HTTP/1.1 alone (RFC 7301, 3.2). */
 const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
 
+/** The type of the first frame. */
+const SETTINGS = 4
+
 /** Reports whether what came in place of an answer is the first frame of HTTP/2 (RFC 9113, 3.4): a SETTINGS frame of stream 0. */
 function isSettingsFrame(data: unknown): boolean {
-  return typeof data === 'string' && /^\0[^]{2}\x04[\0\x01]\0{4}/.test(data)
+  if (typeof data !== 'string') return false
+  const [length, , , type, , ...stream] = Buffer.from(data.slice(0, 9), 'latin1')
+  return length === 0 && type === SETTINGS && stream.join() === '0,0,0,0'
 }
 
 function proxyAdvice(error: unknown, proxy: Proxy | null): string {

@@ -38,7 +38,7 @@ test('the lag of a mirror is counted from the first generation that it does not 
   }
   const report = { id: '', name: '', site: null, role: 'reader', leads: false, version: '', at: '' }
   const mirrors = [0, 5, 7, 8].map((number) => ({ ...report, generation: number, lagSeconds: 0 }))
-  const read = async (number: number) => (number === 8 ? null : generation(number))
+  const read = (number: number) => Promise.resolve(number === 8 ? null : generation(number))
   const lags = await withLags(mirrors, generation(8), read, NOW)
   expect(lags.map(({ lagSeconds }) => lagSeconds)).toEqual([0, 40, 20, 0])
 })

@@ -134,8 +134,10 @@ function createClient({ objects, before, calls, write }: Inner, faults: FaultScr
     const fault = faults({ verb, key, count: ++count })
     if (typeof fault === 'object') await fault.waitFor
     const name = `${verb} ${key}`
-    if (fault === 'slow-down') throw new FleetError('refused', `${name}: 503 SlowDown`, { isPassing: true })
-    if (fault === 'conflict') throw new FleetError('refused', `${name}: 409 conflict`, { isPassing: true })
+    if (fault === 'slow-down')
+      throw new FleetError('refused', `${name}: 503 SlowDown`, { isPassing: true })
+    if (fault === 'conflict')
+      throw new FleetError('refused', `${name}: 409 conflict`, { isPassing: true })
     if (fault === 'down') throw new FleetError('unknown', `${name}: connect ECONNREFUSED`)
     if (fault === 'lost-request') throw new FleetError('unknown', `${name}: no answer`)
     const result = act(fault)

@@ -1,0 +1,48 @@
+import { DAY_MS } from '../core/time.ts'
+import {
+  type EventTarget,
+  isSpecific,
+  namesOf,
+  plainRepository,
+  targetsOf,
+} from '../domain/image-reference.ts'
+import type { Announced, NewTag } from '../store/catalog/tags.ts'
+import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
+
+/** What is mirrored of the images that events name. */
+interface NewsReads {
+  readonly findAnnounced: (target: EventTarget) => Announced
+  readonly listNewTags: (from: number) => readonly NewTag[]
+}
+
+/** How long new tags are known as such, milliseconds; the store keeps them as long. */
+const NEW_MS = 30 * DAY_MS
+
+/**
+ * Reports whether an event tells of nothing new: all that it names is mirrored, and none of it appeared in the last 30 days. So it is
+ * with test events, which the service sends about a tag that exists, and which nothing else tells from others.
+ */
+export function isOldNews(body: Uint8Array, reads: NewsReads, now: number): boolean {
+  const { target: named } = parseBody(Buffer.from(body), createTypeFilter(['*'], ''))
+  if (named === null) return false
+  const targets = targetsOf(named)
+  if (targets.length === 0 || !targets.every((one) => isMirrored(one, reads))) return false
+  const arrived = reads.listNewTags(now - NEW_MS)
+  return !targets.some((one) => arrived.some((tag) => isSame(one, tag)))
+}
+
+function isMirrored(target: EventTarget, { findAnnounced }: NewsReads): boolean {
+  if (!isSpecific(namesOf(target))) return false
+  const { listed, digestMatches } = findAnnounced(target)
+  return listed && digestMatches !== false
+}
+
+/** A missing value contradicts nothing. */
+function isSame(target: EventTarget, tag: NewTag): boolean {
+  const names = namesOf(target)
+  if (names.digest !== null && names.digest === tag.digest) return true
+  const plain = (name: string | null): string | null =>
+    name === null ? null : plainRepository(name)
+  const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
+  return agree(names.tag, tag.tag) && agree(plain(names.repository), plain(tag.repository))
+}
