@@ -92,12 +92,11 @@ export function createAgent(given: AgentOptions): Agent {
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, on, routes), instance },
+      ...{ ...serverOptions(options, reads, on, routes), instance, progressOf: options.progressOf },
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, account, ...shown, progressOf: options.progressOf },
-      ...(fleet && { fleet: fleet.status }),
+      ...{ metrics, account, ...shown, ...(fleet && { fleet: fleet.status }) },
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))

@@ -74,9 +74,8 @@ export function createRequestThread<Request, Reply>(
     ask(request, isGone, when = 'now') {
       const [queue, most] = when === 'now' ? [waiting, options.maxWaiting] : [later, MAX_LATER]
       if (queue.length >= most) dropGone(queue)
-      if (queue.length >= most) {
+      if (queue.length >= most)
         return Promise.reject(new MirrorError('not_ready', tooMany(options.what)))
-      }
       return new Promise((resolve, reject) => {
         queue.push({ request, isGone, resolve, reject })
         next()
