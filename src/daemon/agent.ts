@@ -98,8 +98,7 @@ export function createAgent(given: AgentOptions): Agent {
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, account, ...shown, progressOf: options.progressOf },
-      ...(fleet && { fleet: fleet.status }),
+      ...{ metrics, account, ...shown, ...(fleet && { fleet: fleet.status }) },
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))

@@ -8,7 +8,6 @@ import type { OwnPath, PeopleTools } from '../api/people.ts'
 import type { PinRequest } from '../api/reading/request.ts'
 import { followPin } from '../api/reading/thread.ts'
 import type { Config } from '../config/schema.ts'
-import type { Share } from '../core/connections/account.ts'
 import { shareFor } from '../core/connections/responses.ts'
 import { MirrorError } from '../core/errors.ts'
 import {
@@ -107,7 +106,7 @@ async function answerMatch(
     leave()
     refuse(request, response, FAULTS.crowded)
   })
-  const reply = await thread.ask(message, () => isOver(response, share))
+  const reply = await thread.ask(message, () => response.destroyed || response.writableEnded)
   response.off('close', leave)
   if (reply === null || response.writableEnded) return
   share.release() // the answer counts from here on
@@ -115,13 +114,6 @@ async function answerMatch(
 }
 
 const NOTHING = new Uint8Array(0)
-
-/** Reports whether an SBOM whose turn has come is no longer to be judged; otherwise it is from here on. */
-function isOver(response: ServerResponse, share: Share): boolean {
-  if (response.destroyed || response.writableEnded) return true
-  share.works()
-  return false
-}
 
 function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
   if ('failed' in reply) throw errorOf(reply.failed)

@@ -73,9 +73,9 @@ export function createRequestThread<Request, Reply>(
   return {
     ask(request, isGone, when = 'now') {
       const [queue, most] = when === 'now' ? [waiting, options.maxWaiting] : [later, MAX_LATER]
-      if (queue.length >= most) {
+      if (queue.length >= most) dropGone(queue)
+      if (queue.length >= most)
         return Promise.reject(new MirrorError('not_ready', tooMany(options.what)))
-      }
       return new Promise((resolve, reject) => {
         queue.push({ request, isGone, resolve, reject })
         next()
@@ -90,6 +90,14 @@ export function createRequestThread<Request, Reply>(
       current = null
       await ended?.terminate()
     },
+  }
+}
+
+/** Takes out the requests whose clients are gone: they would keep others out until their turn. */
+function dropGone<Request, Reply>(queue: Waiting<Request, Reply>[]): void {
+  for (const one of queue.splice(0)) {
+    if (one.isGone()) one.resolve(null)
+    else queue.push(one)
   }
 }
 

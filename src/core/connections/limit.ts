@@ -166,7 +166,7 @@ function createRegister() {
   return {
     open: open as ReadonlyMap<unknown, Connection>,
     of: (address: string): ReadonlySet<Connection> | undefined => byAddress.get(address),
-    add(socket: LimitedConnection, address: string): void {
+    add: (socket: LimitedConnection, address: string): void => {
       const key = keyOf(socket)
       const activity = newActivity()
       const times = { ...activity, beganAt: activity.movedAt }

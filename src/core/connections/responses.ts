@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import process from 'node:process'
 import type { Account, Share } from './account.ts'
 import { http } from './http.ts'
 import type { Holder } from './ledger.ts'
@@ -64,8 +65,8 @@ abstract class CountedResponse extends http.ServerResponse {
 
   override write(...given: unknown[]): boolean {
     this.hasBegun = true
-    const goesOn = Reflect.apply(super.write, this, given) as boolean
-    if (!this.isLarge) this.countUnsent()
+    const goesOn = super.write(...(given as [Uint8Array]))
+    if (!this.isLarge) process.nextTick(countSent, this)
     return goesOn
   }
 
@@ -73,8 +74,8 @@ abstract class CountedResponse extends http.ServerResponse {
     const [body] = given
     const isLarge = body instanceof Uint8Array && body.length > ANSWER_PIECE
     if (isLarge && !this.writableEnded && !this.destroyed) return this.endLarge(body)
-    Reflect.apply(super.end, this, given)
-    if (!this.isLarge) this.countUnsent()
+    super.end(...(given as [Uint8Array]))
+    if (!this.isLarge) process.nextTick(countSent, this)
     return this
   }
 
@@ -82,23 +83,24 @@ abstract class CountedResponse extends http.ServerResponse {
     const { account, holderOf } = this.counts()
     const share = account.hold(holderOf(this.req))
     if (this.closed) share.release()
-    else this.once('close', share.release)
+    else this.once('close', () => share.release())
     return share
   }
 
   private holdAnswer(): Share {
     if (this.answer !== null) return this.answer
-    const { socket } = this
+    const { socket } = this.req
     const share = this.hold()
     share.sends(
-      () => (socket === null ? 0 : sentBytes(socket)),
+      () => sentBytes(socket),
       () => void this.destroy(),
     )
     this.on('drain', () => this.countUnsent())
     return (this.answer = share)
   }
 
-  private countUnsent(): void {
+  /** Counts what Node keeps because the client did not take it. */
+  countUnsent(): void {
     const bytes = this.isLarge ? 0 : this.writableLength
     if (bytes === this.unsent) return
     const share = this.holdAnswer()
@@ -158,6 +160,11 @@ abstract class CountedResponse extends http.ServerResponse {
     socket.destroySoon()
     return this
   }
+}
+
+/** Called when Node has tried to send what was written: most clients have taken it by then. */
+function countSent(response: CountedResponse): void {
+  if (!response.closed) response.countUnsent()
 }
 
 /** Returns the class of the responses of a server whose bytes count. */

@@ -54,13 +54,16 @@ async function answered(limited: Limited, text: string, from?: string): Promise<
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: m\r\n\r\n`
 const HEAD = 'POST / HTTP/1.1\r\nHost: m\r\nContent-Length: 100000\r\n\r\n'
+/** The same, answered with 100 as soon as it was parsed. */
+const EXPECTING = HEAD.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n')
 const isClosed = (socket: Socket): boolean => socket.closed
 
 test('a request whose body does not come makes room before one whose body comes, and before an idle connection', async () => {
   const limited = await start(4)
   const idle = await answered(limited, get('/'))
-  const sending = await open(limited, HEAD + 'x'.repeat(60_000))
-  const waiting = [await open(limited, HEAD), await open(limited, HEAD)]
+  const sending = await answered(limited, EXPECTING)
+  sending.write('x'.repeat(60_000))
+  const waiting = [await answered(limited, EXPECTING), await answered(limited, EXPECTING)]
   for (const one of waiting) one.resume()
   await answered(limited, get('/'))
   await expect.poll(() => waiting.filter(isClosed)).toHaveLength(1)
