@@ -10,7 +10,7 @@ import { probeReads, wasRepairedSince } from '../store/read-probe.ts'
 
 /** What watches the data folder of a daemon. */
 export interface StorageWatch {
-  /** The state of the data folder, looked at again once a second at most. */
+  /** Looks at the data folder, and returns its state; reports ask once a second at most. */
   readonly state: () => StorageState
   /**
    * Notes an error that a read of the mirror met. True when it says that stored data cannot be read: then the log has it, once for its
@@ -36,7 +36,6 @@ interface WatchOptions {
 const INTERVAL_MS = 5_000
 /** A look that writes a probe file shows quotas, which no number does; every so many looks. */
 const WRITE_EVERY = 12
-const FRESH_MS = 1_000
 
 /** What cannot be read. */
 interface Damage {
@@ -52,10 +51,8 @@ export function watchStorage(options: WatchOptions): StorageWatch {
   const { dataDir, log, now, onRoom, intervalMs = INTERVAL_MS } = options
   const damage = watchDamage(options)
   let known: StorageState = { state: 'ok', reason: null, freeBytes: null }
-  let lookedAt = -Infinity
   let looks = 0
   const look = (write: boolean): void => {
-    lookedAt = performance.now()
     damage.look()
     const found = probeStorage(dataDir, write || known.state !== 'ok')
     const { state } = known
@@ -70,7 +67,7 @@ export function watchStorage(options: WatchOptions): StorageWatch {
   const timer = setInterval(() => look(looks++ % WRITE_EVERY === 0), intervalMs).unref()
   return {
     state() {
-      if (performance.now() - lookedAt >= FRESH_MS) look(true)
+      look(true)
       const found = damage.found()
       if (found === null) return known
       const { reason, since } = found
