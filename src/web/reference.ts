@@ -131,7 +131,7 @@ function problemsOf(document: OpenApiDocument): OperationBlock {
       ? []
       : [{ name: status, what: form.toLowerCase(), lines: answerLines(document, answer) }]
   })
-  const text = prose('Media type and header fields of the problems that operations answer.')
+  const text = prose('Forms of the problems.')
   return { kind: 'operation', id: 'problems', name: 'Problems', texts: [text], lists: [{ title: 'Answers', rows }] } // prettier-ignore
 }
 

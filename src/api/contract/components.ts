@@ -121,7 +121,7 @@ export const PARAMETERS = {
   Range: condition('Range', 'One range of bytes; several are answered with the whole content.'),
   IfRange: condition(
     'If-Range',
-    'Entity tag or HTTP date: the range is ignored when it is not current.',
+    'Entity tag or HTTP date of the range.',
   ),
 } as const satisfies Readonly<Record<string, InputParameter>>
 

@@ -34,7 +34,7 @@ export interface ContractTables {
 
 const INTRODUCTION = [
   'The mirror answers the paths of the service, read-only, and a few of its own.',
-  'HEAD is answered as GET is. Any other method is 405 with `Allow`, also where the service takes orders.',
+  'HEAD is answered as GET is. Any other method is 405 with `Allow`.',
   'A path is the same with and without a slash at its end, except under /external/, /osv/ and /-/.',
   'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A malformed request gets 400, 408 or 431.',
   'While all connections are in use (`server.maxConnections`), every path except /-/health answers 503.',
@@ -48,7 +48,7 @@ const TAGS = [
   ['Identity', 'Users; only where a setting allows it.'],
   ['VEX repository', 'The mirrored OpenVEX documents, for Trivy.'],
   ['Mirror', "The mirror's own pages."],
-  ['Pages', 'Pages for people, below /-/ui/, with their stylesheet. They only read.'],
+  ['Pages', 'Pages for people, below /-/ui/.'],
   ['Webhooks', 'Deliveries of the service.'],
 ] as const
 

@@ -76,8 +76,8 @@ export const SOURCE_STATUS = object(
     lastSuccessAt: MAYBE_DATE,
     lastChangeAt: MAYBE_DATE,
     openQuarantines: COUNT,
-    waiting: { type: 'array', items: object('', { run: COUNT, reason: MAYBE_TEXT }) },
-    rejected: { ...object('', { run: COUNT, effect: TEXT }), type: ['object', 'null'] },
+    waiting: { type: 'array' },
+    rejected: { type: ['object', 'null'] },
     failingSince: MAYBE_DATE,
     doubtful: {
       ...object('', {

@@ -233,7 +233,7 @@ export const SCHEMAS = {
       fleet: { type: 'object', description: 'In a fleet alone.' },
       problems: {
         type: 'array',
-        description: 'What is wrong, one for each cause, the worst first.',
+        description: 'One for each cause.',
       },
     },
     ['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],

@@ -139,7 +139,7 @@ function pageWith({ source, queue, now, isGone, share, isCrowded }: Evaluation, 
   }
 }
 
-const CROWDED = 'Too many requests and answers wait for their clients: try again later.'
+const CROWDED = 'Too many requests and answers wait: try again later.'
 
 /** Values of a body, at most: a batch has a few for each query, and the parser keeps the serving thread for as long as it takes. */
 const MAX_VALUES = 200_000

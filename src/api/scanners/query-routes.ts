@@ -137,7 +137,7 @@ function refuseMethod(request: IncomingMessage, response: ServerResponse, allow:
 const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, readonly [number, string]>> = {
   too_large: [413, `The request is larger than ${BODY_BYTES / 1024 ** 2} MiB.`],
   late: [408, 'The request did not come in time.'],
-  crowded: [503, 'Too many requests and answers wait for their clients: try again later.'],
+  crowded: [503, 'Too many requests and answers wait: try again later.'],
   encoded: [415, 'The request has a Content-Encoding: send it as it is.'],
 }
 

@@ -66,8 +66,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a source that never succeeded is not caught up at the start', {
     file: 'src/sync/schedule.ts',
-    from: 'if (lastSuccess === null || options.now() - lastSuccess > intervalOf(task))',
-    to: 'if (lastSuccess !== null && options.now() - lastSuccess > intervalOf(task))',
+    from: 'if (lastSuccess === null || lastSuccess > wall) return true',
+    to: 'if (lastSuccess === null) return false',
     tests: ['test/sync/schedule.test.ts'],
   }),
   mutation('the guard does not judge the last records of a run', {
