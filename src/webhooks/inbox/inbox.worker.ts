@@ -19,6 +19,8 @@ export type FromInbox = { readonly type: 'replies'; readonly replies: readonly R
 const IDLE_MS = 1_000
 /** How long nothing is asked before the log is extended, milliseconds: it takes the time that a start or a burst needs. */
 const GROW_MS = 1_000
+/** How long after the start questions can postpone that, milliseconds: a disk may fill while they do not end. */
+const GROW_WITHIN_MS = 10_000
 
 /**
  * The inbox thread: the daemon's only writer of webhooks.db. Requests that arrive within one iteration of its event loop are
@@ -47,7 +49,7 @@ function main(port: MessagePort): void {
     waiting = []
     if (questions.length === 0) return
     send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
-    growing?.refresh() // it waits for the end of a burst
+    if (performance.now() < growBefore) growing?.refresh() // it waits for the end of a burst
     const wrote = questions.some(({ name }) => operations[name].writes)
     if (!othersWrote() && !wrote) return
     if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
@@ -57,6 +59,7 @@ function main(port: MessagePort): void {
     growing = null
     growLog(db)
   }
+  const growBefore = performance.now() + GROW_WITHIN_MS
   let growing: NodeJS.Timeout | null = setTimeout(grow, GROW_MS)
   port.on('message', (message: ToInbox) => {
     if ('type' in message) {

@@ -58,7 +58,7 @@ describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tm
       const daemon = await world.serve(env)
       await daemon.said(/osv sync: complete/)
       if (hasEarlier) expect(await deliver(daemon.url, 'first')).toBe(202)
-      await watch(daemon.url, 8_000)
+      await watch(daemon.url, 11_000) // questions can postpone setting it aside for ten seconds
       fillDisk(disk)
       const codes = new Set<number>()
       for (let n = 0; n < 50; n++) codes.add(await deliver(daemon.url, `event-${n}`))
