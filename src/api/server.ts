@@ -149,7 +149,9 @@ export function createServer(options: ServerOptions): MirrorServer {
     ...{ settings: config.server, routes: options.routes ?? (() => []) },
     listeningOn: () => boundAddress(app.server.address()),
   })
-  const [followers, reports, decisions] = [createFollowers(options, { served, ...gate, ...counts, failures, ...reading }), createStatusReports(options), createDecisionLog(reads, log)] // prettier-ignore
+  const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
+  const reports = createStatusReports({ ...options, look: () => follower.look() })
+  const decisions = createDecisionLog(reads, log)
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore

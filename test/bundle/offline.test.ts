@@ -17,6 +17,7 @@ import { type Import, readSources } from '../support/sources.ts'
 import { createBench } from '../support/mirror.ts'
 import { below, carry, folder, signer } from './air-gap.ts'
 import { localKey } from '../support/keys.ts'
+import { longTest } from '../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -124,8 +125,9 @@ test('a process with --offline can neither connect nor look up a name, and still
   expect(await (await fetch(origin.url)).text()).toBe('here')
 })
 
-describe('a daemon without an upstream', () => {
-  test('serves what was imported, makes no request, and has the age of upstream’s date', async () => {
+longTest(
+  'a daemon without an upstream serves what was imported, makes no request, and has the age of upstream’s date',
+  async () => {
     const { bench, files, manifest } = await medium()
     const there = below()
     const log = createLog({ level: 'silent', format: 'json' })
@@ -158,8 +160,8 @@ describe('a daemon without an upstream', () => {
     const runs = openWrites(there.dir)
     onTestFinished(() => runs.close())
     expect(runs.runs.listRuns(100).map(({ kind }) => kind)).toEqual(['import', 'import'])
-  })
-})
+  },
+)
 
 describe('the command serve', () => {
   test('explains a missing upstream, and names a setting that contradicts --offline', async () => {

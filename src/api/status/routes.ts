@@ -43,6 +43,8 @@ interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly reads: PinnedReads
   readonly dataDir: string
   readonly config: Config
+  /** Moves what is served to the newest snapshot: a report is never ahead of the answers. */
+  readonly look?: () => void
   /** Notes an error of a read; true when it says that stored data cannot be read. */
   readonly onUnreadable?: (error: unknown) => boolean
   readonly webhooks?: () => Promise<WebhooksReport>
@@ -78,16 +80,15 @@ export function createStatusReports(options: ReportOptions): Reports {
   const servedId = (source: SourceName): string | null =>
     reads.pinned.snapshots.readSnapshot(source)?.id ?? null
   const status = { ...options, reads: reads.live, servedId }
-  const all = onceASecond(
-    () =>
-      readOr(
-        options,
-        () => buildStatus({ ...status, active: storedSources() }),
-        () => unreadStatus({ ...status, active: [] }),
-      ),
-    options.now,
-    () => options.fleet?.().served,
-  )
+  const build = (): Status => {
+    options.look?.()
+    return readOr(
+      options,
+      () => buildStatus({ ...status, active: storedSources() }),
+      () => unreadStatus({ ...status, active: [] }),
+    )
+  }
+  const all = onceASecond(build, options.now, () => options.fleet?.().served)
   let opened: { readonly from: Status; readonly status: Status } | null = null
   const open = (): Status => {
     const from = all()

@@ -350,6 +350,15 @@ test('a status for which a table is missing is an error in JSON, which says that
   expect((await served.get('/external/osv/one.json')).status).toBe(200)
 })
 
+test('what is ready is served at once, also when another process stored it', async () => {
+  const served = await serveStore(() => undefined)
+  expect((await served.get('/external/osv/all.json')).status).toBe(503)
+  served.store.publishFeeds(FEEDS)
+  served.store.publishOsv({ one: '{}' })
+  expect((await served.get('/-/ready')).status).toBe(200)
+  expect((await served.get('/external/osv/all.json')).status).toBe(200)
+})
+
 test('without an upstream the stored sources must be ready, and without data the public feeds', async () => {
   const empty = await serveStore(() => undefined)
   const nothing = await empty.get('/-/ready')
