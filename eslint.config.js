@@ -1,10 +1,6 @@
-import process from 'node:process'
 import js from '@eslint/js'
 import { defineConfig, globalIgnores } from 'eslint/config'
 import tseslint from 'typescript-eslint'
-
-/** Set by `npm run lint:fast`: the rules that need types take two thirds of the time and most of the memory. */
-const WITHOUT_TYPES = process.env['LINT_WITHOUT_TYPES'] === '1'
 
 export default defineConfig(
   globalIgnores(['dist', 'coverage', 'data', 'node_modules']),
@@ -67,7 +63,7 @@ export default defineConfig(
     },
   },
   {
-    files: WITHOUT_TYPES ? ['**/*.js', '**/*.ts'] : ['**/*.js'],
+    files: ['**/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
   },
 )

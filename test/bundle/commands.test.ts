@@ -33,34 +33,37 @@ const envOf = (dir: string): Record<string, string> => ({
   PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
 })
 
-test('a dry run of an import names the base that a delta requires, and says when a bundle is stored already', async () => {
-  const made = await above()
-  const [to, there] = [folder(), below()]
-  const states = [await carry(made.dir, to)]
-  for (let i = 0; i < 2; i++) {
-    made.sandbox.feed.change(1)
-    await made.run('osv')
-    states.push(await carry(made.dir, to, { since: String(states.at(-1)?.manifest.sequence) }))
-  }
-  const [first, second, third] = states.map(({ files }) => files[0] ?? '')
-  const dry = (...files: (string | undefined)[]) =>
-    spoken(envOf(there.dir), () =>
-      importCommand(
-        files.map((one) => one ?? ''),
-        { dryRun: true },
-      ),
-    )
-  const all = await dry(third, second, first)
-  expect(all).toMatchObject({ code: 0 })
-  expect(all.said).toContain('it would be imported')
-  expect(all.said).toMatch(/was not checked in the dry run: it requires bundle 1/)
-  expect(all.said).toMatch(/was not checked in the dry run: it requires bundle 2/)
-  expect((await dry(first, third)).code).toBe(1)
-  await there.take([first ?? ''])
-  expect((await dry(first)).said).toMatch(/already imported: a dry run, nothing was stored/)
-  expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
-  expect(await there.refuses(['/dev/null'])).toMatch(/\/dev\/null is not a regular file/)
-})
+longTest(
+  'a dry run of an import names the base that a delta requires, and says when a bundle is stored already',
+  async () => {
+    const made = await above()
+    const [to, there] = [folder(), below()]
+    const states = [await carry(made.dir, to)]
+    for (let i = 0; i < 2; i++) {
+      made.sandbox.feed.change(1)
+      await made.run('osv')
+      states.push(await carry(made.dir, to, { since: String(states.at(-1)?.manifest.sequence) }))
+    }
+    const [first, second, third] = states.map(({ files }) => files[0] ?? '')
+    const dry = (...files: (string | undefined)[]) =>
+      spoken(envOf(there.dir), () =>
+        importCommand(
+          files.map((one) => one ?? ''),
+          { dryRun: true },
+        ),
+      )
+    const all = await dry(third, second, first)
+    expect(all).toMatchObject({ code: 0 })
+    expect(all.said).toContain('it would be imported')
+    expect(all.said).toMatch(/was not checked in the dry run: it requires bundle 1/)
+    expect(all.said).toMatch(/was not checked in the dry run: it requires bundle 2/)
+    expect((await dry(first, third)).code).toBe(1)
+    await there.take([first ?? ''])
+    expect((await dry(first)).said).toMatch(/already imported: a dry run, nothing was stored/)
+    expect(await there.refuses([to])).toMatch(/is a folder: give the bundle in it/)
+    expect(await there.refuses(['/dev/null'])).toMatch(/\/dev\/null is not a regular file/)
+  },
+)
 
 longTest(
   'an import of several bundles imports the good ones, and names the others with the reason',

@@ -31,37 +31,40 @@ const told = (): Told['data'][] =>
     .map(({ body }) => (JSON.parse(body.toString()) as Told).data)
     .filter(({ source }) => source === 'osv')
 
-test('a daemon sends each snapshot to its targets, signed with the secret that it prints, and a target that never answers delays no other', async () => {
-  to = await target((response) => {
-    if (response.req.url?.endsWith('slow') !== true) response.writeHead(204).end()
-  })
-  world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
-  world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
-  world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
-  const daemon = await world.host()
-  await daemon.said(/osv sync: complete/)
-  await expect.poll(() => told().length).toBe(1)
-  world.sandbox.feed.add(2)
-  // The daemon notices only after a while what a command has published.
-  if (LONG) expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-  else daemon.agent.requestSync('osv', 'sync')
-  await expect.poll(() => told().length).toBe(2)
-  const [first, second] = told()
-  expect(second?.previous).toBe(first?.snapshot)
-  expect(second?.changes).toHaveLength(2)
-  const changes = await fetch(`${daemon.url}/-/changes?since=${first?.snapshot ?? ''}`)
-  expect(await changes.json()).toMatchObject({ to: second?.snapshot, changes: second?.changes })
+longTest(
+  'a daemon sends each snapshot to its targets, signed with the secret that it prints, and a target that never answers delays no other',
+  async () => {
+    to = await target((response) => {
+      if (response.req.url?.endsWith('slow') !== true) response.writeHead(204).end()
+    })
+    world.env['PATCHMIRROR_RELAY_TARGETS'] = `${to.url}&slow,${to.url}`
+    world.env['PATCHMIRROR_RELAY_CONCURRENCY'] = '1'
+    world.env['PATCHMIRROR_RELAY_TIMEOUT_MS'] = '60000'
+    const daemon = await world.host()
+    await daemon.said(/osv sync: complete/)
+    await expect.poll(() => told().length).toBe(1)
+    world.sandbox.feed.add(2)
+    // The daemon notices only after a while what a command has published.
+    if (LONG) expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    else daemon.agent.requestSync('osv', 'sync')
+    await expect.poll(() => told().length).toBe(2)
+    const [first, second] = told()
+    expect(second?.previous).toBe(first?.snapshot)
+    expect(second?.changes).toHaveLength(2)
+    const changes = await fetch(`${daemon.url}/-/changes?since=${first?.snapshot ?? ''}`)
+    expect(await changes.json()).toMatchObject({ to: second?.snapshot, changes: second?.changes })
 
-  const secret = (await world.patchmirror('relay', 'secret')).out.trim()
-  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
-  for (const { id, timestamp, body, headers } of to.got) {
-    const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
-    expect(headers['webhook-signature']?.toString().split(' ')[0]).toBe(
-      `v1,${mac.digest('base64')}`,
-    )
-  }
-  await daemon.close() // with a request to the slow target under way
-})
+    const secret = (await world.patchmirror('relay', 'secret')).out.trim()
+    const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+    for (const { id, timestamp, body, headers } of to.got) {
+      const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
+      expect(headers['webhook-signature']?.toString().split(' ')[0]).toBe(
+        `v1,${mac.digest('base64')}`,
+      )
+    }
+    await daemon.close() // with a request to the slow target under way
+  },
+)
 
 /** The relay targets of the daemon's status. */
 async function targetsOf({ url }: { url: string }): Promise<object[]> {

@@ -91,20 +91,23 @@ describe('patchmirror serve', () => {
     expect(out).toContain('the process ended before the run did')
   })
 
-  test('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {
-    const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
-    await daemon.said(/osv sync: failed/)
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    const { code, out } = await command(['health', '--ready'], at, world.dir)
-    expect([code, out]).toEqual([
-      1,
-      expect.stringMatching(
-        /^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/,
-      ),
-    ])
-    const asJson = await command(['health', '--ready', '--json'], at, world.dir)
-    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
-  })
+  longTest(
+    'says in one line of health --ready what is not ready and what to do, and the same as JSON',
+    async () => {
+      const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
+      await daemon.said(/osv sync: failed/)
+      const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+      const { code, out } = await command(['health', '--ready'], at, world.dir)
+      expect([code, out]).toEqual([
+        1,
+        expect.stringMatching(
+          /^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/,
+        ),
+      ])
+      const asJson = await command(['health', '--ready', '--json'], at, world.dir)
+      expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
+    },
+  )
 
   test('makes a derived archive that is missing again, the same to the byte', async () => {
     expect((await world.patchmirror('sync')).code).toBe(0)
@@ -119,109 +122,112 @@ describe('patchmirror serve', () => {
     expect(Buffer.from(await (await ask()).arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('reloads its files on SIGHUP, logs which settings need a restart, and survives a closed output', async () => {
-    const keyFile = join(world.dir, 'keys')
-    writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
-    const bundleKey = join(world.dir, 'bundle.pub')
-    const publicPem = (): string =>
-      generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString()
-    writeFileSync(bundleKey, publicPem())
-    const settingsFile = join(world.dir, 'settings.yaml')
-    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: debug }\n')
-    const sent = join(world.dir, 'sent')
-    const notify = join(world.dir, 'systemd-notify')
-    writeFileSync(notify, `#!/bin/sh\necho "$1" >> '${sent}'\n`, { mode: 0o755 })
-    const more = {
-      NOTIFY_SOCKET: '/run/notify',
-      PATH: [world.dir, process.env['PATH']].join(delimiter),
-      PATCHMIRROR_SERVER_KEYS_FILE: keyFile,
-      PATCHMIRROR_CONFIG: settingsFile,
-      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
-    }
-    const daemon = await world.serve(more)
-    const status = async (key: string) =>
-      (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
-        .status
-    const nextRunAt = async (): Promise<string> => {
-      const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as StatusBody
-      return sources.find(({ name }) => name === 'osv')?.nextRunAt ?? ''
-    }
-    expect(await status('Xq7-second-of-the-keys-93')).toBe(401)
-    writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
-    writeFileSync(
-      settingsFile,
-      "osv: { maxAgeHours: 40, schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
-    )
-    writeFileSync(bundleKey, publicPem())
-    const inUse = async (): Promise<string> => {
-      const { out } = await command(['doctor', '--json'], { ...world.env, ...more }, world.dir)
-      const { checks } = JSON.parse(out) as { checks: { name: string; found: string }[] }
-      return checks.find(({ name }) => name === 'settings-in-use')?.found ?? ''
-    }
-    expect(await inUse()).toMatch(
-      /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
-    )
-    const asked = await command(['reload'], { ...world.env, ...more }, world.dir)
-    expect(asked.code).toBe(0)
-    expect(asked.out).toContain(
-      `process ${daemon.child.pid} has read its settings and files again\n` +
-        'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
-        'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
-    )
-    expect(await inUse()).toMatch(
-      /: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/,
-    )
-    const said = await daemon.said(/SIGHUP: /)
-    expect(said).toMatch(
-      /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
-    )
-    await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
-    expect(said).not.toContain('Xq7-')
-    const beside = (env: Record<string, string>) => command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir) // prettier-ignore
-    const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
-    expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
-    expect((await beside({})).err).not.toContain('the running daemon has another')
-    expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
-    expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
-    // Neither is applied: not the sound one either.
-    writeFileSync(settingsFile, "osv: { maxAgeHours: many, schedule: '6 6 6 6 *' }\n")
-    const refused = await command(['reload'], { ...world.env, ...more }, world.dir)
-    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
-    daemon.child.kill('SIGHUP')
-    await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
-    // The daemon reads its own settings, which may be others than those of the command.
-    const own = await command(
-      ['reload'],
-      { ...world.env, ...more, PATCHMIRROR_CONFIG: '' },
-      world.dir,
-    )
-    expect([own.code, own.err]).toEqual([
-      2,
-      expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s),
-    ])
-    const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
-    expect(json).not.toMatch(/Xq7-|maxAgeHours":"30/)
-    expect(await nextRunAt()).toMatch(/-05-05T/)
-    expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
-    writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: info }\n')
-    const back = await command(['reload', '--json'], { ...world.env, ...more }, world.dir)
-    expect(JSON.parse(back.out)).toEqual({
-      signalled: daemon.child.pid,
-      inForce: ['osv.schedule', 'server.maxConnections'],
-      restart: ['bundle.trustedKeys'],
-      next: 'restart the daemon',
-    })
+  longTest(
+    'reloads its files on SIGHUP, logs which settings need a restart, and survives a closed output',
+    async () => {
+      const keyFile = join(world.dir, 'keys')
+      writeFileSync(keyFile, 'Xq7-first-of-the-keys-92\n')
+      const bundleKey = join(world.dir, 'bundle.pub')
+      const publicPem = (): string =>
+        generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString()
+      writeFileSync(bundleKey, publicPem())
+      const settingsFile = join(world.dir, 'settings.yaml')
+      writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: debug }\n')
+      const sent = join(world.dir, 'sent')
+      const notify = join(world.dir, 'systemd-notify')
+      writeFileSync(notify, `#!/bin/sh\necho "$1" >> '${sent}'\n`, { mode: 0o755 })
+      const more = {
+        NOTIFY_SOCKET: '/run/notify',
+        PATH: [world.dir, process.env['PATH']].join(delimiter),
+        PATCHMIRROR_SERVER_KEYS_FILE: keyFile,
+        PATCHMIRROR_CONFIG: settingsFile,
+        PATCHMIRROR_BUNDLE_TRUSTED_KEYS: bundleKey,
+      }
+      const daemon = await world.serve(more)
+      const status = async (key: string) =>
+        (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
+          .status
+      const nextRunAt = async (): Promise<string> => {
+        const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as StatusBody
+        return sources.find(({ name }) => name === 'osv')?.nextRunAt ?? ''
+      }
+      expect(await status('Xq7-second-of-the-keys-93')).toBe(401)
+      writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
+      writeFileSync(
+        settingsFile,
+        "osv: { maxAgeHours: 40, schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
+      )
+      writeFileSync(bundleKey, publicPem())
+      const inUse = async (): Promise<string> => {
+        const { out } = await command(['doctor', '--json'], { ...world.env, ...more }, world.dir)
+        const { checks } = JSON.parse(out) as { checks: { name: string; found: string }[] }
+        return checks.find(({ name }) => name === 'settings-in-use')?.found ?? ''
+      }
+      expect(await inUse()).toMatch(
+        /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
+      )
+      const asked = await command(['reload'], { ...world.env, ...more }, world.dir)
+      expect(asked.code).toBe(0)
+      expect(asked.out).toContain(
+        `process ${daemon.child.pid} has read its settings and files again\n` +
+          'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
+          'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
+      )
+      expect(await inUse()).toMatch(
+        /: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/,
+      )
+      const said = await daemon.said(/SIGHUP: /)
+      expect(said).toMatch(
+        /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
+      )
+      await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
+      expect(said).not.toContain('Xq7-')
+      const beside = (env: Record<string, string>) => command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir) // prettier-ignore
+      const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
+      expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
+      expect((await beside({})).err).not.toContain('the running daemon has another')
+      expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
+      expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
+      // Neither is applied: not the sound one either.
+      writeFileSync(settingsFile, "osv: { maxAgeHours: many, schedule: '6 6 6 6 *' }\n")
+      const refused = await command(['reload'], { ...world.env, ...more }, world.dir)
+      expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
+      daemon.child.kill('SIGHUP')
+      await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
+      // The daemon reads its own settings, which may be others than those of the command.
+      const own = await command(
+        ['reload'],
+        { ...world.env, ...more, PATCHMIRROR_CONFIG: '' },
+        world.dir,
+      )
+      expect([own.code, own.err]).toEqual([
+        2,
+        expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s),
+      ])
+      const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
+      expect(json).not.toMatch(/Xq7-|maxAgeHours":"30/)
+      expect(await nextRunAt()).toMatch(/-05-05T/)
+      expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
+      writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: info }\n')
+      const back = await command(['reload', '--json'], { ...world.env, ...more }, world.dir)
+      expect(JSON.parse(back.out)).toEqual({
+        signalled: daemon.child.pid,
+        inForce: ['osv.schedule', 'server.maxConnections'],
+        restart: ['bundle.trustedKeys'],
+        next: 'restart the daemon',
+      })
 
-    daemon.child.stderr?.destroy()
-    daemon.child.stdout?.destroy()
-    for (let n = 0; n < 3; n++) {
-      daemon.child.kill('SIGHUP') // each writes lines that nobody can read
-      expect((await fetch(`${daemon.url}/-/status`)).status).toBe(200)
-    }
-    daemon.child.kill('SIGTERM')
-    expect((await daemon.finished).code).toBe(0)
-    const messages = readFileSync(sent, 'utf8').split('\n')
-    expect(messages.slice(0, 3)).toEqual(['READY=1', 'RELOADING=1', 'READY=1'])
-    expect(messages.at(-2)).toBe('STOPPING=1')
-  })
+      daemon.child.stderr?.destroy()
+      daemon.child.stdout?.destroy()
+      for (let n = 0; n < 3; n++) {
+        daemon.child.kill('SIGHUP') // each writes lines that nobody can read
+        expect((await fetch(`${daemon.url}/-/status`)).status).toBe(200)
+      }
+      daemon.child.kill('SIGTERM')
+      expect((await daemon.finished).code).toBe(0)
+      const messages = readFileSync(sent, 'utf8').split('\n')
+      expect(messages.slice(0, 3)).toEqual(['READY=1', 'RELOADING=1', 'READY=1'])
+      expect(messages.at(-2)).toBe('STOPPING=1')
+    },
+  )
 })

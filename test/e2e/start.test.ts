@@ -10,6 +10,7 @@ import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
+import { longTest } from '../support/tables.ts'
 
 /** A mirror that was filled and stopped. */
 async function filled(): Promise<World> {
@@ -147,24 +148,28 @@ test.each(FAILING)(
   },
 )
 
-test('a daemon whose archive is lost, or whose last run was killed, is not reached before that is repaired', async () => {
-  const world = await filled()
-  const derived = join(world.data, 'derived')
-  for (const name of readdirSync(derived).filter((one) => one.endsWith('.zip')))
-    rmSync(join(derived, name))
-  const db = new Database(join(world.data, 'mirror.db'))
-  db.exec('UPDATE run SET ended_at = NULL WHERE id = (SELECT max(id) FROM run)')
-  db.close()
-  const release = blockWriters(world)
-  const { starting, ask } = await begin(world)
-  for (let looks = 0; looks < 50; looks++, await delay(10)) expect(await ask('/-/ready')).toBe(null)
-  release()
-  const seen = new Set<number | null>()
-  await expect.poll(async () => seen.add(await ask('/external/osv/all.zip')).has(200)).toBe(true)
-  expect([...seen].filter((status) => status !== null)).toEqual([200])
-  const daemon = await starting
-  const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as {
-    sources: { name: string; state: string }[]
-  }
-  expect(sources.map(({ state }) => state)).not.toContain('running')
-})
+longTest(
+  'a daemon whose archive is lost, or whose last run was killed, is not reached before that is repaired',
+  async () => {
+    const world = await filled()
+    const derived = join(world.data, 'derived')
+    for (const name of readdirSync(derived).filter((one) => one.endsWith('.zip')))
+      rmSync(join(derived, name))
+    const db = new Database(join(world.data, 'mirror.db'))
+    db.exec('UPDATE run SET ended_at = NULL WHERE id = (SELECT max(id) FROM run)')
+    db.close()
+    const release = blockWriters(world)
+    const { starting, ask } = await begin(world)
+    for (let looks = 0; looks < 50; looks++, await delay(10))
+      expect(await ask('/-/ready')).toBe(null)
+    release()
+    const seen = new Set<number | null>()
+    await expect.poll(async () => seen.add(await ask('/external/osv/all.zip')).has(200)).toBe(true)
+    expect([...seen].filter((status) => status !== null)).toEqual([200])
+    const daemon = await starting
+    const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as {
+      sources: { name: string; state: string }[]
+    }
+    expect(sources.map(({ state }) => state)).not.toContain('running')
+  },
+)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { collectHeap, createIdleCollection, heapBytes } from '../../src/threads/idle-memory.ts'
+import { longTest } from '../support/tables.ts'
 
 const MINUTE = 60_000
 
@@ -81,7 +82,7 @@ const MEASURED = `
   }
   parentPort.postMessage([steps, kept.objects])`
 
-test('a large heap is collected, and again when it has grown', async () => {
+longTest('a large heap is collected, and again when it has grown', async () => {
   const source = new URL(`data:text/javascript,${encodeURIComponent(MEASURED)}`)
   const thread = new Worker(source, {
     workerData: new URL('../../src/threads/idle-memory.ts', import.meta.url).href,

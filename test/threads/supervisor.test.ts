@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
 import { type StopMessage, type Supervisor, supervise } from '../../src/threads/supervisor.ts'
+import { longTest } from '../support/tables.ts'
 
 type ToEcho =
   | { readonly type: 'echo'; readonly text: string }
@@ -146,7 +147,7 @@ test.each(['ends', 'has ended'])(
   },
 )
 
-test('no message is lost to a worker that is about to rest', async () => {
+longTest('no message is lost to a worker that is about to rest', async () => {
   const worker = start(READY)
   await worker.started
   const count = (pattern: RegExp) => worker.seen.filter((line) => pattern.test(line)).length

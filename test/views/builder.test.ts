@@ -17,6 +17,7 @@ import { createViewsBuilder } from '../../src/views/builder.ts'
 import { performTask } from '../../src/views/task.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 import { record } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 /** Far longer than a test: what is retried after it is not retried in one. */
 const NEVER = 3_600_000
@@ -111,27 +112,30 @@ test('a VEX document that is still damaged is warned of once for each start, cou
   await expect.poll(() => again.warned.length, SOON).toBe(1)
 })
 
-test('a build waits for the end of the run whose snapshot it shows, unless a client waits for it', async () => {
-  const bench = await openBench()
-  bench.setUnread([])
-  let isRunning = true
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
-  bench.publishOsv()
-  builder.look()
-  await setTimeout(700)
-  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
-  bench.publishCatalog('c2') // the other kind does not wait
-  builder.look()
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
-  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
-  isRunning = false
-  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
-  isRunning = true
-  bench.publishOsv()
-  builder.look()
-  builder.wanted()
-  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
-})
+longTest(
+  'a build waits for the end of the run whose snapshot it shows, unless a client waits for it',
+  async () => {
+    const bench = await openBench()
+    bench.setUnread([])
+    let isRunning = true
+    const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
+    bench.publishOsv()
+    builder.look()
+    await setTimeout(700)
+    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+    bench.publishCatalog('c2') // the other kind does not wait
+    builder.look()
+    await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+    isRunning = false
+    await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
+    isRunning = true
+    bench.publishOsv()
+    builder.look()
+    builder.wanted()
+    await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
+  },
+)
 
 test('what a client waits for while something is built is built next, although a run is under way', async () => {
   const bench = await openBench()
@@ -156,20 +160,23 @@ test('views are retried after their pause, although they are looked at all the t
   expect(builder.warned).toHaveLength(1)
 })
 
-test('a kind whose build fails delays no other, and is built at its next snapshot', async () => {
-  const bench = await openBench()
-  bench.setUnread([])
-  bench.publishOsv()
-  bench.hideArchive()
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
-  builder.look()
-  await expect.poll(() => builder.stateOf('osv')?.failing, SOON).toBe(true)
-  expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
-  bench.publishCatalog('c2')
-  builder.look()
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2', making: false }) // prettier-ignore
-  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: true })
-  bench.publishOsv()
-  builder.look()
-  await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false }) // prettier-ignore
-})
+longTest(
+  'a kind whose build fails delays no other, and is built at its next snapshot',
+  async () => {
+    const bench = await openBench()
+    bench.setUnread([])
+    bench.publishOsv()
+    bench.hideArchive()
+    const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+    builder.look()
+    await expect.poll(() => builder.stateOf('osv')?.failing, SOON).toBe(true)
+    expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
+    bench.publishCatalog('c2')
+    builder.look()
+    await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2', making: false }) // prettier-ignore
+    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: true })
+    bench.publishOsv()
+    builder.look()
+    await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false }) // prettier-ignore
+  },
+)

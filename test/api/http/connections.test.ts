@@ -78,7 +78,7 @@ describe('when all connections are in use,', () => {
     expect(closed(stuck)).toBe(false)
   })
 
-  test('only /-/health is answered while every connection has a running request', async () => {
+  longTest('only /-/health is answered while every connection has a running request', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '2' })
     const path = '/external/osv/big.json?x'
     const busy = [await answered(served, path, true), await answered(served, path, true)]

@@ -6,6 +6,7 @@ import { keyPair } from '../../bundle/fixtures.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { DAMAGES, overwriteTable } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
+import { longTest } from '../../support/tables.ts'
 
 const run = commandHost()
 
@@ -31,24 +32,29 @@ async function belowGap(): Promise<{ world: World; bundle: string; data: string 
   return { world, bundle, data }
 }
 
-test('a damaged mirror below a gap is repaired to the end: it names the bundle, takes it, and is ready', async () => {
-  const { world, bundle, data } = await belowGap()
-  const keys = (await world.patchmirror('keys', 'list', '--json')).out
-  const digest = (await world.patchmirror('digest')).out
-  overwriteTable(databasePath(data), 'osv_body')
-  const refused = await world.patchmirror('import', '--again', bundle)
-  expect(refused.code).toBe(1)
-  expect(refused.err).toContain('patchmirror verify --repair')
-  const repaired = await world.patchmirror('verify', '--repair')
-  expect(repaired.code).toBe(3)
-  expect(repaired.out).toMatch(/kept: 1 local key, the secret that signs links/)
-  expect(repaired.out).toMatch(/waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/)
-  expect(await world.patchmirror('import', bundle)).toMatchObject({ code: 0 })
-  expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
-  expect((await world.patchmirror('digest')).out).toBe(digest)
-  const daemon = await world.host({}, true)
-  expect((await fetch(`${daemon.url}/-/ready`)).status).toBe(200)
-})
+longTest(
+  'a damaged mirror below a gap is repaired to the end: it names the bundle, takes it, and is ready',
+  async () => {
+    const { world, bundle, data } = await belowGap()
+    const keys = (await world.patchmirror('keys', 'list', '--json')).out
+    const digest = (await world.patchmirror('digest')).out
+    overwriteTable(databasePath(data), 'osv_body')
+    const refused = await world.patchmirror('import', '--again', bundle)
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain('patchmirror verify --repair')
+    const repaired = await world.patchmirror('verify', '--repair')
+    expect(repaired.code).toBe(3)
+    expect(repaired.out).toMatch(/kept: 1 local key, the secret that signs links/)
+    expect(repaired.out).toMatch(
+      /waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/,
+    )
+    expect(await world.patchmirror('import', bundle)).toMatchObject({ code: 0 })
+    expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
+    expect((await world.patchmirror('digest')).out).toBe(digest)
+    const daemon = await world.host({}, true)
+    expect((await fetch(`${daemon.url}/-/ready`)).status).toBe(200)
+  },
+)
 
 test('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)

@@ -411,7 +411,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect((await patchmirror(['show', '99'])).err).toContain('there is no delivery 99')
   })
 
-  test('say what was decided since about the run that a note names', async () => {
+  longTest('say what was decided since about the run that a note names', async () => {
     fill()
     const store = openWrites(join(dir, 'data'))
     const run = store.runs.startRun(START)

@@ -179,6 +179,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     from: '(isFollowed(key, next) && !restart.includes(key))',
     to: '(isFollowed(key, next) || restart.includes(key))',
     tests: ['test/e2e/serve.test.ts'],
+    suite: 'long',
   }),
   mutation('status exits 0 while the data folder cannot be written to', {
     file: 'src/cli/mirror/status/code.ts',

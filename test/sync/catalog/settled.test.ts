@@ -9,7 +9,7 @@ import { settledPackages } from '../../../src/sync/catalog/scope/settled.ts'
 import { type RunReport, type RunRequest, createRunner } from '../../../src/sync/runner.ts'
 import { createUpstream } from '../../../src/upstream/surfaces.ts'
 import type { Bench } from '../../support/mirror.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { announced } from '../refreshes.ts'
 import { SMALL, bench } from './fixtures.ts'
@@ -124,24 +124,27 @@ async function play(
   }
 }
 
-test('a refresh that relies on what an earlier run left ends as one that plans everything', async () => {
-  const counts = { settled: 0 }
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
-      fc.constantFrom('all', 'subscribed'),
-      fc.constantFrom('1', '1000'),
-      (history, scope, items) =>
-        play(
-          [...history, { named: [1] }],
-          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
-          counts,
-        ),
-    ),
-    { numRuns: LONG ? 20 : 3 },
-  )
-  expect(counts.settled).toBeGreaterThan(3)
-})
+longTest(
+  'a refresh that relies on what an earlier run left ends as one that plans everything',
+  async () => {
+    const counts = { settled: 0 }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
+        fc.constantFrom('all', 'subscribed'),
+        fc.constantFrom('1', '1000'),
+        (history, scope, items) =>
+          play(
+            [...history, { named: [1] }],
+            { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
+            counts,
+          ),
+      ),
+      { numRuns: LONG ? 20 : 3 },
+    )
+    expect(counts.settled).toBeGreaterThan(3)
+  },
+)
 
 test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
   const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const // prettier-ignore

@@ -7,6 +7,7 @@ import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { commandHost } from '../../support/hosted.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { bench, expectSound, tamper, verify } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SMALL = { records: 40, large: 0 }
 const patchmirror = commandHost()
@@ -79,7 +80,7 @@ test('stamps that have the bytes of a damaged version go with it', async () => {
   await expectSound(made.dir)
 })
 
-test('a row that another record uses by now stays, and a writer is waited for', async () => {
+longTest('a row that another record uses by now stays, and a writer is waited for', async () => {
   const { made, ids, logs } = await replaced()
   const [[id = '', live = ''], [first = 0]] = [ids, logs]
   // As when the row of a version was lost and its number given to a new record.

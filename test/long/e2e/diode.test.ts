@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { BoxesStatus } from '../../src/domain/status.ts'
-import { createKeyFiles } from '../../src/bundle/format/keys.ts'
-import { target } from '../relay/targets.ts'
-import { openWorld } from '../support/daemons.ts'
-import { longTest } from '../support/tables.ts'
+import type { BoxesStatus } from '../../../src/domain/status.ts'
+import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
+import { target } from '../../relay/targets.ts'
+import { openWorld } from '../../support/daemons.ts'
+import { longTest } from '../../support/tables.ts'
 
 const boxesOf = async (url: string): Promise<BoxesStatus | undefined> => {
   const status = (await (await fetch(`${url}/-/status`)).json()) as { boxes?: BoxesStatus }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openWorld } from '../support/daemons.ts'
+import { openWorld } from '../../support/daemons.ts'
 
 test('a daemon that starts with another scope syncs at once; until then status and doctor say so', async () => {
   const world = await openWorld({ records: 30, service: false })

@@ -11,7 +11,7 @@ import { TEST_KEY } from '../../support/keys.ts'
 import { longTest } from '../../support/tables.ts'
 import { startDaemon, seconds } from '../../webhooks/daemons.ts'
 import { deliveryOf, send } from '../../webhooks/receive/receivers.ts'
-import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../served.ts'
+import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../../api/served.ts'
 
 afterEach(closeAll)
 
@@ -240,23 +240,33 @@ longTest(
   },
 )
 
-test('closing lets running requests end, closes all other connections, and leaves nothing behind', async () => {
-  const { port, server, dir } = await start({}, { closeGraceMs: 3_600_000 }, { big: BIG })
-  const folder = join(dir, 'serving')
-  expect(statSync(folder).mode & 0o777).toBe(0o700)
-  const many = await dialMany(port)
-  for (const { ask } of many.slice(0, 12)) await ask(get(ONE))
-  const busy = [await stopped(port), await stopped(port), await stopped(port), await stopped(port)]
-  const closed = server.close()
-  await Promise.all(
-    many.filter(({ socket }) => !socket.closed).map(({ socket }) => once(socket.resume(), 'close')),
-  )
-  await Promise.all(busy.map((socket) => once(socket.resume(), 'close')))
-  for (const socket of busy) expect(socket.bytesRead).toBeGreaterThan(BIG.length)
-  await closed
-  expect(existsSync(folder)).toBe(false)
-  await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
-})
+longTest(
+  'closing lets running requests end, closes all other connections, and leaves nothing behind',
+  async () => {
+    const { port, server, dir } = await start({}, { closeGraceMs: 3_600_000 }, { big: BIG })
+    const folder = join(dir, 'serving')
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    const many = await dialMany(port)
+    for (const { ask } of many.slice(0, 12)) await ask(get(ONE))
+    const busy = [
+      await stopped(port),
+      await stopped(port),
+      await stopped(port),
+      await stopped(port),
+    ]
+    const closed = server.close()
+    await Promise.all(
+      many
+        .filter(({ socket }) => !socket.closed)
+        .map(({ socket }) => once(socket.resume(), 'close')),
+    )
+    await Promise.all(busy.map((socket) => once(socket.resume(), 'close')))
+    for (const socket of busy) expect(socket.bytesRead).toBeGreaterThan(BIG.length)
+    await closed
+    expect(existsSync(folder)).toBe(false)
+    await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
+  },
+)
 
 longTest(
   'a serving thread that dies is logged and replaced, and the port keeps working',
@@ -300,7 +310,7 @@ test('a port that another program uses is refused with several threads as with o
   await expect(start({ PATCHMIRROR_SERVER_PORT: port })).rejects.toThrow(/is in use by another program: set server\.port/) // prettier-ignore
 })
 
-test('a daemon with several threads takes deliveries on the same port', async () => {
+longTest('a daemon with several threads takes deliveries on the same port', async () => {
   const { port } = await startDaemon({ PATCHMIRROR_SERVER_THREADS: '3' })
   for (let n = 0; n < MANY; n++) {
     const delivery = deliveryOf({ timestamp: seconds(), id: `evt_${n}` })
