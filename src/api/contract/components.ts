@@ -119,10 +119,7 @@ export const PARAMETERS = {
     'HTTP date: 412 when the content changed since.',
   ),
   Range: condition('Range', 'One range of bytes; several are answered with the whole content.'),
-  IfRange: condition(
-    'If-Range',
-    'Entity tag or HTTP date of the range.',
-  ),
+  IfRange: condition('If-Range', 'Entity tag or HTTP date of the range.'),
 } as const satisfies Readonly<Record<string, InputParameter>>
 
 /** Returns references to common parameters. */

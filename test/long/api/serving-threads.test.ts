@@ -11,7 +11,14 @@ import { TEST_KEY } from '../../support/keys.ts'
 import { longTest } from '../../support/tables.ts'
 import { startDaemon, seconds } from '../../webhooks/daemons.ts'
 import { deliveryOf, send } from '../../webhooks/receive/receivers.ts'
-import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../../api/served.ts'
+import {
+  FEEDS,
+  FILLED_AT,
+  type Served,
+  type ServedOptions,
+  closeAll,
+  serve,
+} from '../../api/served.ts'
 
 afterEach(closeAll)
 
