@@ -27,7 +27,7 @@ import type { ViewsMaker } from './scanners/generation.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
 import { createPinMoves } from './serving/shared.ts'
-import { createServedSnapshot, followStore } from './snapshot/served.ts'
+import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
 import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts' // prettier-ignore
 import { createDecisionLog } from './status/decisions.ts'
@@ -151,12 +151,11 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
   const reports = createStatusReports({ ...options, look: () => follower.look() })
-  const decisions = createDecisionLog(reads, log)
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const [people, match] = [options.people?.(tools), options.match?.(tools)]
   const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
-  const refresh = refreshAll([served, open], [followers, gate.access, decisions])
-  const follower = followStore({ refresh }, log, options.onUnreadable)
+  const lookers = [followers, gate.access, createDecisionLog(reads, log)]
+  const follower = followAll(options, [served, open], lookers)
   addPages(app, { ...options, paths, reports })
   const connections = openConnections(app.server, { ...options, served, heads, moves, ...counts, look: follower.look, closeGraceMs }) // prettier-ignore
   const listening = createListening(app, config.server, connections.listen)
@@ -197,15 +196,17 @@ function neverThrowing(answer: Failures['answer'], handler: HttpHandler): HttpHa
   }
 }
 
-/** Returns what moves to the newest snapshot, and then has others look: every change that they announce is readable by then. */
-function refreshAll(
+/** Moves parts to the newest snapshot, and then has others look: every change that they announce is readable by then. */
+function followAll(
+  { log, onUnreadable }: ServerOptions,
   parts: readonly { refresh(): void }[],
   lookers: readonly { look(): void }[],
-): () => void {
-  return () => {
+): SnapshotWatcher {
+  const refresh = (): void => {
     for (const part of parts) part.refresh()
     for (const one of lookers) one.look()
   }
+  return followStore({ refresh }, log, onUnreadable)
 }
 
 /** What bodies and answers of the server's port count in, and by whom. */

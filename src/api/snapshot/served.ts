@@ -116,7 +116,7 @@ export function createServedSnapshot(options: ServedOptions, markStale: StaleRul
 const POLL_MS = 1_000
 
 /** Keeps looking for new snapshots until it is stopped. */
-interface SnapshotWatcher {
+export interface SnapshotWatcher {
   /** Moves to the newest snapshot now; a fault of the store is logged, and the next check tries again. */
   readonly look: () => void
   readonly stop: () => void
