@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { markShared } from '../../core/connections/responses.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import { damagedContent } from '../../store/database/faults.ts'
 import { contentInPool } from '../../store/database/gzip.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -108,7 +109,9 @@ function wholeAnswer(
   const answerOf = (body: Buffer): JsonResponse =>
     createAnswer(coding, markShared(body), document.sha256.toString('hex', 0, 16), document.changed)
   if (coding === 'gzip') return (answers[coding] = answerOf(member))
-  const coming = contentInPool(member, document.size).then(answerOf)
+  const coming = contentInPool(member, document.size).then(answerOf, (error: unknown) => {
+    throw damagedContent(`the stored ${document.path} is damaged (${messageOf(error)})`)
+  })
   answers[coding] = coming
   coming.then(
     (answer) => (answers[coding] = answer),

@@ -1,14 +1,18 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LoadedConfig } from '../../config/load.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder, syncFolder } from '../../core/files.ts'
 import { counted } from '../../core/text.ts'
 import { toIso } from '../../core/time.ts'
+import { VERSION } from '../../core/version.ts'
+import { boundedUpstream } from '../../doctor/network/checks.ts'
 import { activeSources } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
 import { type Salvage, markBegunDates, salvageInto } from '../../store/salvage.ts'
-import { print } from '../context.ts'
+import { createUpstream } from '../../upstream/surfaces.ts'
+import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
 import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-access.ts'
@@ -34,10 +38,12 @@ export function moveDamaged(dataDir: string, path: string): void {
 
 /**
  * Moves a mirror.db with damaged structure aside, keeps what can be read of what nothing else brings back, and mirrors everything
- * again; without an upstream it names the bundle that is needed. Returns the exit code.
+ * again; without an upstream it names the bundle that is needed. Throws, with nothing changed, while the upstream does not answer.
+ * Returns the exit code.
  */
 export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
   const { dir } = loaded.config.data
+  if (loaded.config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
   const lock = acquireLock(dir, 'serve')
   const since = Date.now()
   try {
@@ -54,6 +60,37 @@ export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
     lock.release()
   }
 }
+
+/** Longest time until the service answers, milliseconds. */
+const ANSWER_MS = 30_000
+const INDEX = '/external/osv/all.json'
+
+/** Throws while the service does not answer: what can still be read is served until it can be mirrored again. */
+async function refuseWithoutService({ config }: LoadedConfig): Promise<void> {
+  const limits = boundedUpstream(config.upstream, ANSWER_MS)
+  const upstream = createUpstream({
+    config: { ...config, upstream: limits },
+    version: VERSION,
+    now: Date.now,
+    warn,
+  })
+  const deadline = AbortSignal.timeout(ANSWER_MS)
+  const headers = { accept: 'application/json' }
+  try {
+    const session = upstream.client('public').open(deadline, 'ops')
+    const { body } = await session.openBody(INDEX, headers, deadline)
+    for await (const _start of body) break // leaving the loop ends the body
+  } catch (error) {
+    const why = error instanceof MirrorError ? error.code : 'upstream_unreachable'
+    throw new MirrorError(why, `${messageOf(error)}. ${UNCHANGED}`, { cause: error })
+  } finally {
+    await upstream.close()
+  }
+}
+
+const UNCHANGED =
+  'Nothing was repaired or moved, since nothing could be mirrored again: what can be read is served on. ' +
+  'Run this command again when the service answers, or restore a backup.'
 
 /**
  * Makes the new database beside the damaged one, which is replaced in one step: a process that is killed leaves the one or

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
+import { MirrorError, messageOf } from '../../core/errors.ts'
 import { FRAME, trailerSize, writeGzipMember } from '../../core/gzip/member.ts'
 import { inflatedPieces } from '../../core/gzip/pieces.ts'
 
@@ -14,16 +15,29 @@ export function gzipMember(
   return member
 }
 
-/** Returns the content of a stored member. Throws if it does not inflate to exactly `size` bytes. */
+/** Returns the content of a stored member. Throws `corrupt` if it does not inflate to exactly `size` bytes. */
 export function contentOf(member: Buffer, size: number): Buffer {
-  return checked(gunzipSync(member, boundsOf(size)), size)
+  try {
+    return checked(gunzipSync(member, boundsOf(size)), size)
+  } catch (error) {
+    throw damaged(error)
+  }
+}
+
+function damaged(error: unknown): MirrorError {
+  const text = `stored content is damaged (${messageOf(error)}): "patchmirror verify --repair" fetches it again`
+  return new MirrorError('corrupt', text, { cause: error })
 }
 
 const inflate = promisify<Buffer, ReturnType<typeof boundsOf>, Buffer>(gunzip)
 
 /** Works as `contentOf`, in the thread pool; for large members. */
 export async function contentInPool(member: Buffer, size: number): Promise<Buffer> {
-  return checked(await inflate(member, boundsOf(size)), size)
+  try {
+    return checked(await inflate(member, boundsOf(size)), size)
+  } catch (error) {
+    throw damaged(error)
+  }
 }
 
 /** Works as `contentOf`, in pieces that are valid until the next one is requested; the end tells whether all are sound. */

@@ -30,7 +30,9 @@ function detailOf({ detail, since, effect }: MirrorProblem): string {
   return parts.flatMap((part) => (part === null ? [] : asSentence(part))).join(' ')
 }
 
+/** What begins with a word begins with a capital letter; an address, path or name of a file stays as it is. */
 function asSentence(text: string): string {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  const isWord = /^[a-z]+[ ,;]/.test(text)
+  const begun = isWord ? text.charAt(0).toUpperCase() + text.slice(1) : text
   return /[.!?]$/.test(begun) ? begun : `${begun}.`
 }

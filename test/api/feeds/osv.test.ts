@@ -145,7 +145,7 @@ test('a removed record is a 404 that says that it was removed, and when', async 
   expect(jsonOf(reply)['message']).toContain('removed')
 })
 
-test('a damaged record is a 500 with a fixed text in every content coding, and is logged', async () => {
+test('a damaged record is a 503 with a fixed text in every content coding, and is logged', async () => {
   const damages = [
     'DELETE FROM osv_body',
     "UPDATE osv_body SET bytes = x'1f8b'",
@@ -158,10 +158,10 @@ test('a damaged record is a 500 with a fixed text in every content coding, and i
     })
     for (const coding of ['gzip', 'identity']) {
       const reply = await served.get(PATH, { 'Accept-Encoding': coding })
-      expect(reply.status).toBe(500)
+      expect(reply.status).toBe(503)
       expect(jsonOf(reply)).toEqual({
-        error: 'internal',
-        message: 'the mirror failed to answer; see its log for the reason',
+        error: 'corrupt',
+        message: 'the mirror cannot read its data now: see its log for the reason',
       })
       expect(reply.headers['cache-control']).toBe('no-store')
     }
@@ -173,13 +173,13 @@ test('a damaged record is a 500 with a fixed text in every content coding, and i
 const OTHER_STREAM =
   'UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)'
 
-test('a record whose bytes no longer inflate is a 500', async () => {
+test('a record whose bytes no longer inflate is a 503', async () => {
   const { get } = await serve((store) => {
     store.publishOsv({ [ID]: TEXT.repeat(50) })
     store.damage(OTHER_STREAM)
   })
   for (const coding of ['gzip', 'identity'])
-    expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(500)
+    expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(503)
 })
 
 test('a record stored by an earlier version without a checksum is served and checked', async () => {
@@ -190,7 +190,7 @@ test('a record stored by an earlier version without a checksum is served and che
       if (damaged) store.damage(OTHER_STREAM)
     })
     for (const coding of ['gzip', 'identity'])
-      expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(damaged ? 500 : 200)
+      expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(damaged ? 503 : 200)
   }
 })
 
@@ -302,7 +302,7 @@ test('a gzip body that does not inflate to the record is never sent', async () =
     )
   })
   for (let again = 0; again < 2; again++)
-    expect((await get(PATH, { 'Accept-Encoding': 'gzip' })).status).toBe(500)
+    expect((await get(PATH, { 'Accept-Encoding': 'gzip' })).status).toBe(503)
 })
 
 test('a record that is in the index alone is reported as a damaged database, not as a 404', async () => {

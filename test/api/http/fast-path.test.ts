@@ -253,7 +253,7 @@ test.each(DAMAGES)(
       )
       for (const [i, { head, body }] of answers.entries()) {
         const id = ids[i] ?? ''
-        const status = id === 'r7' ? '500' : id === 'nothing' ? '404' : '200'
+        const status = id === 'r7' ? '503' : id === 'nothing' ? '404' : '200'
         expect([id, head.slice(9, 12)]).toEqual([id, status])
         if (id in MANY) expect(body === MANY[id]).toBe(id !== 'r7')
       }
@@ -272,12 +272,12 @@ test.each(DAMAGES)(
     expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
     socket.write(plain('/external/osv/r7.json'))
     socket.write(plain('/external/osv/r2.json'))
-    expect((await next()).head).toContain('500')
+    expect((await next()).head).toContain('503')
     expect((await next()).body).toBe(MANY['r2'])
     expect(errors).toHaveLength(1)
     const closing = await dial(port)
     closing.socket.end(plain('/external/osv/r7.json'))
-    expect((await closing.next()).head).toContain('500')
+    expect((await closing.next()).head).toContain('503')
     await once(closing.socket, 'close')
     expect(errors).toHaveLength(2)
   },

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { databasePath } from '../../../src/store/database/open.ts'
@@ -53,6 +53,28 @@ longTest(
     expect((await world.patchmirror('digest')).out).toBe(digest)
     const daemon = await world.host({}, true)
     expect((await fetch(`${daemon.url}/-/ready`)).status).toBe(200)
+  },
+)
+
+longTest(
+  'a repair changes nothing while the service does not answer, and mirrors everything again when it does',
+  async () => {
+    const world = await openWorld({ records: 5, service: false }, undefined, run)
+    onTestFinished(() => world.close())
+    expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+    const digest = (await world.patchmirror('digest')).out
+    overwriteTable(databasePath(world.data), 'osv_body')
+    const before = readFileSync(databasePath(world.data))
+    const { PATCHMIRROR_UPSTREAM_API_ROOT: service = '' } = world.env
+    world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = 'http://127.0.0.1:9'
+    const refused = await world.patchmirror('verify', '--repair')
+    expect(refused.code).not.toBe(0)
+    expect(refused.err).toContain('Nothing was repaired or moved')
+    expect(readdirSync(world.data).filter((name) => name.includes('damaged'))).toEqual([])
+    expect(readFileSync(databasePath(world.data)).equals(before)).toBe(true)
+    world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = service
+    expect(await world.patchmirror('verify', '--repair')).toMatchObject({ code: 0 })
+    expect((await world.patchmirror('digest')).out).toBe(digest)
   },
 )
 
