@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, rmdirSync } from 'node:fs'
+import { type Stats, lstatSync, mkdtempSync, readdirSync, rmSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isPresent } from '../core/files.ts'
 import { type Lock, lockFile } from './database/lock.ts'
@@ -76,10 +76,12 @@ function sweep(parent: string): void {
     if (!NAME.test(name)) continue
     const folder = join(parent, name)
     try {
+      if (!isOwn(lstatSync(folder), 'isDirectory')) continue
       if (!isPresent(join(folder, LOCK))) {
         rmdirSync(folder) // an empty one alone
         continue
       }
+      if (!isOwn(lstatSync(join(folder, LOCK)), 'isFile')) continue // opening a pipe would not end
       const lock = lockFile(join(folder, LOCK))
       if (lock === null) continue
       rmSync(folder, { recursive: true, force: true })
@@ -88,6 +90,11 @@ function sweep(parent: string): void {
       // It is somebody else's, or another process has removed it just now.
     }
   }
+}
+
+/** Reports whether this user made it, and it is no link: in a folder of everybody, somebody else may put anything under such a name. */
+function isOwn(stats: Stats, kind: 'isDirectory' | 'isFile'): boolean {
+  return stats[kind]() && stats.uid === (process.getuid?.() ?? stats.uid)
 }
 
 function namesIn(folder: string): string[] {

@@ -1,7 +1,16 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { draftIn } from '../../src/core/files.ts'
 import { makeTemporary } from '../../src/store/temporary.ts'
@@ -34,6 +43,27 @@ test('a temporary folder is private, and gone after its removal', () => {
   temporary.remove()
   temporary.remove()
   expect(readdirSync(parent)).toEqual([])
+})
+
+test('a pipe or a link under the name of a lock is neither opened nor removed', () => {
+  const parent = scratch()
+  const foreign = join(parent, 'foreign.db')
+  const db = new Database(foreign)
+  db.pragma('journal_mode = WAL')
+  db.close()
+  const before = readFileSync(foreign)
+  for (const name of ['.pm-pipe01', '.pm-link01']) mkdirSync(join(parent, name))
+  execFileSync('mkfifo', [join(parent, '.pm-pipe01', 'lock')])
+  symlinkSync(foreign, join(parent, '.pm-link01', 'lock'))
+  symlinkSync(join(parent, '.pm-pipe01'), join(parent, '.pm-link02'))
+  makeTemporary(parent).remove()
+  expect(readdirSync(parent).sort()).toEqual([
+    '.pm-link01',
+    '.pm-link02',
+    '.pm-pipe01',
+    'foreign.db',
+  ])
+  expect(readFileSync(foreign).equals(before)).toBe(true)
 })
 
 test.each(telling(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, 'SIGTERM'))(

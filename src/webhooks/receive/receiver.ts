@@ -113,7 +113,9 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     }
   }
   const serve = async (request: IncomingMessage, response: ServerResponse, endpoint: string) => {
-    const result = await resultOf(request, endpoint, shareFor(response))
+    const share = shareFor(response)
+    const result = await resultOf(request, endpoint, share)
+    share.release() // the body is stored or let go; what is not sent of the answer counts from here on
     sendReply(request, response, finish(endpoint, result))
   }
   return {
