@@ -7,11 +7,15 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 const PER_ITERATION = 32
 /** Requests that may wait on one connection before no more of it is read. */
 const READ_ON_BELOW = 64
+/** The same for the bytes of their heads: each may have 64 KiB. */
+const HEADS_BELOW = 64 * 1024
 /** More than a client that reads its answers can ever have waiting: a few chunks of the smallest requests. */
 const MAX_WAITING = 8192
 
 interface Line {
   readonly waiting: [IncomingMessage, ServerResponse][]
+  /** Bytes of the heads that wait. */
+  heads: number
   busy: boolean
   paused: boolean
   answered: number
@@ -46,13 +50,19 @@ export function limitPipelining(handler: Handler): Handler {
     const { socket } = request
     let line = lines.get(socket)
     if (line === undefined) {
-      line = { waiting: [], busy: false, paused: false, answered: 0, last: null }
+      line = { waiting: [], heads: 0, busy: false, paused: false, answered: 0, last: null }
       lines.set(socket, line)
     }
     if (!line.busy) return start(handler, socket, line, request, response)
-    if (line.waiting.push([request, response]) > READ_ON_BELOW) pause(socket, line)
+    line.heads += headBytes(request)
+    const isLong = line.waiting.push([request, response]) > READ_ON_BELOW
+    if (isLong || line.heads > HEADS_BELOW) pause(socket, line)
     if (line.waiting.length > MAX_WAITING) socket.destroy()
   }
+}
+
+function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length, url.length)
 }
 
 function start(
@@ -71,6 +81,7 @@ function start(
 function goOn(handler: Handler, socket: Socket, line: Line): void {
   if (socket.destroyed) line.waiting.length = 0
   if (line.waiting.length === 0) {
+    line.heads = 0
     line.busy = false
     line.answered = 0
     if (line.paused) {
@@ -82,7 +93,9 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
   }
   const next = (): void => {
     const [request, response] = line.waiting.shift() ?? []
-    if (request && response) start(handler, socket, line, request, response)
+    if (!request || !response) return
+    line.heads -= headBytes(request)
+    start(handler, socket, line, request, response)
   }
   if (++line.answered % PER_ITERATION !== 0) return next()
   // Node reads on after each answer, two ticks from here.
@@ -90,7 +103,11 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
   setImmediate(next)
 }
 
+/** Reads no more of a connection: from the next tick on, for Node begins to read again at the end of each request. */
 function pause(socket: Socket, line: Line): void {
+  if (line.paused) return
   line.paused = true
-  socket.pause()
+  process.nextTick(() => {
+    if (line.paused) socket.pause()
+  })
 }

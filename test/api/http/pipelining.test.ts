@@ -1,5 +1,8 @@
-import { type Socket, connect } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, type Socket, connect } from 'node:net'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { limitPipelining } from '../../../src/api/http/pipelining.ts'
 import { LONG, longTest } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
@@ -19,6 +22,27 @@ test.each(LONG ? [1000, 10_000] : [1000])(
     expect(text.endsWith('{"status":"ok"}')).toBe(true)
   },
 )
+
+test('large heads that wait on one connection are read no further than their bytes allow', async () => {
+  let came = 0
+  const handler = limitPipelining(() => undefined) // the first is never answered
+  const server = createServer({ maxHeaderSize: 80_000 }, (request, response) => {
+    came++
+    handler(request, response)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  onTestFinished(() => {
+    socket.destroy()
+    server.closeAllConnections()
+    server.close()
+  })
+  socket.on('error', () => undefined)
+  socket.write(`GET / HTTP/1.1\r\nHost: m\r\nX-Long: ${'x'.repeat(60_000)}\r\n\r\n`.repeat(40))
+  await expect.poll(() => came).toBeGreaterThan(1)
+  for (let turn = 0; turn < 500; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect(came).toBeLessThan(8)
+})
 
 longTest('clients that send and never read leave the other clients their turn', async () => {
   const served = await start()
