@@ -34,7 +34,9 @@ export async function restoreCommand(
     printJson({ ...manifest, identity, dropped })
     return 0
   }
-  print(`${dir}: restored as of ${manifest.createdAt}, verified, by ${manifest.program}`)
+  print(
+    `${dir}: restored as of ${manifest.createdAt}, each file as the backup has it, by ${manifest.program}`,
+  )
   print(
     `  state digest ${manifest.digest ?? 'none'}; identity ${identity}${newIdentity ? ' (new)' : ''}`,
   )
