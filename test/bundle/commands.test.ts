@@ -143,7 +143,7 @@ longTest('verify without an upstream advises an import that repairs the damage',
   expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
   const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }))
   expect(repair.code).toBe('config')
-  expect(repair.said).toMatch(/upstream\.apiRoot: not set.*"patchmirror import --again FILE"/)
+  expect(repair.said).toMatch(/upstream\.apiRoot is not set.*"patchmirror import --again FILE"/)
 })
 
 test('a file that cannot be written or read is a usage error, and nothing is overwritten', async () => {

@@ -91,21 +91,23 @@ describe('the reading thread', () => {
   }
 
   longTest(
-    'does not begin a request whose client has left, and refuses requests beyond its queue',
+    'gives the place of a request whose client has left to another, and refuses requests beyond its queue',
     async () => {
       const made = await mirrored()
       const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
       closing.push(() => thread.close())
-      const [first, gone, third, fourth] = await Promise.allSettled([
+      const [first, gone, third, fourth, fifth] = await Promise.allSettled([
         thread.ask(request, () => false),
         thread.ask(request, () => true),
+        thread.ask(request, () => false),
         thread.ask(request, () => false),
         thread.ask(request, () => false),
       ])
       expect(first).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
       expect(gone).toEqual({ status: 'fulfilled', value: null })
       expect(third).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
-      expect(fourth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
+      expect(fourth).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
+      expect(fifth).toMatchObject({ status: 'rejected', reason: { code: 'not_ready' } })
     },
   )
 

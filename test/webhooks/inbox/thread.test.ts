@@ -178,7 +178,7 @@ longTest(
       onRevived: () => revived.resolve(undefined),
     })
     expect(inbox.failures[0]).toContain('webhooks.db is damaged')
-    expect(inbox.failures[0]).toContain('move the file away')
+    expect(inbox.failures[0]).toContain('"patchmirror verify --repair": it moves the file aside')
     await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
     writeFileSync(join(dir, 'webhooks.db'), '')
     await revived.promise
