@@ -77,8 +77,7 @@ export function createAgent(given: AgentOptions): Agent {
     const { config, log, now = Date.now } = options
     on.lock = lockFolder(config.data.dir, log)
     const instance = announceInstance(config.data.dir)
-    const certificates = { server: config.server.certFile, webhooks: config.webhooks.certFile }
-    const metrics = (on.metrics = createMetrics(options.version, certificates))
+    const metrics = (on.metrics = createMetrics(options.version, certificatesOf(config)))
     await readyData(options, on)
     const storage = startWatch(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
@@ -99,6 +98,7 @@ export function createAgent(given: AgentOptions): Agent {
       onThreadMoved: () => thread.checkpoint(),
       ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
       ...{ metrics, account, ...shown, ...(fleet && { fleet: fleet.status }) },
+      progressOf: options.progressOf,
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
@@ -243,6 +243,10 @@ function startWatch({ config, log, now = Date.now }: AgentOptions, on: Running):
   on.storage = watch
   on.stops.push(watch.stop)
   return watch
+}
+
+function certificatesOf({ server, webhooks }: Config) {
+  return { server: server.certFile, webhooks: webhooks.certFile }
 }
 
 function watched({ note, state }: StorageWatch) {
