@@ -51,9 +51,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   refuseForeignRoot(dataDir)
   const backup = await openBackup(path)
   let forget = (): void => undefined
+  let isWhole = false
   try {
     const { manifest } = backup
-    forget = atEnd(() => rmSync(restoringDir(dataDir), { recursive: true, force: true }))
+    forget = atEnd(() => {
+      if (!isWhole) rmSync(restoringDir(dataDir), { recursive: true, force: true })
+    })
     const staging = guarded(dataDir, () => prepareFolder(dataDir))
     await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
       abandon(dataDir, staging),
@@ -64,7 +67,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const made = await Promise.resolve()
       .then(() => check(options, manifest, staging))
       .catch(abandon(dataDir, staging))
-    forget() // from here on nothing else runs until the restore is complete
+    isWhole = true // a signal from here on is heard when everything is published
     onStep('publish')
     guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
     return { manifest, ...made }
