@@ -3,16 +3,13 @@ import {
   type LedgerEntry,
   type Holder,
   type Ledger,
-  LOOK_MS,
-  NOTHING,
-  SLOW_BYTES,
   chooseVictims,
   createLedger,
-  isWaiting,
   sumOf,
-  updateRate,
   wait,
+  work,
 } from './ledger.ts'
+import { isSlow, updateProgress } from './progress.ts'
 import { type WarningLog, createCountedLog } from './counted-log.ts'
 
 /** Why a holder lost its bytes, or got none; the label of the metric. */
@@ -58,6 +55,8 @@ interface AccountOptions {
  * that small installations give it.
  */
 export const CLIENT_BYTES = 64 * 2 ** 20
+/** Interval between two looks at how much moves, while any bytes are held, milliseconds. */
+const LOOK_MS = 1_000
 /** A client of which nothing comes, or that takes nothing, for this long under pressure is ended, milliseconds. */
 const STOPPED_MS = 10_000
 /** For this long after a search that found no one to make room, the same address is refused without another, milliseconds. */
@@ -103,12 +102,15 @@ export function createAccount({
   const makeRoom = createRoomMaker(ledger, (entry) => evict(entry, 'slow'))
   const look = (): void => {
     const now = performance.now()
+    const isShort = ledger.total() > limit / 2
     for (const entry of ledger.entries) {
-      updateRate(entry, now)
-      const hasStopped = isWaiting(entry) && now - entry.movedAt >= STOPPED_MS
-      if (hasStopped && entry.bytes > 0) evict(entry, 'stopped')
+      const { progress } = entry
+      if (progress === null) continue
+      updateProgress(progress, now)
+      const hasStopped = now - progress.movedAt >= STOPPED_MS && isSlow(progress, now)
+      if (isShort && hasStopped && entry.bytes > 0) evict(entry, 'stopped')
     }
-    if (ledger.total() > limit / 2 || timer === null) return
+    if (ledger.total() > 0 || timer === null) return
     clearInterval(timer)
     timer = null
   }
@@ -120,7 +122,7 @@ export function createAccount({
       return false
     }
     ledger.change(entry, more)
-    if (ledger.total() > limit / 2) timer ??= setInterval(look, LOOK_MS).unref()
+    if (ledger.total() > 0) timer ??= setInterval(look, LOOK_MS).unref()
     return true
   }
   return {
@@ -156,11 +158,8 @@ function shareIn(
     give: (less) => change(entry, -Math.min(less, entry.bytes)),
     waits: (moved, end) => wait(entry, 'waits', moved, end),
     sends: (moved, end) => wait(entry, 'sends', moved, end),
-    // As fast as a client can be: nothing is expected of it.
-    queues: (end) => wait(entry, 'waits', () => performance.now() * SLOW_BYTES, end),
-    works() {
-      if (entry.state !== 'over') Object.assign(entry, NOTHING, { state: 'works' })
-    },
+    queues: (end) => wait(entry, 'queues', null, end),
+    works: () => work(entry),
     release: () => remove(entry),
   }
 }

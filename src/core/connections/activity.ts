@@ -1,36 +1,44 @@
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { type Progress, beginProgress, updateProgress } from './progress.ts'
 import { sentBytes } from './sent.ts'
 
 /** What is known of a connection's activity. */
 export interface Active {
-  readonly socket: Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength'>
-  /** Bytes that had come, and that the system had taken, when that was looked at last. */
+  readonly socket: Sending
+  /** Bytes that had come when that was looked at last. */
   received: number
-  sent: number
-  /** When anything was found to have changed last, and when more had been sent, as `performance.now()`. */
+  /** When anything was found to have changed last, as `performance.now()`. */
   movedAt: number
-  sentAt: number
+  /** What goes to the client, since the last request came. */
+  answers: Progress
 }
+
+type Sending = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength'>
 
 /** Interval at which activity is checked while more than half of the connections are in use, milliseconds. */
 const CHECK_MS = 1_000
 
 /** Returns the activity of a connection that is new. */
-export function newActivity(): Omit<Active, 'socket'> {
-  const now = performance.now()
-  return { received: 0, sent: 0, movedAt: now, sentAt: now }
+export function newActivity(socket: Sending): Omit<Active, 'socket'> {
+  const answers = followAnswers(socket)
+  return { received: 0, movedAt: answers.beganAt, answers }
+}
+
+/** Begins to look at what goes to the client of a connection. */
+export function followAnswers(socket: Sending): Progress {
+  return beginProgress('answer', () => sentBytes(socket))
 }
 
 /** Looks whether a connection has sent or received anything since the last call. */
 export function updateActivity(connection: Active): void {
-  const { socket } = connection
-  const sent = sentBytes(socket)
+  const { socket, answers } = connection
   const now = performance.now()
-  if (sent !== connection.sent) connection.sentAt = now
-  if (sent !== connection.sent || socket.bytesRead !== connection.received) connection.movedAt = now
+  const before = answers.seen
+  updateProgress(answers, now)
+  const hasMoved = answers.seen !== before || socket.bytesRead !== connection.received
+  if (hasMoved) connection.movedAt = now
   connection.received = socket.bytesRead
-  connection.sent = sent
 }
 
 /**

@@ -1,4 +1,4 @@
-import { SLOW_BYTES } from './ledger.ts'
+import { SLOW_BYTES } from './progress.ts'
 
 /** Time in which a body begins to come, and in which a small one has come, milliseconds. */
 const BODY_MS = 10_000

@@ -1,3 +1,5 @@
+import { type Progress, beginProgress, isSlow, updateProgress } from './progress.ts'
+
 /** Who holds bytes; both are asked for only while bytes are short. */
 export interface Holder {
   /** Returns the address, or the network, by which shares are counted. */
@@ -10,33 +12,18 @@ export interface Holder {
 const KEPT = 1 / 8
 /** Few bytes: those of most queries, deliveries and answers. */
 const FEW_BYTES = 256 * 1024
-/** Interval between two looks at how much moves, while more than half of the bytes are share, milliseconds. */
-export const LOOK_MS = 1_000
-/** Younger holders are not judged by how much moves, milliseconds. */
-const YOUNG_MS = 2 * LOOK_MS
-/** Bytes a second that a client sends or takes at least, unless it is slow: a quarter of a megabit. */
-export const SLOW_BYTES = 32 * 1024
-
-/** What is waited for: the rest of a body or a turn, or a client that takes its answer. */
-type Waiting = 'waits' | 'sends'
+/** What is waited for: the rest of a body, a turn, or a client that takes its answer. */
+type Waiting = 'waits' | 'queues' | 'sends'
 
 /** What one holder has. */
 export interface LedgerEntry {
   readonly holder: Holder
-  readonly since: number
   bytes: number
   state: 'works' | Waiting | 'over'
-  moved: () => number
   end: () => void
-  /** What had moved at the last look, when that was, and how much a second had moved since the one before. */
-  seen: number
-  seenAt: number
-  rate: number
-  movedAt: number
+  /** What moves for a client that is waited for; null: nothing is expected of one. */
+  progress: Progress | null
 }
-
-/** Of an entry that waits for nothing. */
-export const NOTHING = { moved: () => 0, end: () => undefined }
 
 /** The entries of an account, and their sums. */
 export interface Ledger {
@@ -88,43 +75,29 @@ export function createLedger(limit: number): Ledger {
 }
 
 function newEntry(holder: Holder): LedgerEntry {
-  const now = performance.now()
-  const times = { since: now, seenAt: now, movedAt: now }
-  return { ...times, ...NOTHING, holder, bytes: 0, state: 'works', seen: 0, rate: Infinity }
+  return { holder, bytes: 0, state: 'works', end: () => undefined, progress: null }
 }
 
-/** Reports whether an entry waits for its client, or for its turn. */
-export function isWaiting({ state }: LedgerEntry): boolean {
-  return state === 'waits' || state === 'sends'
-}
-
-/** Has an entry wait; see `Share`. */
+/** Has an entry wait; see `Share`. `moved`: null while it waits for its turn, and nothing is expected of its client. */
 export function wait(
   entry: LedgerEntry,
   state: Waiting,
-  moved: () => number,
+  moved: (() => number) | null,
   end: () => void,
 ): void {
   if (entry.state === 'over') return
-  const now = performance.now()
+  const kind = state === 'sends' ? 'answer' : 'body'
   entry.state = state
-  entry.moved = moved
   entry.end = end
-  entry.seen = moved()
-  entry.seenAt = now
-  entry.movedAt = now
-  entry.rate = Infinity
+  entry.progress = moved === null ? null : beginProgress(kind, moved)
 }
 
-/** Looks how much has moved since the last look; not sooner than that can be judged. */
-export function updateRate(entry: LedgerEntry, now: number): void {
-  const elapsed = now - entry.seenAt
-  if (!isWaiting(entry) || elapsed < LOOK_MS / 2) return
-  const moved = entry.moved()
-  if (moved !== entry.seen) entry.movedAt = now
-  entry.rate = ((moved - entry.seen) * 1000) / elapsed
-  entry.seen = moved
-  entry.seenAt = now
+/** Has an entry wait for nothing any more. */
+export function work(entry: LedgerEntry): void {
+  if (entry.state === 'over') return
+  entry.state = 'works'
+  entry.end = () => undefined
+  entry.progress = null
 }
 
 /** Returns the bytes of entries. */
@@ -147,21 +120,28 @@ export function chooseVictims(
   const shareOf = ({ holder }: LedgerEntry): number => shares.get(holder.address()) ?? 0
   const own = shareOf(asking) + more
   const others = [...entries].filter((one) => isWaiting(one) && one !== asking)
-  others.forEach((one) => updateRate(one, now))
+  for (const { progress } of others) if (progress !== null) updateProgress(progress, now)
   const isKeyed = asking.holder.hasKey()
+  const isBehind = ({ progress }: LedgerEntry): boolean =>
+    progress !== null && isSlow(progress, now)
   const mayDisplace = (one: LedgerEntry): boolean => {
-    if (isSlow(one, now) || one.state === 'sends') return isSlow(one, now)
+    if (isBehind(one) || one.state === 'sends') return isBehind(one)
     if (one.holder.hasKey() !== isKeyed) return isKeyed
     return shareOf(one) > own
   }
   const order = (one: LedgerEntry, other: LedgerEntry): number =>
     Number(one.holder.hasKey()) - Number(other.holder.hasKey()) ||
-    Number(isSlow(other, now)) - Number(isSlow(one, now)) ||
+    Number(isBehind(other)) - Number(isBehind(one)) ||
     shareOf(other) - shareOf(one) ||
-    (isSlow(one, now) ? other.bytes - one.bytes : one.rate - other.rate)
+    (isBehind(one) ? other.bytes - one.bytes : paidUntil(one) - paidUntil(other))
   return others.filter((one) => one.bytes > 0 && mayDisplace(one)).sort(order)
 }
 
-function isSlow(entry: LedgerEntry, now: number): boolean {
-  return now - entry.since >= YOUNG_MS && entry.rate < SLOW_BYTES
+/** What waits for its turn makes room last. */
+function paidUntil({ progress }: LedgerEntry): number {
+  return progress?.paidUntil ?? Number.MAX_VALUE
+}
+
+function isWaiting({ state }: LedgerEntry): boolean {
+  return state !== 'works' && state !== 'over'
 }

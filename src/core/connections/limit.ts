@@ -1,7 +1,7 @@
 import type { Server, ServerResponse, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { counted } from '../text.ts'
-import { createActivityWatch, newActivity, updateActivity } from './activity.ts'
+import { createActivityWatch, followAnswers, newActivity, updateActivity } from './activity.ts'
 import { clientNetwork } from './network.ts'
 import { closeOnlySent } from './idle.ts'
 import { type WarningLog, createCountedLog } from './counted-log.ts'
@@ -54,7 +54,7 @@ interface Connection extends Spare {
   readonly key: unknown
   readonly socket: LimitedConnection
   readonly address: string
-  answers: Pick<Socket, 'writableLength'>
+  writable: Pick<Socket, 'writableLength'>
   requests: number
   active: number
   last: IncomingMessage | null
@@ -140,7 +140,7 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   server.prependListener('secureConnection', (socket: Socket) => {
     const below = open.get(keyOf(socket))
     if (below === undefined) return
-    below.answers = socket
+    below.writable = socket
     shareReserve(below.socket, socket)
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
@@ -168,9 +168,9 @@ function createRegister() {
     of: (address: string): ReadonlySet<Connection> | undefined => byAddress.get(address),
     add: (socket: LimitedConnection, address: string): void => {
       const key = keyOf(socket)
-      const activity = newActivity()
+      const activity = newActivity(socket)
       const times = { ...activity, beganAt: activity.movedAt }
-      const connection: Connection = { ...UNUSED, ...times, key, socket, answers: socket, address }
+      const connection: Connection = { ...UNUSED, ...times, key, socket, writable: socket, address }
       open.set(key, connection)
       const own = byAddress.get(address) ?? new Set()
       byAddress.set(address, own.add(connection))
@@ -192,7 +192,7 @@ function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): unknown {
 function isQuiet(connection: Connection): boolean {
   updateActivity(connection)
   // Records are answered on the fast path, whose requests are not counted.
-  if (connection.active > 0 || connection.answers.writableLength > 0) return false
+  if (connection.active > 0 || connection.writable.writableLength > 0) return false
   return performance.now() - connection.movedAt >= QUIET_MS
 }
 
@@ -214,6 +214,7 @@ function countRequests(server: Server, find: (socket: Socket) => Connection | un
     connection.active++
     connection.last = request
     connection.beganAt = performance.now()
+    if (connection.active === 1) connection.answers = followAnswers(connection.socket)
     response.once('close', () => {
       connection.active--
       connection.bytesBefore = connection.socket.bytesRead

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Active, updateActivity } from './activity.ts'
+import { isSlow } from './progress.ts'
 
 /** What decides whether a connection may be closed to make room. */
 export interface Spare extends Active {
   /** What answers are written to: the socket, or the one above it in TLS. */
-  readonly answers: Pick<Socket, 'writableLength'>
+  readonly writable: Pick<Socket, 'writableLength'>
   /** Requests that the HTTP server has parsed, and those of them without a complete response. */
   readonly requests: number
   readonly active: number
@@ -32,8 +33,8 @@ export function findSpare<One extends Spare>(among: Iterable<One>): [SpareFor, O
   if (silent.length > 0) return ['silent', sortBy(silent, bytesPerSecond)]
   all.forEach(updateActivity)
   const now = performance.now()
-  const unread = all.filter((one) => isSending(one) && now - one.sentAt >= UNREAD_MS)
-  if (unread.length > 0) return ['unread', sortBy(unread, ({ sentAt }) => sentAt)]
+  const unread = all.filter((one) => isSending(one) && hasStopped(one, now))
+  if (unread.length > 0) return ['unread', sortBy(unread, ({ answers }) => answers.movedAt)]
   const idle = all.filter(({ active }) => active === 0)
   return ['idle', sortBy(idle, ({ movedAt }) => movedAt)]
 }
@@ -46,8 +47,13 @@ function isUnsaid({ requests, active, last, socket }: Spare): boolean {
   return last?.complete === false && active <= 1
 }
 
-function isSending({ answers }: Spare): boolean {
-  return answers.writableLength > 0
+function isSending({ writable }: Spare): boolean {
+  return writable.writableLength > 0
+}
+
+/** The system takes bytes in steps: one that took a step lately is waited for until the next one is due. */
+function hasStopped({ answers }: Spare, now: number): boolean {
+  return now - answers.movedAt >= UNREAD_MS && isSlow(answers, now)
 }
 
 /** Returns how fast a request comes; of those of which nothing comes, the oldest is first. */

@@ -101,6 +101,66 @@ describe('when the bytes for clients are used up,', () => {
   })
 })
 
+/** What the system takes of an answer at once, and the steps in which it takes more for one megabit a second (measured, Linux). */
+const STEPS = { burst: 3.8 * MIB, bytes: 1.4 * MIB, firstAfter: 9, every: 12 }
+
+/** Lets a client read one megabit a second, as it is seen on this side. */
+function readSteadily(client: Client, second: number): void {
+  const isStep = second >= STEPS.firstAfter && (second - STEPS.firstAfter) % STEPS.every === 0
+  if (isStep) client.moved += STEPS.bytes
+}
+
+function reading(client: Client): Client {
+  const { share } = client
+  share.sends(
+    () => client.moved,
+    () => (client.ended = true),
+  )
+  client.moved += STEPS.burst
+  return client
+}
+
+test('a client that reads one megabit a second is never ended under pressure; one that reads nothing is, after ten seconds', () => {
+  const { client, short } = accountOf(16 * MIB)
+  const [steady, silent, crowd] = [client('a'), client('a'), client('b')]
+  for (const one of [reading(steady), reading(silent)]) one.share.take(6 * MIB)
+  const endedAt: number[] = []
+  for (let second = 1; second <= 300; second++) {
+    readSteadily(steady, second)
+    pass(1, crowd)
+    if (crowd.share.take(9 * MIB)) crowd.share.give(9 * MIB)
+    if (silent.ended) endedAt.push(second)
+  }
+  // What the system took at once was seen in the first second.
+  expect([endedAt[0], steady.ended]).toEqual([11, false])
+  expect(new Set(short)).toEqual(new Set(['refused', 'stopped']))
+})
+
+test('a client that stops to read is ended, though it had read before', () => {
+  const { client, short } = accountOf(16 * MIB)
+  const stops = reading(client('a'))
+  stops.share.take(9 * MIB)
+  for (let second = 1; second <= 60; second++) {
+    readSteadily(stops, second)
+    pass(1)
+  }
+  expect(stops.ended).toBe(false)
+  pass(31)
+  expect([stops.ended, short]).toEqual([true, ['stopped']])
+})
+
+test('a body that comes with one megabit a second, a second at a time, is not taken for slow', () => {
+  const { client } = accountOf(16 * MIB)
+  const [steady, other] = [client('a'), client('b')]
+  steady.share.take(7 * MIB)
+  for (let tenth = 1; tenth <= 600; tenth++) {
+    if (tenth % 10 === 3) steady.moved += 125_000
+    vi.advanceTimersByTime(100)
+    if (other.share.take(9 * MIB)) other.share.give(9 * MIB)
+  }
+  expect(steady.ended).toBe(false)
+})
+
 test('one document that is larger than all bytes together is sent where no other large one waits', () => {
   const { client, account } = accountOf(16 * MIB)
   const [large, second] = [client('a'), client('b')]

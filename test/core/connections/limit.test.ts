@@ -94,6 +94,26 @@ test('a client that takes nothing of its answer for ten seconds makes room, one 
   expect([isClosed(reading), isClosed(third)]).toEqual([false, false])
 })
 
+test('a client of whose answer the system takes a step every twelve seconds does not make room', async () => {
+  const limited = await start(2)
+  vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] })
+  const steady = await answered(limited, get('/large'))
+  steady.pause()
+  const idle = await answered(limited, get('/'))
+  const pass = (seconds: number): void => {
+    for (let second = 0; second < seconds; second++) vi.advanceTimersByTime(1000)
+  }
+  pass(9)
+  const enough = steady.bytesRead + 6 * 2 ** 20
+  steady.resume()
+  while (steady.bytesRead < enough) await once(steady, 'data')
+  steady.pause()
+  pass(12)
+  await answered(limited, get('/'))
+  await vi.waitFor(() => expect(isClosed(idle)).toBe(true))
+  expect([isClosed(steady), limited.closed]).toEqual([false, ['idle']])
+})
+
 test('one address takes no more than its share, and its own connections make room for it', async () => {
   const limited = await start(100, 2)
   const heads = [await open(limited, HEAD, '127.0.0.2'), await open(limited, HEAD, '127.0.0.2')]
