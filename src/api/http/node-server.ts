@@ -14,7 +14,7 @@ import { type ConnectionLimit, isReserved } from '../../core/connections/limit.t
 import { systemCode } from '../../core/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
 import { type FastPath, HEADERS_MS } from './fast-path.ts'
-import { afterAnswers, limitPipelining, isAnswering } from './pipelining.ts'
+import { afterAnswers, limitPipelining, isAnswering } from '../../core/connections/pipelining.ts'
 import { withoutValues } from './request-target.ts'
 
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void

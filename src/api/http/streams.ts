@@ -62,7 +62,8 @@ export function readRequestBody(
     const whole = (): void => end(Buffer.concat(chunks))
     const gone = (): void => end('gone')
     const count = (): number => received
-    const stopWatch = watchBody(count, () => end('late'), timeOf)
+    const ends = { late: () => end('late'), cut: gone }
+    const stopWatch = watchBody(request, count, ends, timeOf)
     share.waits(count, () => end('crowded'))
     request.on('data', take).once('end', whole).once('error', gone).once('close', gone)
   })

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import { type Progress, beginProgress, updateProgress } from './progress.ts'
+import { type ClientProgress, beginProgress, updateProgress } from './progress.ts'
 import { sentBytes } from './sent.ts'
 
 /** What is known of a connection's activity. */
@@ -11,7 +11,7 @@ export interface Active {
   /** When anything was found to have changed last, as `performance.now()`. */
   movedAt: number
   /** What goes to the client, since the last request came. */
-  answers: Progress
+  answers: ClientProgress
 }
 
 type Sending = Pick<Socket, 'bytesRead' | 'bytesWritten' | 'writableLength'>
@@ -26,7 +26,7 @@ export function newActivity(socket: Sending): Omit<Active, 'socket'> {
 }
 
 /** Begins to look at what goes to the client of a connection. */
-export function followAnswers(socket: Sending): Progress {
+export function followAnswers(socket: Sending): ClientProgress {
   return beginProgress('answer', () => sentBytes(socket))
 }
 

@@ -1,4 +1,4 @@
-import { type Progress, beginProgress, isSlow, updateProgress } from './progress.ts'
+import { type ClientProgress, beginProgress, isSlow, updateProgress } from './progress.ts'
 
 /** Who holds bytes; both are asked for only while bytes are short. */
 export interface Holder {
@@ -22,7 +22,7 @@ export interface LedgerEntry {
   state: 'works' | Waiting | 'over'
   end: () => void
   /** What moves for a client that is waited for; null: nothing is expected of one. */
-  progress: Progress | null
+  progress: ClientProgress | null
 }
 
 /** The entries of an account, and their sums. */

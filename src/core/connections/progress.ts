@@ -1,5 +1,5 @@
 /** How much of a body has come, or of an answer has gone, and how long that lets a client be. */
-export interface Progress {
+export interface ClientProgress {
   /** Returns the bytes that moved since some time in the past. */
   readonly moved: () => number
   readonly kind: ProgressKind
@@ -28,14 +28,14 @@ const FREE_MS: Readonly<Record<ProgressKind, number>> = { body: 2_000, answer: 1
 const PAID_MS: Readonly<Record<ProgressKind, number>> = { body: 5_000, answer: 30_000 }
 
 /** Begins to look at what moves for a client. */
-export function beginProgress(kind: ProgressKind, moved: () => number): Progress {
+export function beginProgress(kind: ProgressKind, moved: () => number): ClientProgress {
   const now = performance.now()
   const times = { beganAt: now, seenAt: now, movedAt: now }
   return { ...times, kind, moved, seen: moved(), paidUntil: now + FREE_MS[kind] }
 }
 
 /** Looks how much has moved since the last look. */
-export function updateProgress(progress: Progress, now: number): void {
+export function updateProgress(progress: ClientProgress, now: number): void {
   const more = progress.moved() - progress.seen
   if (more !== 0) progress.movedAt = now
   if (now - progress.beganAt > BURST_MS || progress.kind === 'body') {
@@ -48,6 +48,6 @@ export function updateProgress(progress: Progress, now: number): void {
 }
 
 /** Reports whether less has moved than a client sends or takes that is not slow. */
-export function isSlow({ paidUntil }: Progress, now: number): boolean {
+export function isSlow({ paidUntil }: ClientProgress, now: number): boolean {
   return now >= paidUntil
 }

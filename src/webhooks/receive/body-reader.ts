@@ -77,7 +77,8 @@ export function createBodies(limits: BodyLimits): Bodies {
         const onEnd = (): void => give({ body: Buffer.concat(chunks) })
         const onClose = (): void => give({ failed: 'gone' })
         const received = (): number => size
-        const stopWatch = watchBody(received, () => give({ failed: 'too_slow' }), limits.timeOf)
+        const ends = { late: () => give({ failed: 'too_slow' }), cut: onClose }
+        const stopWatch = watchBody(request, received, ends, limits.timeOf)
         share.waits(received, () => give({ failed: 'crowded' }))
         readings.add(reading)
         request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)

@@ -13,6 +13,7 @@ import { http } from '../../core/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../core/connections/limit.ts'
 import type { Holder } from '../../core/connections/ledger.ts'
 import { clientNetwork } from '../../core/connections/network.ts'
+import { limitPipelining } from '../../core/connections/pipelining.ts'
 import { countedResponses } from '../../core/connections/responses.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -61,7 +62,7 @@ const LIMITS = {
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const { host, port, tls, handler, maxConnections } = options
-  const guarded = withOneHost(handler)
+  const guarded = limitPipelining(withOneHost(handler))
   const secured = tls === null ? null : createTls(tls, guarded, options)
   const server = secured === null ? http.createServer(limitsOf(options), guarded) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.

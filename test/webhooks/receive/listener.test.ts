@@ -65,6 +65,27 @@ test('a sender that closes its half when it has sent its delivery still gets the
   expect(await answerTo(socket, DELIVERY)).toMatch(/^HTTP\/1\.1 200 [^]*got event/)
 })
 
+test('a sender of many deliveries at once has the next one looked at when the one before is answered', async () => {
+  let came = 0
+  const answers: (() => void)[] = []
+  const handler: ListenerOptions['handler'] = (request, response) => {
+    came++
+    request.resume()
+    answers.push(() => void response.end('here'))
+  }
+  const listener = await startListener({ ...OPTIONS, handler })
+  onTestFinished(() => listener.close(0))
+  const socket = connectTcp(Number(new URL(listener.url).port), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.write(DELIVERY.replace('Connection: close\r\n', '').repeat(3))
+  for (const place of [1, 2, 3]) {
+    await expect.poll(() => came).toBe(place)
+    answers.shift()?.()
+    await once(socket, 'data')
+  }
+  expect(answers).toEqual([])
+})
+
 test('a delivery with two Host headers is refused before it is read', async () => {
   let handled = 0
   const handler = (): void => {

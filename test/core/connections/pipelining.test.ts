@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { limitPipelining } from '../../../src/api/http/pipelining.ts'
+import { limitPipelining } from '../../../src/core/connections/pipelining.ts'
 import { LONG, longTest } from '../../support/tables.ts'
-import { type Served, closeAll, serve } from '../served.ts'
+import { type Served, closeAll, serve } from '../../api/served.ts'
 
 afterEach(closeAll)
 
