@@ -121,7 +121,7 @@ const CLOSE_GRACE_MS = 10_000
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const counts = countsOf(options, (request) => gate.access.judge(request))
+  const counts = countsOf(options, (request) => gate.access.hasKey(request))
   const { moves, served } = openServed(options)
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const paths = pathsOf(options)
@@ -212,9 +212,9 @@ function followAll(
 /** What bodies and answers of the server's port count in, and by whom. */
 function countsOf(
   { account = createAccount(), config }: ServerOptions,
-  judge: Gate['access']['judge'],
+  hasKey: Gate['access']['hasKey'],
 ): ResponseAccount {
-  return { account, holderOf: createHolders(createTrust(config.server.trustProxy), judge) }
+  return { account, holderOf: createHolders(createTrust(config.server.trustProxy), hasKey) }
 }
 
 function openServed({ now, ...options }: ServerOptions) {

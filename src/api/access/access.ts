@@ -6,6 +6,7 @@ import { clientNetwork } from '../../core/connections/network.ts'
 import { type TrustedProxies, isLoopbackAddress } from '../http/client-address.ts'
 import { type Attempts, createAttempts } from './throttle.ts'
 import {
+  type Credential,
   readCredential,
   MAKE_KEY,
   missingKey,
@@ -22,6 +23,8 @@ import { noteKey } from './request-log.ts'
 export interface Access {
   /** Null: let in. Else what to answer. Throws when the store cannot be read. */
   judge(request: IncomingMessage): Problem | null
+  /** Reports whether a request brings a valid key. Nothing is counted or logged by it. Throws when the store cannot be read. */
+  readonly hasKey: (request: IncomingMessage) => boolean
   /** Logs who may read the private paths; for the start, once the address is known. */
   readonly announce: () => void
   /** Logs which keys were created and revoked, and by whom. */
@@ -67,12 +70,16 @@ export function createAccess(options: AccessOptions): Access {
   const logDenial = createThrottledLog(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
     readForwarding(socket.remoteAddress, headersDistinct, trusted).client
+  const findKey = (credential: Credential): FoundKey | null =>
+    credential.kind === 'key' ? keyring.find(credential.key) : null
   return {
+    hasKey: ({ headersDistinct }) =>
+      findKey(readCredential(headersDistinct['authorization'])) !== null,
     judge(request) {
       if (isOpenTo(request, options)) return null
       const credential = readCredential(request.headersDistinct['authorization'])
       if (credential.kind === 'none') return keyring.inUse() ? missingKey() : noKeyYet()
-      const found = credential.kind === 'key' ? keyring.find(credential.key) : null
+      const found = findKey(credential)
       if (found === null) {
         const why = credential.kind === 'unusable' ? credential.why : null
         return countFailure(attempts, clientOf(request), why, log)

@@ -2,7 +2,7 @@ import { counted } from '../../core/text.ts'
 import type { Problem } from '../http/problems.ts'
 
 /** What a request brings to show that it may read: nothing, a key, or something that cannot be one. */
-type Credential =
+export type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'unusable'; readonly why: string }

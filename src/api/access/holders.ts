@@ -11,14 +11,14 @@ import type { Access } from './access.ts'
  */
 export function createHolders(
   trusted: TrustedProxies,
-  judge: Access['judge'],
+  bringsKey: Access['hasKey'],
 ): (request: IncomingMessage) => Holder {
   return (request) => {
     let address: string | null = null
     let hasKey: boolean | null = null
     return {
       address: () => (address ??= addressOf(request, trusted)),
-      hasKey: () => (hasKey ??= isLetIn(request, judge)),
+      hasKey: () => (hasKey ??= isKeyed(request, bringsKey)),
     }
   }
 }
@@ -27,10 +27,10 @@ function addressOf({ socket, headersDistinct }: IncomingMessage, trusted: Truste
   return clientNetwork(readForwarding(socket.remoteAddress, headersDistinct, trusted).client)
 }
 
-function isLetIn(request: IncomingMessage, judge: Access['judge']): boolean {
+function isKeyed(request: IncomingMessage, bringsKey: Access['hasKey']): boolean {
   if (request.headers.authorization === undefined) return false
   try {
-    return judge(request) === null
+    return bringsKey(request)
   } catch {
     return false // a store that cannot be read is reported by the requests that need a key
   }
