@@ -3,23 +3,35 @@
  * event-loop iteration, so that other requests are served between two of them.
  */
 export interface FairQueue {
-  /** Resolves when the caller may run; callers are resumed in the order of their calls. */
-  next(): Promise<void>
+  /**
+   * Resolves when the caller may run. Addresses take turns, so that one with many tasks takes no more time than one with a
+   * single task; callers of one address are resumed in the order of their calls.
+   */
+  next(address?: string): Promise<void>
 }
 
-/** Creates a first-in, first-out queue. */
+/** Creates a queue in which addresses take turns. */
 export function createFairQueue(): FairQueue {
-  const waiting: (() => void)[] = []
+  /** Callers by address; the address whose turn is next comes first. */
+  const waiting = new Map<string, (() => void)[]>()
   let due = false
   const call = (): void => {
-    waiting.shift()?.()
-    due = waiting.length > 0
+    for (const [address, callers] of waiting) {
+      waiting.delete(address)
+      const caller = callers.shift()
+      if (callers.length > 0) waiting.set(address, callers)
+      caller?.()
+      break
+    }
+    due = waiting.size > 0
     if (due) setImmediate(call)
   }
   return {
-    next: () =>
+    next: (address = '') =>
       new Promise((resolve) => {
-        waiting.push(resolve)
+        const callers = waiting.get(address)
+        if (callers === undefined) waiting.set(address, [resolve])
+        else callers.push(resolve)
         if (due) return
         due = true
         setImmediate(call)

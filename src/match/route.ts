@@ -6,6 +6,7 @@ import { respondUnstored } from '../api/http/response.ts'
 import { type BodyFault, readRequestBody } from '../api/http/streams.ts'
 import type { OwnPath, PeopleTools } from '../api/people.ts'
 import type { PinRequest } from '../api/reading/request.ts'
+import { askingOf } from '../api/reading/asking.ts'
 import { followPin } from '../api/reading/thread.ts'
 import type { Config } from '../config/schema.ts'
 import { shareFor } from '../core/connections/responses.ts'
@@ -106,7 +107,7 @@ async function answerMatch(
     leave()
     refuse(request, response, FAULTS.crowded)
   })
-  const reply = await thread.ask(message, () => response.destroyed || response.writableEnded)
+  const reply = await thread.ask(message, askingOf(response))
   response.off('close', leave)
   if (reply === null || response.writableEnded) return
   share.release() // the answer counts from here on

@@ -5,9 +5,10 @@ import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts
 export interface RequestThread<Request, Reply> {
   /**
    * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with `not_ready` when too
-   * many wait, and with the thread's own error when it dies. `later`: only once no other request waits.
+   * many wait, and with the thread's own error when it dies. `later`: only once no other request waits. When all places are
+   * taken, the address that has most of them gives its last one up to an address that has at least two fewer.
    */
-  ask(request: Request, isGone: () => boolean, when?: 'now' | 'later'): Promise<Reply | null>
+  ask(request: Request, asking: Asking, when?: 'now' | 'later'): Promise<Reply | null>
   close(): Promise<void>
 }
 
@@ -21,9 +22,16 @@ interface RequestThreadOptions extends WorkerOptions {
 /** Requests that may wait until no other one does: each may take long. */
 const MAX_LATER = 32
 
-interface Waiting<Request, Reply> {
-  readonly request: Request
+/** Who asks. */
+export interface Asking {
+  /** Reports whether the client is gone. */
   readonly isGone: () => boolean
+  /** Network of the client; null: the mirror itself, for which there is always a place. */
+  readonly address: string | null
+}
+
+interface Waiting<Request, Reply> extends Asking {
+  readonly request: Request
   readonly resolve: (reply: Reply | null) => void
   readonly reject: (error: unknown) => void
 }
@@ -71,13 +79,12 @@ export function createRequestThread<Request, Reply>(
     return made
   }
   return {
-    ask(request, isGone, when = 'now') {
+    ask(request, asking, when = 'now') {
       const [queue, most] = when === 'now' ? [waiting, options.maxWaiting] : [later, MAX_LATER]
-      if (queue.length >= most) dropGone(queue)
-      if (queue.length >= most)
+      if (!findPlace(queue, most, asking, options.what))
         return Promise.reject(new MirrorError('not_ready', tooMany(options.what)))
       return new Promise((resolve, reject) => {
-        queue.push({ request, isGone, resolve, reject })
+        queue.push({ request, ...asking, resolve, reject })
         next()
       })
     },
@@ -93,12 +100,52 @@ export function createRequestThread<Request, Reply>(
   }
 }
 
+/** Reports whether there is a place in a queue; makes one where it can. */
+function findPlace<Request, Reply>(
+  queue: Waiting<Request, Reply>[],
+  most: number,
+  { address }: Asking,
+  what: string,
+): boolean {
+  const isFree = (): boolean => countClients(queue) < most
+  if (address === null || isFree()) return true
+  dropGone(queue)
+  if (isFree()) return true
+  makePlace(queue, address, what)
+  return isFree()
+}
+
 /** Takes out the requests whose clients are gone: they would keep others out until their turn. */
 function dropGone<Request, Reply>(queue: Waiting<Request, Reply>[]): void {
   for (const one of queue.splice(0)) {
     if (one.isGone()) one.resolve(null)
     else queue.push(one)
   }
+}
+
+/** Returns the requests of clients that wait. */
+function countClients(queue: readonly Asking[]): number {
+  let count = 0
+  for (const { address } of queue) if (address !== null) count++
+  return count
+}
+
+/** Takes the last request of the address that has most waiting out, where the one that asks has at least two fewer. */
+function makePlace<Request, Reply>(
+  queue: Waiting<Request, Reply>[],
+  asking: string,
+  what: string,
+): void {
+  const counts = new Map<string, number>()
+  for (const { address } of queue)
+    if (address !== null) counts.set(address, (counts.get(address) ?? 0) + 1)
+  const most = Math.max(0, ...counts.values())
+  const own = counts.get(asking) ?? 0
+  if (own + 2 > most) return
+  const isOfMost = ({ address }: Asking): boolean =>
+    address !== null && counts.get(address) === most
+  const [given] = queue.splice(queue.findLastIndex(isOfMost), 1)
+  given?.reject(new MirrorError('not_ready', tooMany(what)))
 }
 
 function tooMany(what: string): string {

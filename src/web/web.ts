@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PeoplePages, PeopleTools } from '../api/people.ts'
 import type { PinRequest } from '../api/reading/request.ts'
+import { askingOf } from '../api/reading/asking.ts'
 import { followPin } from '../api/reading/thread.ts'
 import { type Problem, methodNotAllowed, retryHeaders } from '../api/http/problems.ts'
 import { rawTarget } from '../api/http/request-target.ts'
@@ -44,7 +45,7 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
       reference: async (document, base) => {
         const reply = await thread.ask(
           { ...REFERENCE, base, now: tools.now(), document, served: null },
-          () => false,
+          { isGone: () => false, address: null },
         )
         if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
         if ('failed' in reply) throw errorOf(reply.failed)
@@ -105,7 +106,7 @@ async function answerPage(
     base: reached.pathname.replace(/\/+$/, ''),
     origin: reached.origin,
   }
-  const reply = await thread.ask(asked, () => response.destroyed)
+  const reply = await thread.ask(asked, askingOf(response))
   if (reply === null) return
   if ('failed' in reply) throw errorOf(reply.failed)
   if (reply.fault !== null) tools.failures.problem(errorOf(reply.fault), request)

@@ -23,6 +23,20 @@ test('the queue serves one caller in each round of the event loop, in the order 
   expect(Math.max(...steps)).toBe(1)
 })
 
+test('addresses take turns, whatever number of tasks each has', async () => {
+  const turns = createFairQueue()
+  const told: string[] = []
+  const work = async (name: string, address: string, times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) {
+      await turns.next(address)
+      told.push(name)
+    }
+  }
+  const many = ['m1', 'm2', 'm3'].map((name) => work(name, 'many', 2))
+  await Promise.all([...many, work('one', 'one', 3)])
+  expect(told).toEqual(['m1', 'one', 'm2', 'one', 'm3', 'one', 'm1', 'm2', 'm3'])
+})
+
 test('a caller that finds the queue empty is served', async () => {
   const turns = createFairQueue()
   await turns.next()

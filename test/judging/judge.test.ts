@@ -170,7 +170,7 @@ test('findings are those of a batch of queries for the same purls', async () => 
     JSON.stringify({ queries: purls.map((purl) => ({ package: { purl } })) }),
   )
   const answer = await evaluate('querybatch', body, {
-    ...{ source: SOURCE, queue: createFairQueue(), now: () => 0, isGone: () => false },
+    ...{ source: SOURCE, turns: createFairQueue(), now: () => 0, isGone: () => false },
   })
   const { results } = JSON.parse(answer.body.toString()) as {
     results: { vulns?: { id: string }[] }[]

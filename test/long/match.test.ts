@@ -63,7 +63,7 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
     const part = all.slice(from, from + BATCH)
     const body = Buffer.from(JSON.stringify({ queries: part.map(([, query]) => query) }))
     const answer = await evaluate('querybatch', body, {
-      ...{ source: querySourceOf(views), queue: createFairQueue(), now: () => 0 },
+      ...{ source: querySourceOf(views), turns: createFairQueue(), now: () => 0 },
       isGone: () => false,
     })
     const { results } = JSON.parse(answer.body.toString()) as {

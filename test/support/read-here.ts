@@ -10,7 +10,7 @@ import type { ReadingThread } from '../../src/api/reading/thread.ts'
 export function readHere(data: ReadingData): ReadingThread {
   const { read, close } = createReader(structuredClone(data))
   return {
-    async ask(request, isGone) {
+    async ask(request, { isGone }) {
       await setImmediate()
       return isGone() ? null : structuredClone(read(structuredClone(request)))
     },

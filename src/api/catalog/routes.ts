@@ -20,6 +20,7 @@ import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
+import { askingOf } from '../reading/asking.ts'
 import type { ReadRequest, ReadRoute } from '../reading/request.ts'
 import { errorOf } from '../../threads/requests.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
@@ -113,7 +114,7 @@ async function pass(
     served: served.servedPin?.stamp() ?? null,
     linkSecret: links.secret(),
   }
-  const reply = await reading.ask(asked, () => response.destroyed)
+  const reply = await reading.ask(asked, askingOf(response))
   if (reply === null) return
   if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return call.refuse(reply.problem)

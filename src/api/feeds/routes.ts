@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../../config/schema.ts'
+import { holderFor } from '../../core/connections/responses.ts'
 import type { EdgeFields } from '../edge/headers.ts'
 import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
@@ -140,7 +141,10 @@ function createRoutes(options: MirrorOptions): Route {
     const filter = FILTERED_FEEDS.has(path) && query !== '' ? readPatchFilter(query) : null
     const more = FILTERED_FEEDS.has(path) ? ignoredField(otherParameters(query)) : []
     const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
-    if (filter !== null) return served.documents.readFiltered(path, filter, coding).then(send)
+    if (filter !== null) {
+      const address = holderFor(exchange.response).address()
+      return served.documents.readFiltered({ path, filter, address }, coding).then(send)
+    }
     const found = served.documents.read(path, coding)
     if (found instanceof Promise) return found.then(send)
     send(found)

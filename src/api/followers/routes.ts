@@ -12,6 +12,7 @@ import { sendRecordDates } from './record.ts'
 import type { RecordTagsSettings } from '../lookup/record-tags.ts'
 import { errorOf } from '../../threads/requests.ts'
 import { respondUnstored } from '../http/response.ts'
+import { askingOf } from '../reading/asking.ts'
 import type { ReadReply } from '../reading/request.ts'
 import type { ReadingThread } from '../reading/thread.ts'
 import { CHANGES, EVENTS_PATH, RECORDS } from '../http/paths.ts'
@@ -120,7 +121,7 @@ async function sendChanges(
     latest,
     denied,
   }
-  const reply = await reading.ask(asked, () => response.destroyed, 'later')
+  const reply = await reading.ask(asked, askingOf(response), 'later')
   if (reply !== null) sendReply(request, response, reply)
 }
 

@@ -44,10 +44,13 @@ export function followPin(
   servedPin: ServedPin | undefined,
 ): void {
   if (servedPin === undefined) return
-  const move = (pin: string): void => void thread.ask({ pin }, () => false).catch(() => undefined)
+  const move = (pin: string): void => void thread.ask({ pin }, OWN).catch(() => undefined)
   servedPin.onMoved(move)
   move(servedPin.stamp())
 }
+
+/** Asked by the mirror itself. */
+const OWN = { isGone: () => false, address: null }
 
 /** The page of a list is in memory as a whole, beside the database's cache. */
 const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }

@@ -25,7 +25,8 @@ const QUERY_BOUNDS = {
 /** What an evaluation needs besides its request. */
 interface Evaluation {
   readonly source: QuerySource
-  readonly queue: FairQueue
+  /** The turns of its client among those of others. */
+  readonly turns: Pick<FairQueue, 'next'>
   readonly now: () => number
   /** Reports whether the client is gone. */
   readonly isGone: () => boolean
@@ -68,7 +69,7 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
   const pages: BriefPage[] = []
   let returned = 0
   for (const [at, query] of queries.entries()) {
-    if (at > 0) await evaluation.queue.next()
+    if (at > 0) await evaluation.turns.next()
     const most = returned > many ? recordsAfter : records
     const { found, done } = await naming(at, () => page(query, most))
     returned += found.found.length
@@ -112,7 +113,7 @@ interface CountedPage {
   readonly done: () => void
 }
 
-function pageWith({ source, queue, now, isGone, share, isCrowded }: Evaluation, until: number) {
+function pageWith({ source, turns, now, isGone, share, isCrowded }: Evaluation, until: number) {
   return async (query: unknown, records: number): Promise<CountedPage> => {
     let bytes = 0
     const done = (): void => share?.give(bytes)
@@ -121,7 +122,7 @@ function pageWith({ source, queue, now, isGone, share, isCrowded }: Evaluation, 
       bytes: QUERY_BOUNDS.bytes,
       isLate: () => now() > until,
       async pause() {
-        await queue.next()
+        await turns.next()
         if (isCrowded?.() === true) throw new MirrorError('not_ready', CROWDED)
         if (isGone()) throw new MirrorError('aborted', 'the client has left')
       },

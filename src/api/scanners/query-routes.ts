@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyTimeMs } from '../../core/connections/body-time.ts'
-import { shareFor } from '../../core/connections/responses.ts'
+import { holderFor, shareFor } from '../../core/connections/responses.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { QuerySource } from '../../query/search.ts'
 import type { Views, ViewRecord } from '../../store/views/reads.ts'
@@ -96,11 +96,13 @@ async function answerQuery(
   const body = await readRequestBody(request, { bytes: BODY_BYTES, share, timeOf })
   if (typeof body === 'string') return refuseBody(body, request, response)
   const isGone = (): boolean => response.destroyed
+  const address = holderFor(response).address()
+  const turns = { next: () => queue.next(address) }
   const state = { isCrowded: false }
   share.queues(() => void (state.isCrowded = true)) // the searches take turns, so each can make room
   const isCrowded = (): boolean => state.isCrowded
   const { generation, value } = await withOneGeneration(views, (source) =>
-    evaluate(operation, body, { source, queue, now, isGone, share, isCrowded }),
+    evaluate(operation, body, { source, turns, now, isGone, share, isCrowded }),
   )
   const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
   await sendOsvAnswer(exchange, value, originOf(generation))

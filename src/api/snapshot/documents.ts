@@ -38,9 +38,17 @@ export interface FeedDocuments {
   /** A whole document, as upstream gave it. */
   read(path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer>
   /** Returns a document in the shape of the patch feed, filtered. The first request of a document builds its index. */
-  readFiltered(path: string, filter: PatchFilter, coding: Coding): Promise<FeedAnswer>
+  readFiltered(request: FilterRequest, coding: Coding): Promise<FeedAnswer>
   /** Forgets a source's documents. */
   drop(source: SourceName): void
+}
+
+/** What a client asks of a filtered document. */
+interface FilterRequest {
+  readonly path: string
+  readonly filter: PatchFilter
+  /** Network of the client: what time is shared by. */
+  readonly address: string
 }
 
 /** Index of the feed, by its shape. `unknown`: a shape that cannot be filtered. */
@@ -80,17 +88,19 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
 
   return {
     read: (path, coding) => pick(path, (feed, body) => wholeAnswer(feed, body, coding)),
-    readFiltered: async (path, filter, coding) =>
-      pick(path, async (feed, body) => {
+    readFiltered: async (request, coding) => {
+      const { path, filter } = request
+      return pick(path, async (feed, body) => {
         // A request target never contains a space, so these keys cannot equal those of the records.
         const key = `${path} ${JSON.stringify(Object.values(filter))}`
         const known = cache.get(key, coding)
         if (known !== undefined) return known
-        const answer = await filteredAnswer(feed, body, filter, coding)
+        const answer = await filteredAnswer(feed, body, request, coding)
         // Another snapshot may be served by now, whose answers these are not.
         if (documents.get(path) === feed) cache.put(key, feed.document.source, answer)
         return answer
-      }),
+      })
+    },
     drop(source) {
       for (const [path, { document }] of documents)
         if (document.source === source) documents.delete(path)
@@ -125,13 +135,14 @@ const compress = promisify<Buffer, { level: number }, Buffer>(gzip)
 async function filteredAnswer(
   feed: StoredFeed,
   member: Buffer,
-  filter: PatchFilter,
+  { filter, address }: FilterRequest,
   coding: Coding,
 ): Promise<JsonResponse> {
   const { body: text } = await wholeAnswer(feed, member, 'identity')
   feed.index ??= inSteps(indexFeed(text))
   const index = await feed.index
-  const { content, tag } = await inSteps(narrowed(text, index, filter, feed.document.path))
+  const work = narrowed(text, index, filter, feed.document.path)
+  const { content, tag } = await inSteps(work, address)
   const body = coding === 'gzip' ? await compress(content, { level: 3 }) : content
   return createAnswer(coding, body, tag, feed.document.changed)
 }

@@ -11,10 +11,10 @@ const STRETCH_MS = 8
 
 const queue = createFairQueue()
 
-/** Does the work in stretches, one of all such work in a round of the event loop. */
-export async function inSteps<T>(steps: Steps<T>): Promise<T> {
+/** Does the work in stretches, one of all such work in a round of the event loop; addresses take turns. '': for all clients. */
+export async function inSteps<T>(steps: Steps<T>, address = ''): Promise<T> {
   for (;;) {
-    await queue.next()
+    await queue.next(address)
     const end = performance.now() + STRETCH_MS
     do {
       const step = steps.next()

@@ -58,6 +58,11 @@ abstract class CountedResponse extends http.ServerResponse {
 
   protected abstract counts(): ResponseAccount
 
+  /** Returns who sent the request. */
+  get holder(): Holder {
+    return this.counts().holderOf(this.req)
+  }
+
   /** Returns what the request itself holds: its body, and what is made for it. */
   share(): Share {
     return (this.request ??= this.hold())
@@ -179,6 +184,14 @@ export function countedResponses(counts: ResponseAccount): typeof ServerResponse
 /** Returns what a request holds until its response is closed; uncounted in a server without an account. */
 export function shareFor(response: ServerResponse): Share {
   return response instanceof CountedResponse ? response.share() : UNCOUNTED
+}
+
+/** Of clients of a server without an account. */
+const UNKNOWN: Holder = { address: () => '', hasKey: () => false }
+
+/** Returns who waits for a response; all count as one client in a server without an account. */
+export function holderFor(response: ServerResponse): Holder {
+  return response instanceof CountedResponse ? response.holder : UNKNOWN
 }
 
 /** Counts a body that was written to a socket without a response, until its client has taken it. */

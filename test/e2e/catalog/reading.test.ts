@@ -82,6 +82,9 @@ describe('the serving thread', () => {
   })
 })
 
+/** A client that waits. */
+const HERE = { isGone: () => false, address: 'a' }
+
 describe('the reading thread', () => {
   const request: ReadRequest = {
     ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
@@ -97,11 +100,11 @@ describe('the reading thread', () => {
       const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
       closing.push(() => thread.close())
       const [first, gone, third, fourth, fifth] = await Promise.allSettled([
-        thread.ask(request, () => false),
-        thread.ask(request, () => true),
-        thread.ask(request, () => false),
-        thread.ask(request, () => false),
-        thread.ask(request, () => false),
+        thread.ask(request, HERE),
+        thread.ask(request, { ...HERE, isGone: () => true }),
+        thread.ask(request, HERE),
+        thread.ask(request, HERE),
+        thread.ask(request, HERE),
       ])
       expect(first).toMatchObject({ status: 'fulfilled', value: { status: 200 } })
       expect(gone).toEqual({ status: 'fulfilled', value: null })
@@ -117,7 +120,7 @@ describe('the reading thread', () => {
     closing.push(() => thread.close())
     const order: string[] = []
     const ask = async (what: string, asked: ReadingRequest, when: 'now' | 'later') => {
-      await thread.ask(asked, () => false, when)
+      await thread.ask(asked, HERE, when)
       order.push(what)
     }
     const differences = {
@@ -137,11 +140,11 @@ describe('the reading thread', () => {
     const made = await mirrored()
     const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
     closing.push(() => thread.close())
-    const asked = expect(thread.ask(request, () => false)).rejects
+    const asked = expect(thread.ask(request, HERE)).rejects
     const failed = asked.toMatchObject({ code: 'aborted' })
     await thread.close()
     await failed
-    expect(await thread.ask(request, () => false)).toMatchObject({ status: 200 })
+    expect(await thread.ask(request, HERE)).toMatchObject({ status: 200 })
   })
 
   test('answers a page of a prepared order from the current list', async () => {
