@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
 import { type Socket, connect } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type EventLog, createWebhookLog } from '../../../src/api/followers/event-log.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { snapshot } from '../../store/fixtures.ts'
@@ -36,9 +36,11 @@ async function follow(
   { port, own }: Served,
   more: Record<string, string> = {},
   path = '/-/events',
+  localAddress = '127.0.0.1',
 ): Promise<Reader> {
   const headers = { ...own, ...more }
-  const sent: ClientRequest = request({ port, host: '127.0.0.1', path, headers, agent: false })
+  const to = { port, host: '127.0.0.1', localAddress, path, agent: false }
+  const sent: ClientRequest = request({ ...to, headers })
   sent.end()
   onTestFinished(() => void sent.destroy())
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
@@ -306,6 +308,28 @@ describe('/-/events', () => {
     publish(served, { a: '2' }, 1)
     await expect.poll(() => seen).toContain('event: snapshot')
     expect(reader.bytesRead).toBeGreaterThan(2 ** 20)
+  })
+
+  test('gives the places of addresses that read nothing to readers, and not back to those addresses', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const bounds = { heartbeatMs: 3_600_000, maxListeners: 3 }
+    const served = await start({ ...WITH_KEY, closeGraceMs: 100, eventBounds: bounds })
+    const silent = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
+    for (const address of silent) await stopped(served, address)
+    const from = async (address: string): Promise<number> =>
+      (await follow(served, {}, '/-/events', address)).response.statusCode ?? 0
+    await vi.waitFor(
+      async () => {
+        const status = await from('127.0.0.5')
+        vi.advanceTimersByTime(1000)
+        expect(status).toBe(200)
+      },
+      { timeout: 20_000 },
+    )
+    for (const address of silent) expect(await from(address)).toBe(503)
+    expect([await from('127.0.0.6'), await from('127.0.0.7')]).toEqual([200, 200])
+    expect(await from('127.0.0.8')).toBe(503)
   })
 
   test('takes the place of the address that has most readers for one that has fewer', async () => {
