@@ -22,6 +22,7 @@ import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } fr
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { createMatchRoute } from '../match/route.ts'
 import { createWeb } from '../web/web.ts'
+import { createInboxFault } from '../webhooks/inbox/fault.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
 import type { RunningBundles } from './bundles.ts'
@@ -81,15 +82,15 @@ export function createAgent(given: AgentOptions): Agent {
     await readyData(options, on)
     const storage = startWatch(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-    const inbox = (on.inbox = startInbox(options))
+    const { inbox, fault } = beginInbox(options, on)
     const opened = openPinnedReads(config.data.dir)
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
-    const relay = (on.relay = startRelay(fleet?.relayed(options) ?? options)) // after the inbox, which creates webhooks.db
+    const relay = (on.relay = startRelay({ ...(fleet?.relayed(options) ?? options), fault })) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const account = openAccount(log, metrics.countShort)
-    const hooks = { inbox, relay, reads, account, sync: thread, counters: metrics, refusal }
+    const hooks = { inbox, fault, relay, reads, account, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
@@ -234,6 +235,13 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
     onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
     onWarning: (message) => log.warn({}, message),
   }
+}
+
+/** Starts the inbox, and notes what is wrong with it for all that use webhooks.db. */
+function beginInbox({ config, log, now = Date.now }: AgentOptions, on: Running) {
+  const fault = createInboxFault({ dataDir: config.data.dir, log, now })
+  const inbox = (on.inbox = startInbox({ config, fault }))
+  return { inbox, fault }
 }
 
 /** Watches the data folder until the daemon stops. */

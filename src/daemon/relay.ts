@@ -9,6 +9,7 @@ import type { RelayStateChange } from '../relay/state-changes.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { inboxPath } from '../store/database/open.ts'
 import type { RelayTarget } from '../store/webhooks/outbox.ts'
+import type { InboxFault } from '../webhooks/inbox/fault.ts'
 import { type Attempt, type InboxView, createInboxView } from './inbox-view.ts'
 import { warnOnce } from './log-lines.ts'
 
@@ -17,6 +18,8 @@ interface RelayStartOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'warn' | 'info'>
+  /** What is wrong with webhooks.db. */
+  readonly fault: Pick<InboxFault, 'noteOwn'>
 }
 
 /** The relay, and what the server shows of it. */
@@ -42,8 +45,8 @@ export interface RunningRelay {
  * with the first delivery: the secret of a first subscription may be created while the daemon runs.
  */
 export function startRelay(options: RelayStartOptions): RunningRelay {
-  const { config, log } = options
-  const attempt = createAttempt(log, config.data.dir)
+  const { config } = options
+  const attempt = createAttempt(options)
   const view = createInboxView(config.data.dir, attempt)
   let [served, isFindingsServed] = [0, false]
   let thread: Promise<RelayThread> | null =
@@ -91,14 +94,16 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   }
 }
 
-function begin({ config, version, log }: RelayStartOptions): Promise<RelayThread> {
+function begin({ config, version, log, fault }: RelayStartOptions): Promise<RelayThread> {
   const { relay, data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
   const warn = warnOnce(log)
   return startRelayThread({
     config: { relay, upstream, data },
     version,
-    onFault: (message) => warn(`relay, which tries again: ${message}`),
+    onFault(message) {
+      if (!fault.noteOwn(message)) warn(`relay, which tries again: ${message}`)
+    },
     onTurn: (turn) => logStateChange(log, turn),
   })
 }
@@ -130,14 +135,14 @@ function hasTargets({ reads }: InboxView, attempt: Attempt): boolean {
   return targets.length > 0
 }
 
-function createAttempt(log: RelayStartOptions['log'], dataDir: string): Attempt {
+function createAttempt({ log, fault, config: { data } }: RelayStartOptions): Attempt {
   const warn = warnOnce(log) // status pages are requested often
   return (work, otherwise) => {
     try {
       return work()
     } catch (error) {
-      const why = messageOf(nameStorageError(error, dataDir, inboxPath(dataDir)))
-      warn(`what is passed on cannot be shown: ${why}`)
+      const why = messageOf(nameStorageError(error, data.dir, inboxPath(data.dir)))
+      if (!fault.noteOwn(why)) warn(`what is passed on cannot be shown: ${why}`)
       return otherwise()
     }
   }

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { damageAdvice } from '../store/database/faults.ts'
+import { newerAdvice } from '../store/database/migration-copy.ts'
 import { inspectDatabases } from '../store/database/inspect.ts'
 import { lockHolder, servingDaemon } from '../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
@@ -56,7 +57,7 @@ function schema(dir: string): Finding {
   if (newer.length > 0)
     return failure(
       `${newer.map(of).join('; ')}: it was written by a newer Patchmirror`,
-      'Start the newer version, or use another data folder (data.dir).',
+      newer.map(({ path, known }) => newerAdvice(path, known)).join(' '),
     )
   const older = databases.filter(({ version, known }) => version < known)
   if (older.length === 0) return fine(databases.map(of).join('; '))

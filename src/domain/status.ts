@@ -116,6 +116,8 @@ export interface WebhooksStatus {
   /** The last verified delivery, and the last one since the start that was refused. */
   readonly lastReceivedAt: string | null
   readonly lastRefusedAt: string | null
+  /** Why webhooks.db cannot be used, and since when where a daemon knows it; null, or not given: it can. */
+  readonly failing?: { readonly message: string; readonly since: string | null } | null
 }
 
 /** The report on webhooks: what receives events, and what they came to. */

@@ -13,6 +13,7 @@ import { maySync } from '../domain/sources.ts'
 import type { WebhooksReport } from '../domain/status.ts'
 import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
+import type { InboxFault } from './inbox/fault.ts'
 import { isInboxEmpty } from './inbox/empty.ts'
 import { type InboxThread, startInboxThread } from './inbox/thread.ts'
 import { createVerifier } from './receive/signature.ts'
@@ -29,6 +30,8 @@ interface WebhooksOptions {
   readonly now: () => number
   readonly counters: WebhookCounters
   readonly inbox: InboxThread
+  /** What is wrong with webhooks.db. */
+  readonly fault: InboxFault
   /** What bodies and unsent answers of the own listener count in. */
   readonly account: Account
   /** Runs the refreshes. */
@@ -66,22 +69,15 @@ const PRUNE_MS = HOUR_MS
 const GRACE_MS = 10_000
 
 /** Starts the inbox thread with the settings: where nothing can be received and nothing was, with the first delivery. */
-export function startInbox({ config, log }: Pick<WebhooksOptions, 'config' | 'log'>) {
+export function startInbox({ config, fault }: Pick<WebhooksOptions, 'config' | 'fault'>) {
   const { keepDays, maxPending } = config.webhooks
-  let logged = ''
   return startInboxThread({
     dataDir: config.data.dir,
     keepMs: keepDays * DAY_MS,
     maxPending,
     isEmpty: !mayReceive(config) && isInboxEmpty(config.data.dir),
-    onFailed(message) {
-      if (message !== logged)
-        log.error({}, `the inbox of webhooks is not available: ${(logged = message)}`)
-    },
-    onRevived() {
-      logged = ''
-      log.info({}, 'the inbox of webhooks is available again')
-    },
+    onFailed: fault.note,
+    onRevived: fault.end,
   })
 }
 
@@ -107,7 +103,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
   })
   const isOn = (): boolean => secrets.active().length > 0
   const refresher = startRefresher({ ...options, isOn, onWritten: options.relay.onWritten })
-  const report = createReport({ endpoints, secrets, inbox, now })
+  const report = createReport({ endpoints, secrets, inbox, now, fault: options.fault })
   const receiver = createReceiver({
     ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),

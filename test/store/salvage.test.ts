@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
-import { type Salvage, markBegunDates, salvageInto } from '../../src/store/salvage.ts'
+import { type Salvage, beginRepair, salvageInto } from '../../src/store/salvage.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { DAMAGES, overwriteTable, settle } from '../support/damage.ts'
 import { NOW, record, scratch, snapshot, writes } from './fixtures.ts'
@@ -25,7 +25,7 @@ function filled(records = 3): { dir: string; key: string } {
 function salvage(dir: string): { to: string; kept: Salvage } {
   const to = scratch()
   const db = openWriter(to)
-  const kept = salvageInto(db, databasePath(dir))
+  const kept = salvageInto(db, databasePath(dir), NOW)
   db.close()
   return { to, kept }
 }
@@ -36,6 +36,16 @@ function open(dir: string) {
   return store
 }
 
+const ALL: Salvage = {
+  keys: 'whole',
+  keyCount: 2,
+  secret: true,
+  identity: true,
+  bundles: 'whole',
+  dates: 'whole',
+  changes: 'whole',
+}
+
 test('keys, secret, identity, dates and change log are kept of a database whose records are damaged', () => {
   const { dir, key } = filled()
   const before = openWrites(dir)
@@ -44,7 +54,7 @@ test('keys, secret, identity, dates and change log are kept of a database whose 
   before.close()
   overwriteTable(databasePath(dir), 'osv_body')
   const { to, kept } = salvage(dir)
-  expect(kept).toEqual({ keys: 2, secret: true, identity: true, dates: 'whole', changes: true })
+  expect(kept).toEqual(ALL)
   const after = open(to)
   expect(after.keys.listKeys()).toEqual(keys)
   expect(after.keys.listKeyHashes()).toMatchObject([
@@ -55,34 +65,115 @@ test('keys, secret, identity, dates and change log are kept of a database whose 
   expect(after.changes.readLatestLogged('osv')?.snapshot).toBe(snapshot().id)
 })
 
-test('nothing is kept of a database whose header is damaged, and a group of which a part is lost is lost', () => {
+test('nothing is kept of a database whose header is damaged, and no key without its secret', () => {
   const one = filled()
   DAMAGES.header(databasePath(one.dir))
-  const none = { keys: null, secret: false, identity: false, dates: 'none', changes: false }
-  expect(salvage(one.dir).kept).toEqual(none)
+  expect(salvage(one.dir).kept).toMatchObject({ secret: false, keys: 'none', dates: 'none' })
   const two = filled()
   overwriteTable(databasePath(two.dir), 'secret')
-  expect(salvage(two.dir).kept).toMatchObject({ keys: null, secret: false, identity: true })
+  const lost = { ...ALL, keys: 'none', keyCount: 0, secret: false }
+  expect(salvage(two.dir).kept).toEqual(lost)
 })
 
-test('dates before and behind a damaged page are kept, and those that begin again are upper bounds', () => {
-  const { dir } = filled(4_000)
-  overwriteLeafOf(databasePath(dir), 'osv_dates')
+test('keys, secret and identity are kept of a database that is cut off behind them', () => {
+  const { dir, key } = filled(1_000)
+  const before = openWrites(dir)
+  const identity = before.ledger.readIdentity()
+  before.close()
+  settle(databasePath(dir))
+  DAMAGES.cut(databasePath(dir))
+  const { to, kept } = salvage(dir)
+  expect(kept).toMatchObject({ keys: 'whole', keyCount: 2, secret: true, identity: true })
+  const after = open(to)
+  expect(after.ledger.readIdentity()).toBe(identity)
+  const hash = hashKey(key, after.secrets.readSecret('keys'))
+  expect(after.keys.listKeyHashes()).toMatchObject([{ hash }])
+})
+
+test('keys before and behind a damaged page are kept, with numbers that were not given before', () => {
+  const { dir } = filled()
+  const store = openWrites(dir)
+  for (let i = 0; i < 300; i++) store.keys.createKey(`key ${i} ${'x'.repeat(60)}`, NOW)
+  store.close()
+  overwriteLeavesOf(databasePath(dir), 'local_key')
+  const { to, kept } = salvage(dir)
+  expect(kept.keys).toBe('part')
+  const { keys } = open(to)
+  const ids = keys.listKeys().map(({ id }) => id)
+  expect([ids[0], ids.at(-1), ids.length]).toEqual([1, 302, kept.keyCount])
+  expect(ids.length).toBeGreaterThan(200)
+  expect(keys.createKey('', NOW).id).toBe(303)
+})
+
+test('dates between several damaged pages are kept', () => {
+  const { dir } = filled(1_500)
+  overwriteLeavesOf(databasePath(dir), 'osv_dates', [0.3, 0.6])
   const { to, kept } = salvage(dir)
   expect(kept.dates).toBe('part')
   const db = openWriter(to)
   onTestFinished(() => void db.close())
   const ids = db.prepare<[], string>('SELECT id FROM osv_dates ORDER BY id').pluck().all()
-  expect(ids.length).toBeGreaterThan(2_000)
-  expect([ids[0], ids.at(-1)]).toEqual(['R-00000', 'R-03999'])
-  db.prepare("INSERT INTO osv_dates (id, first_seen, changed_at, flags) VALUES ('Z', ?, ?, 0)").run(
-    NOW + 5,
-    NOW + 5,
-  )
-  markBegunDates(db, NOW + 1)
-  const flags = db.prepare<[string], number>('SELECT flags FROM osv_dates WHERE id = ?').pluck()
-  expect([flags.get('R-00000'), flags.get('Z')]).toEqual([0, 7])
+  expect([ids[0], ids.at(-1)]).toEqual(['R-00000', 'R-01499'])
+  expect(ids.length).toBeGreaterThan(1_100)
 })
+
+test('a log that lost a row leads on from behind it, and a row that lost names says that everything may have changed', () => {
+  const { dir } = filled()
+  const db = openWriter(dir)
+  const log = db.prepare(
+    `INSERT INTO change_log (source, snapshot, previous, sequence, published_at, as_of, records, added, changed, removed, complete)
+     VALUES ('feeds', ?, ?, ?, 0, 0, 1, 1, 0, 0, 1)`,
+  )
+  const name = db.prepare('INSERT INTO change_name (log, name, kind) VALUES (?, ?, 0)')
+  const ids: number[] = []
+  for (let i = 0; i < 600; i++) {
+    const { lastInsertRowid: id } = log.run(
+      `s${i}`.padEnd(64, '0'),
+      i === 0 ? null : `s${i - 1}`.padEnd(64, '0'),
+      i + 1,
+    )
+    ids.push(Number(id))
+    name.run(id, `/feed/${i}`)
+  }
+  db.close()
+  settle(databasePath(dir))
+  overwriteLeavesOf(databasePath(dir), 'change_log', [0.3])
+  overwriteLeavesOf(databasePath(dir), 'change_name', [0.7])
+  const { to, kept } = salvage(dir)
+  expect(kept.changes).toBe('part')
+  const { changes } = open(to)
+  expect(changes.readLatestLogged('feeds')).toMatchObject({ id: ids.at(-1), complete: true })
+  const rows = ids.flatMap((id) => changes.readLogged(id) ?? [])
+  const [oldest] = rows
+  expect(rows.map(({ id }) => id)).toEqual(ids.slice(ids.indexOf(oldest?.id ?? 0)))
+  expect(rows.length).toBeGreaterThan(300)
+  expect(rows.some(({ complete, added }) => !complete && added === null)).toBe(true)
+})
+
+test('dates that begin after a repair lost some are upper bounds until a whole snapshot, however it was interrupted', () => {
+  const { dir } = filled(500)
+  overwriteLeavesOf(databasePath(dir), 'osv_dates')
+  const { to, kept } = salvage(dir)
+  expect(kept.dates).toBe('part')
+  const begun = openWriter(to)
+  beginRepair(begun, ['feeds', 'osv'], kept)
+  begun.close()
+  const flags = (id: string): number => open(to).dates.readDates(id)?.flags ?? -1
+  publish(to, 'NEW-1', NOW + 5, false)
+  expect([flags('R-00000'), flags('NEW-1')]).toEqual([0, 7])
+  publish(to, 'NEW-2', NOW + 6, true)
+  publish(to, 'NEW-3', NOW + 7, true)
+  expect([flags('NEW-1'), flags('NEW-2'), flags('NEW-3')]).toEqual([7, 7, 0])
+})
+
+/** Publishes a snapshot with one record more. */
+function publish(dir: string, id: string, at: number, whole: boolean): void {
+  const store = openWrites(dir)
+  store.osv.insertRecord(record(id), Math.floor(at / 1000))
+  store.snapshots.replaceSnapshot(snapshot({ id, publishedAt: at, whole }))
+  store.dates.noteDates(null, at)
+  store.close()
+}
 
 test('the change log leads on where the same data is mirrored again, and names a step where it is other data', () => {
   const { dir } = filled()
@@ -100,13 +191,14 @@ test('the change log leads on where the same data is mirrored again, and names a
   })
 })
 
-/** Overwrites a page in the middle of a table. */
-function overwriteLeafOf(path: string, table: string): void {
+/** Overwrites pages of a table, by default one in its middle. */
+function overwriteLeavesOf(path: string, table: string, parts: readonly number[] = [0.5]): void {
+  settle(path)
   const db = new Database(path)
   const pages = db
     .prepare<[string], number>('SELECT pageno FROM dbstat WHERE name = ? ORDER BY path')
     .pluck()
     .all(table)
   db.close()
-  DAMAGES.page(path, pages[Math.floor(pages.length / 2)] ?? 0)
+  for (const part of parts) DAMAGES.page(path, pages[Math.floor(pages.length * part)] ?? 0)
 }

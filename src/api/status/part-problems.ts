@@ -62,19 +62,14 @@ function edgeProblems({ edge = [] }: Status): MirrorProblem[] {
 
 function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   if (webhooks === undefined) return []
-  const { counts, refresh, state } = webhooks
+  const { counts, refresh, state, failing = null } = webhooks
   const found: MirrorProblem[] = []
-  if (counts === null && state === 'on' && storage.state === 'ok') {
-    const effect = 'deliveries are answered with 503; scheduled syncs find the same changes'
-    const detail = 'The log has the reason.'
-    const advice = ['patchmirror verify']
-    found.push(
-      problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', {
-        detail,
-        effect,
-        advice,
-      }),
-    )
+  const isUnknown = counts === null && state === 'on'
+  if ((failing !== null || isUnknown) && storage.state === 'ok') {
+    const detail = failing?.message ?? 'The log has the reason.'
+    const since = failing?.since ?? null
+    const more = { detail, since, effect: NO_INBOX, advice: ['patchmirror doctor'] }
+    found.push(problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', more))
   }
   const warning = refresh.misses?.warning ?? null
   if (warning !== null) {
@@ -94,6 +89,9 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   }
   return found
 }
+
+const NO_INBOX =
+  'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'
 
 const GIVEN_UP =
   'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.'

@@ -1,16 +1,17 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LoadedConfig } from '../../config/load.ts'
+import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { makeFolder, syncFolder } from '../../core/files.ts'
 import { counted } from '../../core/text.ts'
 import { toIso } from '../../core/time.ts'
 import { VERSION } from '../../core/version.ts'
 import { boundedUpstream } from '../../doctor/network/checks.ts'
-import { activeSources } from '../../domain/sources.ts'
+import { type SourceName, SOURCES, activeSources } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
-import { type Salvage, markBegunDates, salvageInto } from '../../store/salvage.ts'
+import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
@@ -42,23 +43,43 @@ export function moveDamaged(dataDir: string, path: string): void {
  * Returns the exit code.
  */
 export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
-  const { dir } = loaded.config.data
-  if (loaded.config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
-  const lock = acquireLock(dir, 'serve')
-  const since = Date.now()
+  const { config } = loaded
+  if (config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
+  const lock = acquireLock(config.data.dir, 'serve')
   try {
-    const kept = replaceDatabase(dir)
+    const kept = replaceDatabase(config)
     for (const line of describeSalvage(kept)) print(line)
-    if (loaded.config.upstream.apiRoot === null) return awaitBundle(loaded)
-    const code = await mirrorAgain(loaded)
-    if (kept.dates !== 'whole') {
-      const db = openWriter(dir)
-      closing(db, () => markBegunDates(db, since))
-    }
-    return code
+    return await mirrorSources(loaded, activeSources(config))
   } finally {
     lock.release()
   }
+}
+
+/** Goes on with a repair that was interrupted: mirrors what is left. Returns the exit code. */
+export async function continueRepair(
+  loaded: LoadedConfig,
+  left: readonly SourceName[],
+): Promise<number> {
+  print('a repair was interrupted after it had kept what could be read: it goes on')
+  const lock = acquireLock(loaded.config.data.dir, 'serve')
+  try {
+    const active = activeSources(loaded.config)
+    return await mirrorSources(
+      loaded,
+      active.filter((source) => left.includes(source)),
+    )
+  } finally {
+    lock.release()
+  }
+}
+
+async function mirrorSources(
+  loaded: LoadedConfig,
+  sources: readonly SourceName[],
+): Promise<number> {
+  return loaded.config.upstream.apiRoot === null
+    ? awaitBundle(loaded)
+    : mirrorAgain(loaded, sources)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -96,14 +117,15 @@ const UNCHANGED =
  * Makes the new database beside the damaged one, which is replaced in one step: a process that is killed leaves the one or
  * the other.
  */
-function replaceDatabase(dir: string): Salvage {
+function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   const path = databasePath(dir)
   const staging = join(dir, '.repairing')
   rmSync(staging, { recursive: true, force: true })
   makeFolder(staging)
   const db = openWriter(staging)
   const kept = closing(db, () => {
-    const salvage = salvageInto(db, path)
+    const salvage = salvageInto(db, path, Date.now())
+    beginRepair(db, sourcesToMirror(config), salvage)
     db.pragma('wal_checkpoint(TRUNCATE)')
     return salvage
   })
@@ -118,6 +140,11 @@ function replaceDatabase(dir: string): Salvage {
   return kept
 }
 
+/** Returns what a repair mirrors again; a bundle has any of them. */
+function sourcesToMirror(config: Omit<Config, 'data'>): readonly SourceName[] {
+  return config.upstream.apiRoot === null ? SOURCES : activeSources(config)
+}
+
 /** Gives a file a second name; on a file system without such names, another one. */
 function keepAs(path: string, aside: string): void {
   try {
@@ -127,14 +154,13 @@ function keepAs(path: string, aside: string): void {
   }
 }
 
-async function mirrorAgain(loaded: LoadedConfig): Promise<number> {
-  print('mirroring everything again')
+async function mirrorAgain(loaded: LoadedConfig, sources: readonly SourceName[]): Promise<number> {
+  print(`mirroring again: ${sources.join(', ')}`)
   const display = createProgress(false)
   const reports = await withRunner(loaded, display.show, async (runner) => {
     const common = { kind: 'repair', trigger: 'command' } as const
     const done = []
-    for (const source of activeSources(loaded.config))
-      done.push(await runner.run({ ...common, source }))
+    for (const source of sources) done.push(await runner.run({ ...common, source }))
     return done
   })
   display.finish()
@@ -159,13 +185,14 @@ function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
   return 3
 }
 
-function describeSalvage({ keys, secret, identity, dates, changes }: Salvage): string[] {
+function describeSalvage(salvage: Salvage): string[] {
+  const { keys, secret, identity, bundles, dates, changes } = salvage
   const kept = [
-    ...(keys === null ? [] : [counted(keys, 'local key')]),
+    ...(keys === 'none' ? [] : [counted(salvage.keyCount, 'local key')]),
     ...(secret ? ['the secret that signs links'] : []),
     ...(identity ? ['the identity of this mirror in bundles'] : []),
     ...(dates === 'none' ? [] : [DATES[dates]]),
-    ...(changes ? ['the change log'] : []),
+    ...(changes === 'none' ? [] : [CHANGES[changes]]),
   ]
   const begun = [
     'the runs and their decisions',
@@ -173,19 +200,32 @@ function describeSalvage({ keys, secret, identity, dates, changes }: Salvage): s
     'changes of findings',
     ...(identity ? [] : ['the identity of this mirror in bundles']),
     ...(dates === 'whole' ? [] : ['the other dates of records']),
-    ...(changes ? [] : ['the change log']),
+    ...(changes === 'whole' ? [] : [LOST_CHANGES[changes]]),
   ]
   const list = new Intl.ListFormat('en-GB')
   return [
     kept.length === 0 ? 'nothing of the old database could be read' : `kept: ${list.format(kept)}`,
-    ...(keys === null ? [NO_KEYS] : []),
+    ...lostKeys(salvage),
     ...(secret
       ? []
       : ['the secret of links could not be read: links given out before do not open']),
+    ...(bundles === 'whole' ? [] : [LOST_BUNDLES[bundles]]),
     `begun again: ${list.format(begun)}`,
   ]
 }
 
 const DATES = { whole: 'the dates of records', part: 'the dates of some records' }
-const NO_KEYS =
-  'the local keys could not be read any more: make new ones with "patchmirror keys create"'
+const CHANGES = { whole: 'the change log', part: 'a part of the change log' }
+const LOST_CHANGES = { none: 'the change log', part: 'the rest of the change log' }
+const LOST_BUNDLES = {
+  none: 'which bundles were exported and imported could not be read',
+  part: 'some of the bundles that were exported and imported could not be read',
+}
+
+function lostKeys({ keys }: Salvage): string[] {
+  if (keys === 'whole') return []
+  const which = keys === 'part' ? 'some local keys could not be read' : 'no local key could be read'
+  return [
+    `${which}: for those that do not open any more, make new ones ("patchmirror keys create")`,
+  ]
+}

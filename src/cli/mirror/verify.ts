@@ -17,14 +17,15 @@ import {
   isSoundVerdict,
   verifyStore,
 } from '../../sync/verify/verify.ts'
-import { SWITCHES, activeSources } from '../../domain/sources.ts'
+import { type SourceName, SWITCHES, activeSources } from '../../domain/sources.ts'
 import { checkViews } from '../../views/check.ts'
 import { derivedVendors } from '../../views/osv/ecosystems.ts'
 import { performTask } from '../../views/task.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
-import { moveDamaged, rebuildMirror } from './rebuild.ts'
+import { listRepairLeft } from '../../store/salvage.ts'
+import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror verify`. */
@@ -46,18 +47,39 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   if (options.json === true) printJson({ ...report, views, others })
   else printFindings(report, views, others)
   const isSound = isSoundVerdict(report)
+  const left = sourcesLeft(loaded, report)
   if (options.repair === true) removeDamaged(dir, others)
-  if (isSound && report.sources.length === 0) return 1 // nothing was there to verify
+  if (isSound && report.sources.length === 0 && left.length === 0) return 1 // nothing was there to verify
   if (options.repair === true) {
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    return repair(withSettings(options, loaded, report), report)
+    return repair(withSettings(options, loaded, report, left), report, left)
   }
-  const isWhole = isSound && views.length === 0 && report.damagedVersions.length === 0
+  const isWhole =
+    left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
   if (isWhole && others.length === 0) return 0
-  if (options.json !== true) for (const line of allAdvice(loaded, report, others)) print(line)
+  const advice = [...describeLeft(left), ...allAdvice(loaded, report, others)]
+  if (options.json !== true) for (const line of advice) print(line)
   return 1
+}
+
+/** Returns what a repair that was interrupted has not mirrored again; below a gap one bundle ends it. */
+function sourcesLeft({ config }: LoadedConfig, report: VerifyReport): readonly SourceName[] {
+  if (report.structure.length > 0) return []
+  const db = openReader(config.data.dir)
+  const left = db === null ? [] : closing(db, () => listRepairLeft(db))
+  if (config.upstream.apiRoot === null) return report.sources.length === 0 ? left : []
+  const active = activeSources(config)
+  return left.filter((source) => active.includes(source))
+}
+
+function describeLeft(left: readonly SourceName[]): string[] {
+  if (left.length === 0) return []
+  const names = left.join(', ')
+  return [
+    `a repair was interrupted: not mirrored again yet: ${names}. "patchmirror verify --repair" goes on with it`,
+  ]
 }
 
 /** The settings that a repair needs: those of an upstream where it fetches, and where there is one. */
@@ -65,9 +87,11 @@ function withSettings(
   options: VerifyOptions,
   loaded: LoadedConfig,
   report: VerifyReport,
+  left: readonly SourceName[],
 ): LoadedConfig {
-  const fetches = !isSoundVerdict(report) && loaded.config.upstream.apiRoot !== null
-  return fetches ? settings(options, true, repairFiles(report)) : loaded
+  const isDamaged = !isSoundVerdict(report)
+  const fetches = (isDamaged || left.length > 0) && loaded.config.upstream.apiRoot !== null
+  return fetches ? settings(options, true, repairFiles(report, left)) : loaded
 }
 
 function printFindings(
@@ -99,9 +123,11 @@ function removeDamaged(dataDir: string, others: readonly InspectedDatabase[]): v
 }
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
-function repairFiles(report: VerifyReport): readonly string[] {
+function repairFiles(report: VerifyReport, left: readonly SourceName[]): readonly string[] {
   const { catalog } = damagedSources(report)
-  return sourceFiles(catalog || report.structure.length > 0 ? [] : ['osv', 'feeds'])
+  return sourceFiles(
+    catalog || left.length > 0 || report.structure.length > 0 ? [] : ['osv', 'feeds'],
+  )
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
@@ -120,16 +146,21 @@ const NO_UPSTREAM =
   'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
 
 /** Repairs the stored data first, then what is derived from it. */
-async function repair(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
+async function repair(
+  loaded: LoadedConfig,
+  report: VerifyReport,
+  left: readonly SourceName[],
+): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuildMirror(loaded) : repairSource(loaded, report)
   const hasUpstream = loaded.config.upstream.apiRoot !== null
   if (!hasUpstream && report.structure.length === 0 && !isSoundVerdict(report)) {
     throw new MirrorError('config', `upstream.apiRoot is not set, and ${NO_UPSTREAM}`)
   }
-  const code = isSoundVerdict(report) ? 0 : await repairAll()
+  const repaired = isSoundVerdict(report) ? 0 : await repairAll()
+  const code = left.length === 0 ? repaired : await continueRepair(loaded, left)
   await renewViews(loaded, checkViews(loaded.config.data.dir))
-  return code
+  return Math.max(code, repaired)
 }
 
 /** Removes superseded versions whose bytes are damaged, since upstream does not have them any more, and says so; null: there are none. */

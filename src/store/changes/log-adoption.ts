@@ -14,6 +14,7 @@ export function createLogAdoption(db: Db) {
   const sql = prepare(db)
   const reader = createChangeReader(db)
   const superseded = createSupersededWriter(db)
+  const cuts = createLogCuts(db)
   return {
     /**
      * Replaces the rows behind a position by those of another mirror, with their own numbers. Rows from which the log no
@@ -29,7 +30,7 @@ export function createLogAdoption(db: Db) {
         for (const [name, kind] of names) sql.name.run(row.id, name, CHANGE_KINDS.indexOf(kind))
       }
       superseded.settleAdopted(after)
-      for (const { source, id } of sql.breaks.all()) forgetBefore(source, id)
+      cuts.forgetBroken()
       for (const source of SOURCES) settle(source)
       sql.number.run()
     },
@@ -44,13 +45,34 @@ export function createLogAdoption(db: Db) {
       sql.sequence.run(latest.sequence, source)
       return
     }
-    forgetBefore(source, Number.MAX_SAFE_INTEGER)
+    cuts.forgetBefore(source, Number.MAX_SAFE_INTEGER)
     sql.unknown.run(published)
   }
+}
 
-  function forgetBefore(source: SourceName, id: number): void {
-    sql.dropNamesOf.run(source, id)
-    sql.dropOf.run(source, id)
+/** Creates the deletion of rows from which the log does not lead on; call inside a transaction. */
+export function createLogCuts(db: Db) {
+  const dropNames = db.prepare(
+    'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id < ?)',
+  )
+  const drop = db.prepare('DELETE FROM change_log WHERE source = ? AND id < ?')
+  const breaks = db.prepare<[], { source: SourceName; id: number }>(
+    `SELECT source, max(id) AS id FROM (
+       SELECT id, source, previous, lag(snapshot) OVER (PARTITION BY source ORDER BY id) AS before
+       FROM change_log)
+     WHERE before IS NOT NULL AND previous IS NOT before GROUP BY source`,
+  )
+  const forgetBefore = (source: SourceName, id: number): void => {
+    dropNames.run(source, id)
+    drop.run(source, id)
+  }
+  return {
+    /** Deletes the rows of a source before an id. */
+    forgetBefore,
+    /** Deletes the rows before the last that does not follow the one before it: a follower that asks for them does a full read. */
+    forgetBroken(): void {
+      for (const { source, id } of breaks.all()) forgetBefore(source, id)
+    },
   }
 }
 
@@ -67,10 +89,6 @@ function prepare(db: Db) {
   return {
     dropNames: db.prepare('DELETE FROM change_name WHERE log > ?'),
     drop: db.prepare('DELETE FROM change_log WHERE id > ?'),
-    dropNamesOf: db.prepare(
-      'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id < ?)',
-    ),
-    dropOf: db.prepare('DELETE FROM change_log WHERE source = ? AND id < ?'),
     put: db.prepare(
       `INSERT OR REPLACE INTO change_log
          (id, source, snapshot, previous, sequence, published_at, as_of, records, added, changed, removed, complete)
@@ -78,12 +96,6 @@ function prepare(db: Db) {
          @removed, @complete)`,
     ),
     name: db.prepare('INSERT OR REPLACE INTO change_name (log, name, kind) VALUES (?, ?, ?)'),
-    breaks: db.prepare<[], { source: SourceName; id: number }>(
-      `SELECT source, max(id) AS id FROM (
-         SELECT id, source, previous, lag(snapshot) OVER (PARTITION BY source ORDER BY id) AS before
-         FROM change_log)
-       WHERE before IS NOT NULL AND previous IS NOT before GROUP BY source`,
-    ),
     snapshot: db.prepare<[string], Published>(
       `SELECT source, id AS snapshot, sequence, published_at AS publishedAt, as_of AS asOf, records
        FROM snapshot WHERE source = ?`,

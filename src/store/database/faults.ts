@@ -3,6 +3,7 @@ import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { describeLastBackup } from '../last-backup.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'
+import { LOST_WITH_INBOX } from './migration-copy.ts'
 
 /** Returns the error about content of mirror.db that is damaged, of which SQLite knows nothing. */
 export function damagedContent(what: string): Error {
@@ -78,7 +79,7 @@ const DERIVED = 'It is made from mirror.db: the daemon makes it again at its nex
 export function damageAdvice(file: string | null): string {
   const name = file === null ? 'mirror.db' : basename(file)
   if (name === 'webhooks.db')
-    return 'Stop the daemon and run "patchmirror verify --repair": it moves the file aside. The next syncs find what waiting deliveries announced; events that waited for the relay are lost.'
+    return `Stop the daemon and run "patchmirror verify --repair": it moves the file aside. ${LOST_WITH_INBOX}`
   if (name.endsWith('.lock'))
     return 'End every Patchmirror that uses the folder, then remove the file: it holds no data.'
   if (name === 'findings.db') return `${DERIVED}, or "patchmirror verify --repair" removes it.`

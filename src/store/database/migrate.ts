@@ -1,7 +1,9 @@
 import { MirrorError } from '../../core/errors.ts'
+import { newerAdvice } from './migration-copy.ts'
 
 /** What migrating needs of a connection. */
 interface Connection {
+  readonly name: string
   pragma(text: string, options?: { simple?: boolean }): unknown
   exec(sql: string): unknown
   transaction(work: () => void): { immediate(): void }
@@ -42,7 +44,7 @@ export function checkVersion(db: Connection, { length: known }: readonly string[
   if (version <= known) return
   throw new MirrorError(
     'schema',
-    `the database has schema ${version}, this program knows up to ${known}: ` +
-      'it was written by a newer Patchmirror. Start that version, or use another data folder (data.dir).',
+    `${db.name} has schema ${version}, this program knows up to ${known}: ` +
+      `it was written by a newer Patchmirror. ${newerAdvice(db.name, known)}`,
   )
 }

@@ -50,6 +50,32 @@ export function copyBeforeMigration(
   )
 }
 
+/** Returns what to do about a database that a newer program wrote; `known`: the newest schema of this one. */
+export function newerAdvice(path: string, known: number): string {
+  const copy = copyOf(path, known)
+  const away = `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
+  if (copy !== null)
+    return `Start that version. Or go on with this one: ${away}, copy ${copy} to ${path}, and start the daemon. What was stored since is not in the copy.`
+  if (basename(path) !== 'webhooks.db')
+    return 'Start that version, or use another data folder (data.dir).'
+  return `Start that version. Or go on with this one: ${away}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
+}
+
+/** What is lost with a webhooks.db. */
+export const LOST_WITH_INBOX =
+  'The next syncs find what waiting deliveries announced; events that waited for the relay are lost.'
+
+/** Returns the newest copy of a database that this program opens; null: there is none. */
+function copyOf(path: string, known: number): string | null {
+  const folder = join(dirname(path), 'backups')
+  const prefix = `${basename(path, '.db')}-schema-`
+  for (let version = known; version > 0; version--) {
+    const copy = join(folder, `${prefix}${version}.db`)
+    if (existsSync(copy)) return copy
+  }
+  return null
+}
+
 function refuseNoRoom(path: string, folder: string): void {
   const sizes = [path, `${path}-wal`].map((one) => statSync(one, { throwIfNoEntry: false })?.size)
   const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)

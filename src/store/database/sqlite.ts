@@ -121,3 +121,14 @@ export function openAnyVersion(path: string): Db {
   db.pragma('mmap_size = 0')
   return db
 }
+
+/**
+ * Opens a damaged database read-only, to read what it still has. One that is shorter than its header says, SQLite refuses as a
+ * whole otherwise.
+ */
+export function openDamaged(path: string): Db {
+  const db = openAnyVersion(path)
+  db.unsafeMode(true) // the next line has an effect only so; nothing can be written
+  db.pragma('writable_schema = ON')
+  return db
+}

@@ -10,6 +10,7 @@ export function createDatesWriter(db: Db) {
   const noteAll = createWholeNote(db)
   const adopt = prepareAdoption(db)
   const examination = createExamination(db)
+  const settleBegun = createBegunNote(db)
   return {
     ...createDatesReader(db),
     /**
@@ -23,6 +24,7 @@ export function createDatesWriter(db: Db) {
         some.present.run({ ids, at })
         some.removed.run({ ids, at })
       }
+      settleBegun(at)
       examination()
     },
     /** Examines the records that were stored before dates were noted for a fix; usually there are none. */
@@ -42,6 +44,23 @@ export function createDatesWriter(db: Db) {
         adopt.any.run({ id, first, changed, fix, flags, ...removal })
       }
     },
+  }
+}
+
+/** Creates the note that dates which begin after a repair are the latest ones, until a whole snapshot has been published. */
+function createBegunNote(db: Db): (at: number) => void {
+  const isUndated = db
+    .prepare<[], number>("SELECT 1 FROM repair_left WHERE source = 'osv' AND undated = 1")
+    .pluck()
+  const mark = db.prepare<[number]>('UPDATE osv_dates SET flags = flags | 7 WHERE first_seen = ?')
+  const end = db.prepare(
+    `DELETE FROM repair_left WHERE source = 'osv'
+       AND EXISTS (SELECT 1 FROM snapshot WHERE source = 'osv' AND whole = 1)`,
+  )
+  return (at) => {
+    if (isUndated.get() === undefined) return
+    mark.run(at)
+    end.run()
   }
 }
 

@@ -97,6 +97,8 @@ export function createSnapshotWriter(
   )
   const number = db.prepare('UPDATE snapshot SET sequence = ? WHERE source = ?')
   const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
+  // That of lost dates is deleted once they are noted.
+  const endRepair = db.prepare('DELETE FROM repair_left WHERE source = ? AND undated = 0')
   const lines = createRecordLines(db)
   const digestContent = createContentDigester(db, lines.read)
   const reader = createSnapshotReader(db)
@@ -128,6 +130,7 @@ export function createSnapshotWriter(
       const known = before?.id === id ? before.contentDigest : null // an equal id is equal content
       const contentDigest = known ?? digestAfter(source, proof)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
+      endRepair.run(source)
       const change = tracker.take()
       const { previous, sequence } = placeOf(source, before)
       const isContinued = before === null && previous !== null

@@ -50,7 +50,7 @@ export interface InboxThreadDeps {
   readonly maxPending?: number
   /** Nothing is stored: the thread starts with the first delivery, and until then every answer is that of an empty inbox. */
   readonly isEmpty?: boolean
-  /** The thread has died, or could not start; it is tried again. */
+  /** The thread has died, could not start, or met damage; it is tried again. */
   readonly onFailed: (message: string) => void
   /** It works again. */
   readonly onRevived?: () => void
@@ -80,7 +80,10 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
       start()
     }
     if (starting !== null) await starting
-    return rpc.call(name, ...args)
+    return rpc.call(name, ...args).catch((error: unknown) => {
+      if (error instanceof MirrorError && error.code === 'corrupt') deps.onFailed(error.message)
+      throw error
+    })
   }
   return {
     receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),

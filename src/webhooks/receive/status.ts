@@ -4,6 +4,7 @@ import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { InboxCounts } from '../../store/webhooks/inbox.ts'
 import type { ReceiptOutcome } from './responses.ts'
 import type { Secrets } from './secrets.ts'
+import type { InboxFault } from '../inbox/fault.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 
 /** What the report is made from. */
@@ -13,10 +14,11 @@ interface ReportOptions {
   readonly inbox: InboxThread
   /** Unix milliseconds. */
   readonly now: () => number
+  readonly fault: Pick<InboxFault, 'state'>
 }
 
 /** Remembers when requests were accepted and refused, and returns the report. */
-export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) {
+export function createReport({ endpoints, secrets, inbox, now, fault }: ReportOptions) {
   const last = createLast(now)
   const counts = createCounts(inbox, last, now)
   return {
@@ -34,6 +36,7 @@ export function createReport({ endpoints, secrets, inbox, now }: ReportOptions) 
           lastReceivedAt: toIsoOrNull(last.receivedAt()),
           lastRefusedAt: toIsoOrNull(last.refusedAt()),
         },
+        failing: fault.state(),
       }
     },
   }

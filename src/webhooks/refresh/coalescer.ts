@@ -22,6 +22,8 @@ interface CoalescerDeps {
   readonly catalog: AnnouncedReader | null
   readonly time: TimeSource
   readonly log: Pick<Logger, 'warn'>
+  /** Whether what is wrong with the inbox is known, and logged. */
+  readonly isExplained: () => boolean
 }
 
 /** Clock, timers and chance. */
@@ -86,12 +88,12 @@ const NOTHING_YET: CoalescerState = {
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
   const { inbox } = deps
   const { now, random, breathe } = deps.time
+  const trouble = createTroubles(deps)
   const timer = createAlarm(deps.time, () => void pass())
   let wave: Wave | null = null // arrivals that no refresh has read yet
   let busy = false
   let stopped = false
   const isStopped = (): boolean => stopped
-  let troubles = 0 // with the inbox itself, in a row
   let earliest = 0
   let quietFrom = 0 // an event that arrives from then on is the first after a quiet time
   let state = NOTHING_YET
@@ -128,12 +130,11 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
       await work()
       busy = false
       await plan()
-      troubles = 0
+      trouble.over()
     } catch (error) {
       busy = false
       if (isStopped()) return
-      earliest = now() + pauseMs(++troubles, random())
-      deps.log.warn({}, `webhook events cannot be worked on, next try later: ${messageOf(error)}`)
+      earliest = now() + pauseMs(trouble.met(error), random())
       timer.set(earliest)
     }
   }
@@ -148,6 +149,27 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     timer.clear()
   }
   return { start: arrived, arrived, changed, stop, state: () => state }
+}
+
+/** Counts troubles with the inbox itself in a row; logs each once, where nothing else does. */
+function createTroubles({ log, isExplained }: Pick<CoalescerDeps, 'log' | 'isExplained'>) {
+  let count = 0
+  let logged = ''
+  return {
+    /** Returns how many it were in a row. */
+    met(error: unknown): number {
+      count += 1
+      const text = `webhook events cannot be worked on, it is tried again: ${messageOf(error)}`
+      if (text === logged || isExplained()) return count
+      logged = text
+      log.warn({}, text)
+      return count
+    },
+    over(): void {
+      count = 0
+      logged = ''
+    },
+  }
 }
 
 interface Wave {

@@ -4,6 +4,7 @@ import type { Logger } from '../../core/log.ts'
 import { activeSources } from '../../domain/sources.ts'
 import type { RefreshReport } from '../../domain/status.ts'
 import type { PinnedReads } from '../../store/reads.ts'
+import type { InboxFault } from '../inbox/fault.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 import type { RefreshRunner } from './batch.ts'
 import { type Coalescer, type TimeSource, createCoalescer } from './coalescer.ts'
@@ -16,6 +17,7 @@ interface RefresherOptions {
   /** Unix milliseconds. */
   readonly now: () => number
   readonly inbox: InboxThread
+  readonly fault: Pick<InboxFault, 'state'>
   readonly sync: RefreshRunner
   /** The pin is moved before `sync` reports that a refresh has ended. */
   readonly reads: Pick<PinnedReads, 'pinned' | 'live'>
@@ -52,6 +54,7 @@ export function startRefresher(options: RefresherOptions): Refresher {
   const time = { ...SYSTEM, now }
   const coalescer = createCoalescer({
     ...{ debounceMs, debounceMaxMs, inbox, sync, catalog, time, log },
+    isExplained: () => options.fault.state() !== null,
   })
   const reports = createReports({ ...options, catalog: reads.live.catalog, coalescer })
   options.onWritten(() => void takeUp(log, coalescer))

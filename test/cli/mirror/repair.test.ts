@@ -1,9 +1,11 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { databasePath } from '../../../src/store/database/open.ts'
+import { databasePath, openWriter } from '../../../src/store/database/open.ts'
+import { beginRepair, salvageInto } from '../../../src/store/salvage.ts'
 import { keyPair } from '../../bundle/fixtures.ts'
 import { commandHost } from '../../support/hosted.ts'
+import { start } from '../../support/command.ts'
 import { DAMAGES, overwriteTable } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { longTest } from '../../support/tables.ts'
@@ -62,7 +64,7 @@ longTest(
     const world = await openWorld({ records: 5, service: false }, undefined, run)
     onTestFinished(() => world.close())
     expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
-    const digest = (await world.patchmirror('digest')).out
+    const content = contentOf(world.data)
     overwriteTable(databasePath(world.data), 'osv_body')
     const before = readFileSync(databasePath(world.data))
     const { PATCHMIRROR_UPSTREAM_API_ROOT: service = '' } = world.env
@@ -74,9 +76,73 @@ longTest(
     expect(readFileSync(databasePath(world.data)).equals(before)).toBe(true)
     world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = service
     expect(await world.patchmirror('verify', '--repair')).toMatchObject({ code: 0 })
-    expect((await world.patchmirror('digest')).out).toBe(digest)
+    expect(contentOf(world.data)).toEqual(content)
   },
 )
+
+test('a repair that was interrupted goes on: verify says so, and --repair mirrors what is left', async () => {
+  const world = await openWorld({ records: 5, service: false }, undefined, run)
+  onTestFinished(() => world.close())
+  const db = openWriter(world.data)
+  beginRepair(db, ['feeds', 'osv'], salvageInto(db, join(world.dir, 'none'), Date.now()))
+  db.close()
+  const found = await world.patchmirror('verify')
+  expect([found.code, found.out]).toEqual([
+    1,
+    expect.stringContaining('a repair was interrupted: not mirrored again yet: feeds, osv'),
+  ])
+  const repaired = await world.patchmirror('verify', '--repair')
+  expect([repaired.code, repaired.out]).toEqual([
+    0,
+    expect.stringContaining('mirroring again: feeds, osv'),
+  ])
+  expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+  expect(flagsOfDates(world.data)).toEqual([7])
+})
+
+longTest(
+  'a repair that is killed while it mirrors ends as one that was not, at the second call',
+  async () => {
+    const world = await openWorld({ records: 5, service: false }, undefined, run)
+    onTestFinished(() => world.close())
+    expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+    const content = contentOf(world.data)
+    overwriteTable(databasePath(world.data), 'osv_dates')
+    const stalled = world.sandbox.faults.set('/external/osv/all.json', STALL, { after: 1 })
+    const { child, finished } = start(['verify', '--repair'], world.env, world.dir)
+    await expect.poll(() => stalled.hits(), { timeout: 20_000 }).toBe(1)
+    child.kill('SIGKILL')
+    expect(await finished).toMatchObject({ signal: 'SIGKILL' })
+    stalled.clear()
+    const repaired = await world.patchmirror('verify', '--repair')
+    expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('it goes on')])
+    expect(contentOf(world.data)).toEqual(content)
+    expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+    expect(flagsOfDates(world.data)).toEqual([7])
+  },
+)
+
+const STALL = { kind: 'stall', at: 'headers' } as const
+
+/** Returns the digests of what is stored, whenever it was. */
+function contentOf(data: string): unknown[] {
+  const db = openWriter(data)
+  try {
+    return db.prepare('SELECT source, content_digest FROM snapshot ORDER BY source').all()
+  } finally {
+    db.close()
+  }
+}
+
+/** Returns the different flags that the dates of records have. */
+function flagsOfDates(data: string): number[] {
+  const db = openWriter(data)
+  try {
+    return db.prepare<[], number>('SELECT DISTINCT flags FROM osv_dates').pluck().all()
+  } finally {
+    db.close()
+  }
+}
 
 test('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)

@@ -140,6 +140,7 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Shown
   }
   const open = (): Coalescer =>
     createCoalescer({
+      isExplained: () => false,
       inbox: held.inbox,
       sync: { refresh },
       catalog: { findAnnounced: (target) => ANNOUNCED[look(target)] },

@@ -8,6 +8,8 @@ import type { Db } from '../../../store/database/open.ts'
 import { createInboxReports } from '../../../store/webhooks/inbox-reports.ts'
 import { createInboxReads } from '../../../store/webhooks/inbox.ts'
 import type { Reads } from '../../../store/reads.ts'
+import { inboxPath } from '../../../store/database/open.ts'
+import { withoutFolder } from '../../../webhooks/inbox/fault.ts'
 import { isValidAt } from '../../../webhooks/doctor/match.ts'
 import { WINDOW_MS } from '../../../webhooks/refresh/missed-events.ts'
 import { EVENTS, figuresFrom, heardFrom } from '../../../webhooks/refresh/report.ts'
@@ -47,7 +49,9 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     const unknown = { counts: null, oldestPendingAt: null, lastReceivedAt: null }
-    return { ...head, ...unknown, refresh: { ...none, latency: null, misses: null } }
+    const message = withoutFolder(error.message, inboxPath(config.data.dir))
+    const failing = { message, since: null }
+    return { ...head, ...unknown, failing, refresh: { ...none, latency: null, misses: null } }
   }
 }
 

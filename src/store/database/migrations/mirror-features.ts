@@ -153,6 +153,14 @@ const DOUBTS_COLUMN = `
   ALTER TABLE change_log ADD COLUMN doubts TEXT;
   `
 
+/** The schema step for a repair that is interrupted. */
+const REPAIR_TABLE = `
+  CREATE TABLE repair_left (      -- sources that the repair which made this database is to mirror again
+    source TEXT PRIMARY KEY,
+    undated INTEGER NOT NULL      -- 1: dates of records were lost, so those that begin are noted as the latest
+  ) STRICT, WITHOUT ROWID;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -162,4 +170,5 @@ export const LATER_STEPS: readonly string[] = [
   REASON_COLUMN,
   DATES_TABLES,
   DOUBTS_COLUMN,
+  REPAIR_TABLE,
 ]
