@@ -153,6 +153,12 @@ const DOUBTS_COLUMN = `
   ALTER TABLE change_log ADD COLUMN doubts TEXT;
   `
 
+/** The schema step for the paths of the catalog that the service refuses. */
+const REFUSED_COLUMN = `
+  -- 403: the service refuses the path to the credential; null: any other reason.
+  ALTER TABLE catalog_lacking ADD COLUMN status INTEGER;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -162,4 +168,5 @@ export const LATER_STEPS: readonly string[] = [
   REASON_COLUMN,
   DATES_TABLES,
   DOUBTS_COLUMN,
+  REFUSED_COLUMN,
 ]
