@@ -2,6 +2,8 @@ import { problemsOf } from '../api/status/problems.ts'
 import { describeFuture, judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
+import { counted } from '../core/text.ts'
+import { ownsResource } from '../domain/resources.ts'
 import { REASON_FACTS } from '../domain/run-facts.ts'
 import { type SourceName, activeSources, servedSources } from '../domain/sources.ts'
 import { openReader } from '../store/database/open.ts'
@@ -59,7 +61,7 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
       const doubts = ofDoubts(name, reads, world.now()).filter(
         ({ found }) => !last.found.startsWith(found),
       )
-      return [last, ...doubts, ...ofAge(config, name, status)]
+      return [last, ...doubts, ...ofForbidden(name, reads), ...ofAge(config, name, status)]
     })
     const unsynced = status.sources.flatMap(({ name, unsynced: why, scopeChanged }) => [
       ...(why ? [warning(`${name}: ${why}`, SET_IT)] : []),
@@ -144,6 +146,24 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
   const such = reasons.length === 0 ? '' : `; such as ${reasons.join('; ')}`
   return warning(`${said}${such}`, `Correct what is named; "patchmirror runs ${run.id}" lists more of it. ${again}`) // prettier-ignore
 }
+
+/** Paths that are named of those that the service refuses. */
+const MOST_PATHS = 5
+
+/** Warns of the paths that the service refuses to the credential: every sync asks for them again. */
+function ofForbidden(name: SourceName, { catalog }: Reads): Finding[] {
+  const paths = catalog
+    .listForbiddenPaths()
+    .flatMap(({ path, resource }) => (ownsResource(name, resource) ? [path] : []))
+  if (name === 'feeds' || name === 'osv' || paths.length === 0) return []
+  const first = paths.slice(0, MOST_PATHS).join(', ')
+  const rest = paths.length > MOST_PATHS ? `, and ${paths.length - MOST_PATHS} more` : ''
+  const found = `${name}: the service refuses ${counted(paths.length, 'path')} to the credential (403): ${first}${rest}`
+  return [warning(found, ALLOW)]
+}
+
+const ALLOW =
+  'Allow the account of the credential to read them at the service. Until then they are answered with 403, and every sync asks again.'
 
 /** Says how an empty mirror gets its first data. */
 function firstRun(config: Config): string {

@@ -225,6 +225,16 @@ const CASES: Case[] = [
   ['a run that could not fetch everything', 'sources', 'warn', 'such as /v1/tags/1/sbom: set catalog.allowPrivateArtifacts; /v1/tags/2/vex: 404', ({ dir }) => logRun(dir, {
     lackingIds: ['/v1/tags/1/sbom: set catalog.allowPrivateArtifacts', '/v1/tags/1/vex: set catalog.allowPrivateArtifacts', '/v1/tags/2/vex: 404'],
   })],
+  ['paths that the service refuses', 'sources', 'warn', 'refuses 2 paths to the credential (403): /v1/me, /v1/tags/1/sbom', ({ dir }) => {
+    const refused = { reason: 'no', status: 403 }
+    const store = openWrites(dir)
+    store.catalog.replaceMissingPaths(() => true, [
+      { path: '/v1/me', resource: 'account', ...refused },
+      { path: '/v1/tags/1/sbom', resource: 'tags', ...refused },
+      { path: '/v1/tags/1/vex', resource: 'tags', reason: '503' },
+    ])
+    store.close()
+  }],
   ['a mirror in which nothing is', 'sources', 'warn', 'nothing is mirrored yet A daemon syncs by its schedule', ({ dir }) => {
     const db = openWriter(dir)
     db.exec('DELETE FROM snapshot; DELETE FROM run')

@@ -40,6 +40,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const origin = missing.origin(resource)
       if ('status' in origin) return call.refuse(origin)
       const path = requestedPath(template, call.params)
+      const refused = missing.refused(path, origin)
+      if (refused !== null) return call.refuse(refused)
       const answer = served.reads.catalog.readAnswer(path)
       if (answer === null) return call.refuse(missing.explain(resource, call.params, path))
       const always = answer.ownerSha.length === 0 // it belongs to no item, such as `/v1/me`

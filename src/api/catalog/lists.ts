@@ -31,6 +31,8 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     if ('status' in origin) return call.refuse(origin)
     const { facets } = declared
     const path = requestedPath(declared.path, call.params)
+    const refused = missing.refused(path, origin)
+    if (refused !== null) return call.refuse(refused)
     const list = served.reads.catalog.readList(path)
     const frame = list === null ? null : (JSON.parse(list.frame) as Frame)
     const pagers = frame === null ? [] : pagersOf(frame)

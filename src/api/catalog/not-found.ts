@@ -22,6 +22,8 @@ export interface Missing {
   origin(resource: CatalogResource | null): SnapshotOrigin | Problem
   /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
   explain(resource: CatalogResource | null, params: Params, path: string): Problem
+  /** The service refuses the path to the mirror's credential, whatever is stored of it; null: it does not. */
+  refused(path: string, origin: SnapshotOrigin): Problem | null
 }
 
 type Params = Readonly<Record<string, string>>
@@ -82,6 +84,13 @@ export function createMissing(config: Config, served: Origins): Missing {
       return { status: 404, error: 'not_in_scope', message: why, fields: { setting } }
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
+    refused(path, origin) {
+      const missing = served.reads.catalog.readMissingPath(path)
+      if (missing?.status !== 403) return null
+      const why = missing.reason ?? 'the mirror that this one has its data from was refused it'
+      const message = `the service refuses this path to the mirror, which asks again in every sync: ${why}`
+      return { status: 403, error: 'forbidden', message, origin }
+    },
   }
 }
 

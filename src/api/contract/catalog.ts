@@ -97,7 +97,7 @@ export function listContract(resource: CatalogResource, list: ListPath): PathCon
           schema: schemaOf('ServiceList'),
           more: ['Link', 'X-Mirror-Ignored-Parameters'],
         }),
-        ...problems(resource.surface === 'identity' ? 'identity' : 'message', 501),
+        ...problems(resource.surface === 'identity' ? 'identity' : 'message', 403, 501),
       },
     },
   }
@@ -120,7 +120,11 @@ export function itemContract(resource: CatalogResource | null, path: string): Pa
       summary: path.includes('{') ? what : `The ${resource?.name ?? name}`,
       tags: tagsOf(resource),
       parameters: [...pathParameters(path), ...CONDITIONS],
-      responses: { ...mirrored({ description: 'As the service gave it.' }), ...NOTHING },
+      responses: {
+        ...mirrored({ description: 'As the service gave it.' }),
+        ...NOTHING,
+        ...problems('message', 403),
+      },
     },
   }
 }
@@ -165,7 +169,7 @@ export function artifactContract(resource: CatalogResource | null, path: string)
         206: PART,
         304: UNCHANGED,
         ...NOTHING,
-        ...problems('message', 412, 416),
+        ...problems('message', 403, 412, 416),
       },
     },
   }

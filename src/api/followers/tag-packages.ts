@@ -38,7 +38,8 @@ export function packagesOfTag(
   if (tag === undefined) throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
   if (another !== undefined)
     throw new MirrorError('not_found', `${name} names several tags: name one by its digest or id`)
-  const digests = sbomDigestsOf({ catalog }, tag.id)
+  const isRefused = catalog.readMissingPath(sbomPathOf(tag.id))?.status === 403
+  const digests = isRefused ? [] : sbomDigestsOf({ catalog }, tag.id)
   if (digests.length === 0) {
     const isComing = isExpected(catalog, tag.id)
     const message = `no SBOM of ${name} is stored here${isComing ? ' yet' : ''}: ${sbomPathOf(tag.id)} answers why`

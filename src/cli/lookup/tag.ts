@@ -20,7 +20,12 @@ interface Artifact {
   readonly kind: string
   readonly path: string
   readonly state:
-    'stored' | 'the service has none' | 'could not be fetched' | 'not fetched yet' | 'not in scope'
+    | 'stored'
+    | 'the service has none'
+    | 'refused by the service'
+    | 'could not be fetched'
+    | 'not fetched yet'
+    | 'not in scope'
   /** Why it is not stored; null where it is, or where this mirror does not know. */
   readonly why: string | null
   readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[] // prettier-ignore
@@ -70,8 +75,10 @@ function artifactOf(
   const path = canonicalPath(filled) ?? filled
   const answer = catalog.readAnswer(path)
   const named = { kind, path, documents: [], why: null }
+  const missing = catalog.readMissingPath(path)
+  if (missing?.status === 403)
+    return { ...named, state: 'refused by the service', why: missing.reason ?? NO_REASON }
   if (answer === null) {
-    const missing = catalog.readMissingPath(path)
     if (missing !== null)
       return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
     if (catalog.hasAnswers(`tags/${id}`)) return { ...named, state: 'not fetched yet' }

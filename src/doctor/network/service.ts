@@ -4,7 +4,7 @@ import { counted, isHtmlPage } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
 import { SWITCHES } from '../../domain/sources.ts'
 import { TOLERATED_MS, clockDifference, describeClock } from '../../upstream/clock-check.ts'
-import { statusOf } from '../../upstream/http/errors.ts'
+import { isKeyRefused, statusOf } from '../../upstream/http/errors.ts'
 import { learn, unknownQuota } from '../../upstream/http/quota.ts'
 import type { OpenAnswer } from '../../upstream/http/response.ts'
 import { type Upstream, type UpstreamSurface, createUpstream } from '../../upstream/surfaces.ts'
@@ -175,16 +175,11 @@ async function credential(
     else if (statusOf(error) === 404)
       continue // this deployment does not have it
     else faults.push(messageOf(error))
-    if ((wasRefused = isRefused(error))) break // the others would be too, and could lock the account
+    if ((wasRefused = isKeyRefused(error))) break // the others would be too, and could lock the account
   }
   if (faults.length === 0) return fine(`it may read: ${readable.join(', ')}`)
   const able = readable.length === 0 ? '' : `; it may read: ${readable.join(', ')}`
   return failure([...new Set(faults)].join('; ') + able, wasRefused ? REPLACE : ALLOW)
-}
-
-/** Reports whether the credential itself is refused, rather than one path to it (403). */
-function isRefused(error: unknown): boolean {
-  return error instanceof MirrorError && error.code === 'upstream_auth' && !error.message.includes(': 403.') // prettier-ignore
 }
 
 async function errorOf(

@@ -57,7 +57,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     replaceMissingPaths(owned: (resource: string) => boolean, paths: Iterable<MissingPath>): void {
       for (const { path, resource } of reader.listMissingPaths())
         if (owned(resource)) sql.removeMissing.run(path)
-      for (const missing of paths) sql.addMissing.run(missing)
+      for (const missing of paths) sql.addMissing.run({ status: null, ...missing })
     },
     removeAnswer: (path: string): void => {
       tracker.record(path, reader.readAnswerState(path), null)
@@ -190,7 +190,7 @@ function prepareAnswerWrites(db: Db) {
     dropAllFetched: db.prepare('DELETE FROM catalog_fetched'),
     removeMissing: db.prepare('DELETE FROM catalog_lacking WHERE path = ?'),
     addMissing: db.prepare(
-      'INSERT OR REPLACE INTO catalog_lacking (path, resource, reason) VALUES (@path, @resource, @reason)',
+      'INSERT OR REPLACE INTO catalog_lacking (path, resource, reason, status) VALUES (@path, @resource, @reason, @status)',
     ),
     removeAnswer: db.prepare('DELETE FROM catalog_answer WHERE path = ?'),
   }

@@ -90,6 +90,8 @@ export interface MissingPath {
   path: string
   resource: string
   reason: string | null
+  /** 403: the service refuses it to the credential, and what is stored of it is not served; null or absent: any other reason. */
+  status?: number | null
 }
 
 /** Creates reads of the catalog's answers; usable on any connection. */
@@ -104,10 +106,10 @@ export function createCatalogAnswerReader(db: Db) {
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
   const missing = db.prepare<[], MissingPath>(
-    'SELECT path, resource, reason FROM catalog_lacking ORDER BY path',
+    'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
   )
   const missingOne = db.prepare<[string], MissingPath>(
-    'SELECT path, resource, reason FROM catalog_lacking WHERE path = ?',
+    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
   )
   const missingCounts = db.prepare<[], { resource: string; paths: number }>(
     'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
@@ -145,6 +147,8 @@ export function createCatalogAnswerReader(db: Db) {
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
     listMissingPaths: (): MissingPath[] => missing.all(),
+    /** Of these, the paths that the service refuses to the credential (403). */
+    listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
     /** Numbers of the same paths by their resource. */
     countMissingPaths: () => missingCounts.all(),
     ...createStoredAnswers(db),

@@ -8,6 +8,10 @@ import type { Task } from './answers/plan.ts'
 export interface Walks {
   walked: Map<string, WalkedList>
   failed: Map<string, string>
+  /** The failed lists that the service refuses to the credential (403). */
+  forbidden: Set<string>
+  /** The failed lists whose failure says nothing about others: refused (403), or not of the form of a list. */
+  ownFailures: Set<string>
   /** Error of the list that failed last. */
   error: MirrorError | null
 }
@@ -49,6 +53,8 @@ export interface Crawl {
   confirmed: (Task & { at: number })[]
   /** Paths that could not be fetched → reason. */
   missing: Map<string, string>
+  /** The missing paths that the service refuses to the credential (403). */
+  forbidden: Set<string>
   /** The missing paths that the service is still building (202). */
   pending: Set<string>
   /** Lists that were walked and are not known to be complete → reason. */

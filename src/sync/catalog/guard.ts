@@ -54,6 +54,8 @@ export async function guardCatalog(
     artifacts.stored,
     artifacts.gone,
   )
+  const hidden = hiddenAnswers(context, crawl, stored)
+  check('refused', 'answers, which the service refuses now (403)', hidden.stored, hidden.gone)
   const lists = lostLists(context, crawl)
   check('lists', 'lists', lists.stored, lists.gone)
   if (reasons.length === 0) return null
@@ -90,6 +92,22 @@ function lostArtifacts(
     for (const { path, owner, status } of stored.ofOwners(() => true))
       if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
   return { stored: count, gone: gone.sort() }
+}
+
+/** Returns the number of stored answers that are served, and the paths of those that the service refuses now. */
+function hiddenAnswers(
+  { store, source }: CatalogContext,
+  { forbidden }: Crawl,
+  stored: StoredAnswers,
+): { stored: number; gone: string[] } {
+  if (forbidden.size === 0) return { stored: 0, gone: [] }
+  const before = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
+  const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
+  const served = [...stored.ofOwners(isOwn)].filter(
+    ({ path, status }) => status === 200 && !before.has(path),
+  )
+  const gone = served.map(({ path }) => path).filter((path) => forbidden.has(path))
+  return { stored: served.length, gone: gone.sort() }
 }
 
 /** Returns the number of stored lists and the paths of those that are no longer in scope. */

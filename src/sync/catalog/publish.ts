@@ -85,15 +85,17 @@ function isWhole({ missing, incomplete, subscriptions, carriedOver }: Crawl): bo
 }
 
 /**
- * Returns upstream's date of its confirmation of the whole catalog; null while a fixed list fails, and for a refresh,
- * which does not walk all lists.
+ * Returns upstream's date of its confirmation of the whole catalog; null for a refresh, which does not walk all lists,
+ * and while a fixed list fails. A list that the service refuses, or gives in another form, keeps its own date only.
  */
 function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
   if (isNarrow(context)) return null
   const fixed = resourcesOf(context).flatMap(({ list }) =>
     list === null ? [] : [canonicalPath(list.path) ?? list.path],
   )
-  if (fixed.some((path) => walks.failed.has(path))) return null
+  const isUnknown = (path: string): boolean =>
+    walks.failed.has(path) && !walks.ownFailures.has(path)
+  if (fixed.some(isUnknown)) return null
   return oldestWalk(context, { walks })
 }
 
@@ -133,12 +135,13 @@ function confirm(context: CatalogContext, crawl: Crawl): void {
 
 function recordMissing(
   { store, source }: CatalogContext,
-  { missing, incomplete, wanted, carriedOver }: Crawl,
+  { missing, incomplete, wanted, forbidden, carriedOver }: Crawl,
 ): void {
   const paths = [...incomplete, ...missing].map(([path, reason]) => ({
     path,
     resource: wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
     reason,
+    status: forbidden.has(path) ? 403 : null,
   }))
   store.catalog.replaceMissingPaths(
     (resource) => ownsResource(source, resource),
@@ -183,7 +186,7 @@ function resultOf(
   asOf: number | null,
   removed: string | null,
 ): SyncResult {
-  const { missing, fetched, incomplete, pending, carriedOver } = crawl
+  const { missing, fetched, incomplete, forbidden, pending, carriedOver } = crawl
   const summary =
     removed === null
       ? 'nothing changed'
@@ -201,10 +204,13 @@ function resultOf(
     facts['incompleteLists'] = reasonsOf(incomplete, 20)
   }
   if (pending.size > 0) facts['pending'] = pending.size
+  if (forbidden.size > 0) facts['forbidden'] = forbidden.size
   const pendingNote =
     pending.size === 0 ? '' : `, ${pending.size} of them still being built by the service`
+  const forbiddenNote =
+    forbidden.size === 0 ? '' : `, ${forbidden.size} of them refused to the credential (403)`
   const missingNote =
-    missing.size === 0 ? '' : `; ${missing.size} could not be fetched${pendingNote}`
+    missing.size === 0 ? '' : `; ${missing.size} could not be fetched${pendingNote}${forbiddenNote}`
   const cut = incomplete.size === 0 ? '' : `; ${incompleteNote(incomplete)}`
   const subscriptionsText = subscriptionsNote(crawl, facts)
   return {

@@ -43,7 +43,7 @@ export async function syncCatalog(
   approved: Quarantine | null,
 ): Promise<SyncResult> {
   const { store } = context
-  const walks: Walks = { walked: new Map(), failed: new Map(), error: null }
+  const walks = noWalks()
   try {
     return await crawlAll(context, walks, approved)
   } finally {
@@ -51,6 +51,16 @@ export async function syncCatalog(
     await store.exclusive(() => {
       for (const path of walks.walked.keys()) store.catalog.staging.dropWalk(path)
     })
+  }
+}
+
+function noWalks(): Walks {
+  return {
+    walked: new Map(),
+    failed: new Map(),
+    forbidden: new Set(),
+    ownFailures: new Set(),
+    error: null,
   }
 }
 
@@ -125,6 +135,7 @@ async function planCrawl(
     wantedLists: wantedLists(context, scope),
     confirmed: [],
     missing: new Map(walks.failed),
+    forbidden: new Set(walks.forbidden),
     pending: new Set(),
     incomplete: incompleteOf(walks),
     subscriptions: scope.subscriptions,

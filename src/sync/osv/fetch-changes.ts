@@ -1,4 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
+import { isKeyRefused } from '../../upstream/http/errors.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
@@ -116,7 +117,7 @@ async function downloadUnlessFew(
   } catch (error) {
     session.signal.throwIfAborted()
     const isServiceError =
-      error instanceof MirrorError && error.code !== 'storage' && error.code !== 'upstream_auth'
+      error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
     const allowed = wanted <= config.osv.maxSingleFetches
     if (!isServiceError || kind === 'reconcile' || !allowed) throw error
     facts['archiveFailed'] = error.message

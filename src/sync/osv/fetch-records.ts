@@ -4,7 +4,7 @@ import { readHttpDate } from '../../core/time.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
-import { retryAfterMs } from '../../upstream/http/errors.ts'
+import { isKeyRefused, retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
@@ -101,7 +101,7 @@ function toError(error: unknown): Error {
 
 /** Returns whether an error affects every record: refused credentials, or a Retry-After after all retries. */
 function isFatalForAll(error: MirrorError): boolean {
-  return error.code === 'upstream_auth' || retryAfterMs(error) !== null
+  return isKeyRefused(error) || retryAfterMs(error) !== null
 }
 
 async function fetchOne(

@@ -44,6 +44,21 @@ export function statusError(
   return new StatusError('upstream_status', message, status, wait)
 }
 
+/** Creates the error for a refusal by the service: 401 is about the credential, 403 about the one path. */
+export function refusalError(status: 401 | 403, message: string): MirrorError {
+  return new StatusError('upstream_auth', message, status, null)
+}
+
+/** Returns whether the service refuses the credential one path (403). Every other path may be allowed to it. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 'upstream_auth' && error.status === 403
+}
+
+/** Returns whether the credential itself is refused: every further request would be refused too. */
+export function isKeyRefused(error: unknown): boolean {
+  return error instanceof MirrorError && error.code === 'upstream_auth' && !isForbidden(error)
+}
+
 /** Statuses with which hosts refuse a pre-signed URL that has expired. */
 const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
 /** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, ExpiredToken, "Request has expired", "jwt expired". */

@@ -8,7 +8,7 @@ import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './destinations.ts'
 import { readRetryAfter } from '../../core/time.ts'
-import { statusError, readErrorReason } from './errors.ts'
+import { isKeyRefused, readErrorReason, refusalError, statusError } from './errors.ts'
 import type { SecretSearch } from '../secret-search.ts'
 import {
   type RawAnswer,
@@ -51,7 +51,7 @@ export interface RunSignal {
 /**
  * Sends one request when the limiter permits it, with the credential, if there is one. `deadline` starts when its
  * first attempt is sent, and ends with the run. Throws `upstream_unreachable`, and `upstream_auth` for a refused
- * credential; after a refused credential (of the service or the proxy) it throws that error for the rest of the run
+ * credential or path; after a refused credential (401, or by the proxy) it throws that error for the rest of the run
  * without sending.
  */
 export async function exchange(
@@ -80,8 +80,8 @@ export async function exchange(
  * Returns whether further requests would be refused too, and could lock the account: a refused credential of the
  * service or the proxy.
  */
-function isRefusal({ code, cause }: MirrorError): boolean {
-  return code === 'upstream_auth' || proxyStatus(cause) === 407
+function isRefusal(error: MirrorError): boolean {
+  return isKeyRefused(error) || proxyStatus(error.cause) === 407
 }
 
 /** Returns whether a 429 requests a longer wait than `upstream.retryAfterMaxSeconds`: this ends the run. */
@@ -132,7 +132,7 @@ export function checkedMeta(
   return meta
 }
 
-/** Creates the error for a refused credential; it names the credential, the surface and what to check. */
+/** Creates the error for a refused credential, or a path that is refused to it; it names the credential, the surface and what to check. */
 function refusal(
   { title, secrets }: Wire,
   authorization: Authorization,
@@ -150,7 +150,7 @@ function refusal(
         'neither expired nor deleted; "patchmirror config" shows where it was read from.'
       : `${name} is not allowed this by ${place}: 403.${detail} Check the role and the organization of the ` +
         'account that it belongs to.'
-  return new MirrorError('upstream_auth', message)
+  return refusalError(status, message)
 }
 
 async function send(

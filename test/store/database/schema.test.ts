@@ -58,6 +58,7 @@ const MIRROR_STEPS: readonly string[] = [
   '9c40cf396a4c3a19',
   '027a6ad6bee5bfe8',
   '153ef872b860262d',
+  'caeed4266c7a1837',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

@@ -161,6 +161,12 @@ const REPAIR_TABLE = `
   ) STRICT, WITHOUT ROWID;
   `
 
+/** The schema step for the paths of the catalog that the service refuses. */
+const REFUSED_COLUMN = `
+  -- 403: the service refuses the path to the credential; null: any other reason.
+  ALTER TABLE catalog_lacking ADD COLUMN status INTEGER;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -171,4 +177,5 @@ export const LATER_STEPS: readonly string[] = [
   DATES_TABLES,
   DOUBTS_COLUMN,
   REPAIR_TABLE,
+  REFUSED_COLUMN,
 ]

@@ -1,7 +1,7 @@
 import { messageOf, MirrorError } from '../../../core/errors.ts'
 import { isAddressable } from '../../../domain/path-templates.ts'
 import { type StoredAnswer, type StoredAnswers, isNone } from '../../../store/catalog/answers.ts'
-import { statusOf } from '../../../upstream/http/errors.ts'
+import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
@@ -26,11 +26,15 @@ export async function fetchAll(
   const { source, store, config, facts } = context
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
+  const refused = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
   const due = tasks.filter((task) => {
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
-    if (!isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))) return false
+    const isAsked =
+      refused.has(canonical) ||
+      isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
   })
@@ -111,6 +115,7 @@ async function fetchOne(
     context.session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
     const isPending = statusOf(error) === 202
+    if (isForbidden(error)) crawl.forbidden.add(task.canonical)
     if (isPending) crawl.pending.add(task.canonical)
     else failures.recordFailure(task, error)
     const pendingNote = 'the service is still building it, and the next run requests it again: '

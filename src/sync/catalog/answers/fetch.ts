@@ -5,7 +5,7 @@ import type { CatalogLink, StoredAnswer } from '../../../store/catalog/answers.t
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
-import { isExpiredUrl, statusOf } from '../../../upstream/http/errors.ts'
+import { isExpiredUrl, refusalError, statusOf } from '../../../upstream/http/errors.ts'
 import { deflate } from '../../../zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { type LinkedDocument, storeDocument, streamDocument, createKindCheck } from './documents.ts'
@@ -101,10 +101,12 @@ async function ask(
     if (statusOf(error) === 204 && !mustExist(task)) return 204
     if (error instanceof LeavingError && task.document !== null)
       return { redirectedTo: error.location }
-    if (error.code !== 'upstream_auth' || task.surface !== 'catalog') throw error
+    const status = statusOf(error)
+    const isRefused = error.code === 'upstream_auth' && (status === 401 || status === 403)
+    if (!isRefused || task.surface !== 'catalog') throw error
     if (context.config.catalog.sendCredential) throw error
     const hint = 'the package catalog requires a credential: set catalog.sendCredential'
-    throw new MirrorError('upstream_auth', `${error.message}; ${hint}`, { cause: error })
+    throw refusalError(status, `${error.message}; ${hint}`)
   }
 }
 

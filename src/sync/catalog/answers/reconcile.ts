@@ -3,7 +3,7 @@ import { counted } from '../../../core/text.ts'
 import { fillPath, matchPath } from '../../../domain/path-templates.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../../../domain/resources.ts'
 import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/answers.ts'
-import { statusOf } from '../../../upstream/http/errors.ts'
+import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { fetchAnswer } from './fetch.ts'
 import { digestOfCatalog } from '../digest.ts'
@@ -65,7 +65,7 @@ interface Found {
   /** Path → upstream's date (unix milliseconds) of answers that equal the stored ones. */
   confirmed: Map<string, number>
   changed: string[]
-  /** Paths that upstream answers with 404 or 204: the next sync requests them again, and its guard decides. */
+  /** Paths that upstream answers with 403, 404 or 204: the next sync requests them again, and its guard decides. */
   contradicted: string[]
   /** `path: reason`. */
   failed: string[]
@@ -93,6 +93,7 @@ async function askAgain(
     session.signal.throwIfAborted()
     if (!(error instanceof MirrorError) || isFatal(error)) throw error
     if (statusOf(error) !== 202) failures.recordFailure(task, error) // 202: the service is still building it, so the host responds
+    if (isForbidden(error)) found.contradicted.push(task.canonical)
     found.failed.push(`${task.canonical}: ${messageOf(error)}`)
   }
 }

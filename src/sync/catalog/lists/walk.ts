@@ -12,6 +12,7 @@ import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
 import { isConfirmationDue } from '../answers/due.ts'
 import { isUnlearned, walkCatalogList } from './walk-list.ts'
+import { isForbidden, isKeyRefused } from '../../../upstream/http/errors.ts'
 import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
 import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
@@ -37,7 +38,9 @@ export async function walkLists(context: CatalogContext, walks: Walks): Promise<
     resource.list === null ? [] : [{ resource, list: resource.list, path: resource.list.path }],
   )
   await walkAll(context, walks, lists)
-  if (walks.walked.size === 0 && walks.error !== null) throw walks.error // upstream as a whole fails
+  if (walks.walked.size > 0 || walks.error === null) return
+  // The only list of a surface may be refused for good; several that are refused at once are a failure of the whole.
+  if (lists.length > 1 || walks.forbidden.size === 0) throw walks.error
 }
 
 /** Returns the resources whose lists this run walks; a refresh walks only those that an event can change. */
@@ -110,15 +113,19 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
     } catch (error) {
       context.session.signal.throwIfAborted()
       if (!(error instanceof MirrorError) || isFatal(error)) throw error
-      walks.failed.set(canonicalPath(path) ?? path, messageOf(error))
+      const canonical = canonicalPath(path) ?? path
+      walks.failed.set(canonical, messageOf(error))
+      if (isForbidden(error)) walks.forbidden.add(canonical)
+      if (isForbidden(error) || error.code === 'upstream_shape') walks.ownFailures.add(canonical)
       walks.error = error
     }
   })
 }
 
 /** Returns whether an error affects every request of the run: the credential, the disk, a setting. */
-export function isFatal({ code }: MirrorError): boolean {
-  return ['upstream_auth', 'storage', 'corrupt', 'config', 'internal', 'aborted'].includes(code)
+export function isFatal(error: MirrorError): boolean {
+  const ends = ['storage', 'corrupt', 'config', 'internal', 'aborted']
+  return isKeyRefused(error) || ends.includes(error.code)
 }
 
 /** Iterates over the items of a list: as walked, or as stored when the walk failed. */

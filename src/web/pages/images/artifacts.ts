@@ -44,7 +44,9 @@ function artifactOf(call: PageCall, route: string, kind: ShownKind, id: string):
   const path = requestedPath(route, params)
   const answer = call.reads.catalog.readAnswer(path)
   const common = { kind, path } as const
-  if (answer === null) return { ...common, documents: [], why: whyMissing(call, route, params) }
+  const isRefused = call.reads.catalog.readMissingPath(path)?.status === 403
+  if (answer === null || isRefused)
+    return { ...common, documents: [], why: whyMissing(call, route, params) }
   if (isNone(answer)) {
     const why = `The service has none: it answered ${answer.status} when the mirror asked.`
     return { ...common, documents: [], why }
