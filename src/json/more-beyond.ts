@@ -1,4 +1,4 @@
-import { MORE, TOTAL, isLink, placesOf } from './list-names.ts'
+import { MORE, TOTAL, isLink, placesOf, plainMember } from './list-names.ts'
 
 /**
  * Returns what in a document says that it is one page of several, though it was fetched as the whole; null when nothing
@@ -9,12 +9,32 @@ export function moreBeyond(
   items: readonly string[],
   entries: number,
 ): string | null {
-  const place = placesOf(document, items).find(({ name, value }) =>
-    speaksOfMore(name, value, entries),
+  const place = placesOf(document, items).find(
+    ({ path, name, value }) =>
+      path.slice(0, -1).every((one) => ENVELOPE.has(plainMember(String(one)))) &&
+      speaksOfMore(name, value, entries),
   )
   if (place === undefined) return null
   return `${place.path.join('.')} is ${JSON.stringify(place.value).slice(0, 60)}`
 }
+
+/** Names of objects that are around the entries or beside them; within others, names are content (a package `next`). */
+const ENVELOPE: ReadonlySet<string> = new Set([
+  'data',
+  'result',
+  'results',
+  'response',
+  'meta',
+  'metadata',
+  'info',
+  'links',
+  'paging',
+  'pagination',
+  'page',
+  'pageinfo',
+  'cursor',
+  'cursors',
+])
 
 /** Names of flags that say that this is the last page. */
 const ENDS: ReadonlySet<string> = new Set(['islast', 'last', 'islastpage', 'lastpage'])

@@ -146,7 +146,7 @@ const NESTED: Shape = {
   settings: { wrap: 'none', secret: 'signing_key', complete: true },
   errors: 'html',
   events: { envelope: 'untyped', image: 'parts' },
-  feed: 'keyed',
+  feed: 'tree',
   matrix: 'array',
   index: 'map',
   http: { validators: 'date', gzip: 'asked', length: false, clockSeconds: 600 },
