@@ -16,8 +16,8 @@ export function osvRecordPath(id: string): string {
 /** A public feed besides OSV that is always mirrored: one document. */
 interface PublicFeed {
   readonly path: string
-  /** How a sync checks the document and counts its entries (`sync/feeds/documents.ts`); `json`: any JSON document. */
-  readonly content: 'patches' | 'systems' | 'json'
+  /** How a sync counts the document's entries (`sync/feeds/entries.ts`). `patches`: its rows or packages; `json`: its values. */
+  readonly content: 'patches' | 'json'
   /** The document has the rows of the patch feed, which the three query filters narrow. */
   readonly isFiltered: boolean
 }
@@ -25,7 +25,7 @@ interface PublicFeed {
 /** Every public feed besides OSV that is always mirrored; syncs, the API and the settings read this table. */
 export const PUBLIC_FEEDS: readonly PublicFeed[] = [
   { path: `${FEEDS_ROOT}patch_feed`, content: 'patches', isFiltered: true },
-  { path: `${FEEDS_ROOT}globals/sys_matrix`, content: 'systems', isFiltered: false },
+  { path: `${FEEDS_ROOT}globals/sys_matrix`, content: 'json', isFiltered: false },
 ]
 
 /** The older form of the patch feed; mirrored only where `feeds.extraPaths` names it. */

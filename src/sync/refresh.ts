@@ -16,6 +16,8 @@ export interface RefreshResult {
   ok: boolean
   /** Reason in one line; null when `ok`. */
   reason: string | null
+  /** Why the catalog was not checked, in which announced images appear; null when it was, whatever other sources did. */
+  imageReason: string | null
 }
 
 /** Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. */
@@ -35,12 +37,17 @@ export function createRefresh(
       ),
     )
     const reports = outcomes.flatMap((outcome) => ('report' in outcome ? [outcome.report] : []))
-    const reasons = outcomes.flatMap((outcome) =>
+    const refusals = outcomes.map((outcome) =>
       'failure' in outcome ? [outcome.failure] : refusalsOf(outcome.report),
     )
-    const reason = reasons.length === 0 ? null : [...new Set(reasons)].join('; ')
-    return { reports, ok: reason === null, reason }
+    const reason = joined(refusals.flat())
+    const ofCatalog = refusals[sources.indexOf('catalog')] ?? refusals.flat()
+    return { reports, ok: reason === null, reason, imageReason: joined(ofCatalog) }
   }
+}
+
+function joined(reasons: readonly string[]): string | null {
+  return reasons.length === 0 ? null : [...new Set(reasons)].join('; ')
 }
 
 function refusalsOf({ source, state, message, facts }: RunReport): string[] {

@@ -53,13 +53,14 @@ interface RangeAnswer {
 type RangeOutcome = RangeAnswer | 'unchanged' | 'unavailable'
 
 /**
- * Requests a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and
- * `ifNoneMatch` are validators to send. Any response but exactly the requested range is `unavailable`.
+ * Requests a range of the archive: `{ suffix }` bytes from its end, or `{ from, length }`. `ifRange` and `known` are
+ * validators to send: `known` those of the stored archive, its date only where it has no ETag. Any response but exactly
+ * the requested range is `unavailable`.
  */
 export async function fetchArchiveRange(
   session: Session,
   range: Range,
-  validators: { ifRange?: string | null; ifNoneMatch?: string | null },
+  validators: { ifRange?: string | null; known?: Validators | null },
   timeoutMs: number,
 ): Promise<RangeOutcome> {
   const wanted =
@@ -70,14 +71,17 @@ export async function fetchArchiveRange(
     range: `bytes=${wanted}`,
   }
   if (validators.ifRange) headers['if-range'] = validators.ifRange
-  if (validators.ifNoneMatch) headers['if-none-match'] = validators.ifNoneMatch
+  const known = validators.known ?? null
+  if (known?.etag) headers['if-none-match'] = known.etag
+  else if (known?.lastModified) headers['if-modified-since'] = known.lastModified
+  const isConditional = Boolean(known?.etag ?? known?.lastModified)
   return session.retrying(async () => {
     const answer = await session.openBody(OSV_ARCHIVE, headers, AbortSignal.timeout(timeoutMs))
     const plain = answer.status === 206 && isPlain(answer.meta)
     const place = plain ? parseContentRange(answer.meta.contentRange) : null
     if (place === null || !matches(place, range)) {
       answer.body.destroy()
-      return answer.status === 304 && validators.ifNoneMatch ? 'unchanged' : 'unavailable'
+      return answer.status === 304 && isConditional ? 'unchanged' : 'unavailable'
     }
     const body = await collect(session, answer.body, place.end - place.start + 1)
     return { body, start: place.start, total: place.total, meta: answer.meta }

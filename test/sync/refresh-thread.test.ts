@@ -128,6 +128,17 @@ describe('the result of a refresh', () => {
     },
   )
 
+  test('says that the catalog was checked where another source fails', async () => {
+    const { made, thread } = await filled()
+    made.sandbox.faults.set(INDEX, { kind: 'status', status: 401 })
+    const failed = await thread.refresh([])
+    expect(failed).toMatchObject({ ok: false, imageReason: null })
+    expect(failed.reason).toMatch(/^osv: failed: .*401/)
+    made.sandbox.faults.set('/v1/tags/', { kind: 'html' })
+    const { imageReason } = await thread.refresh([])
+    expect(imageReason).toBe('catalog: /v1/tags could not be read')
+  })
+
   test('is not ok without the list of tags, but ok without a single artifact', async () => {
     const { made, thread } = await filled()
     const { faults, service } = made.sandbox
@@ -181,6 +192,7 @@ describe('the result of a refresh', () => {
       reports: [],
       ok: false,
       reason: 'the program is stopping',
+      imageReason: 'the program is stopping',
     })
   })
 

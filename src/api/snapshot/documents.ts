@@ -18,6 +18,7 @@ import {
   type PatchIndex,
   filterPatchFeed,
   indexPatchFeed,
+  unnamed,
 } from './patch-filter.ts'
 import {
   type FilterName,
@@ -150,7 +151,8 @@ async function filteredAnswer(
 function* indexFeed(text: Buffer): Steps<FeedIndex> {
   if (yield* isTree(text)) {
     const index = yield* indexPatchFeed(text)
-    return index === null ? { shape: 'too many' } : { shape: 'tree', index }
+    if (index === null) return { shape: 'too many' }
+    if (index !== 'no tree') return { shape: 'tree', index }
   }
   const index = yield* indexRows(text, MAX_PARTS)
   if (index === 'too many') return { shape: 'too many' }
@@ -178,13 +180,15 @@ const HASHED = 1024 * 1024
 
 function* kept(text: Buffer, feed: FeedIndex, filter: PatchFilter, path: string): Steps<Buffer> {
   if (feed.shape === 'too many') throw tooLargeToFilter(path)
-  if (feed.shape === 'tree') return yield* filterPatchFeed(text, feed.index, filter)
   const asked = Object.entries(FILTER_NAMES).flatMap(([kind, name]) =>
     filter[kind as FilterName] === null ? [] : [name],
   )
   if (feed.shape === 'unknown') throw notFilterable(path, asked)
-  const lost = unfiltered(feed.index, filter).map((kind) => FILTER_NAMES[kind])
+  const isTree = feed.shape === 'tree'
+  const kinds = isTree ? unnamed(feed.index, filter) : unfiltered(feed.index, filter)
+  const lost = kinds.map((kind) => FILTER_NAMES[kind])
   if (lost.length > 0) throw notFilterable(path, lost)
+  if (isTree) return yield* filterPatchFeed(text, feed.index, filter)
   return yield* filterRows(text, feed.index, filter)
 }
 

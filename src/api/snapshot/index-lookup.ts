@@ -1,6 +1,8 @@
 import { contentInPool } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
-import { elementsInSteps, membersOf, sliceText } from '../../json/slices.ts'
+import { type FormEntry, readIndexForm } from '../../json/index-forms.ts'
+import { jsonTextOf } from '../../json/objects.ts'
+import { elementsInSteps, elementsOf, membersOf, sliceText } from '../../json/slices.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
 import { type Steps, STEP, inSteps } from './steps.ts'
 
@@ -43,7 +45,17 @@ async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
   const index = reads.feeds.readDocument(OSV_INDEX)
   if (index === null || index.body === null) return new Set()
   const text = await contentInPool(index.body, index.size)
-  return inSteps(lostIn(reads, text))
+  const entries = otherForm(text)
+  if (entries === null) return inSteps(lostIn(reads, text))
+  return new Set(entries.map(({ id }) => id).filter((id) => reads.osv.readEntry(id) === null))
+}
+
+/** Returns the entries of an index that is no list of objects with an id; null: it is one, as nearly always. */
+function otherForm(text: Buffer): readonly FormEntry[] | null {
+  const [first] = elementsOf(text, 0)
+  if (first !== undefined && idOf(text, first.start) !== null) return null
+  const read = readIndexForm(jsonTextOf(text))
+  return read === null || 'refused' in read ? null : read
 }
 
 function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {

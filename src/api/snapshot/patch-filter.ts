@@ -64,7 +64,10 @@ export interface PatchIndex {
     readonly name: string
     readonly key: Slice
     readonly value: Slice
-    readonly releases: readonly Release[]
+    /** Null: it has no list. */
+    readonly releases: readonly Release[] | null
+    /** Whether it has the packages of an ecosystem; what has not stays as it is. */
+    readonly isEcosystem: boolean
   }[]
   /** A row for each package: its start and end, and those of its name (equal when it has none). */
   readonly rows: Rows
@@ -72,9 +75,12 @@ export interface PatchIndex {
 
 /**
  * Reads a feed once: `{ecosystem: [{distroversion, packages: [{pkg: {name}}]}]}` (wire facts, public feeds).
- * Null when it has more than `maxParts` of them. Yields after every few packages.
+ * Null when it has more than `maxParts` of them; `no tree` when its parts are others. Yields after every few packages.
  */
-export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<PatchIndex | null> {
+export function* indexPatchFeed(
+  text: Buffer,
+  maxParts = MAX_PARTS,
+): Steps<PatchIndex | 'no tree' | null> {
   const rows = createRows()
   const ecosystems: PatchIndex['ecosystems'][number][] = []
   let parts = 0
@@ -82,6 +88,11 @@ export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<Patch
     yield
     if (member === undefined) continue
     const { name, key, value } = member
+    if (text[value.start] !== OPEN_LIST) {
+      const isEcosystem = ECOSYSTEMS.includes(name.toLowerCase())
+      ecosystems.push({ name, key, value, releases: null, isEcosystem })
+      continue
+    }
     const releases: Release[] = []
     for (const whole of elementsInSteps(text, value.start)) {
       yield
@@ -92,9 +103,9 @@ export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<Patch
       releases.push(release)
     }
     if (++parts + rows.count() > maxParts) return null
-    ecosystems.push({ name, key, value, releases })
+    ecosystems.push({ name, key, value, releases, isEcosystem: true })
   }
-  return { ecosystems, rows }
+  return isTreeOf(text, ecosystems) ? { ecosystems, rows } : 'no tree'
 }
 
 function* indexRelease(
@@ -108,8 +119,9 @@ function* indexRelease(
   for (const member of membersInSteps(text, whole.start)) {
     yield
     if (member === undefined) continue
-    if (member.name === 'distroversion') name = textOf(text, member.value)
-    if (member.name === 'packages') packages = member.value
+    if (isReleaseName(member.name)) name ??= textOf(text, member.value)
+    if (member.name === 'packages' && text[member.value.start] === OPEN_LIST)
+      packages = member.value
   }
   const firstRow = rows.count()
   if (packages !== null) {
@@ -123,14 +135,53 @@ function* indexRelease(
   return { name, whole, packages, firstRow, endRow: rows.count() }
 }
 
+const OPEN_LIST = 0x5b
+const OPEN_OBJECT = 0x7b
+
+/** Reports whether it is known of all members what they are: beside ecosystems without lists, another object may be one. */
+function isTreeOf(text: Buffer, ecosystems: PatchIndex['ecosystems']): boolean {
+  const isKeyed = ecosystems.some((one) => one.isEcosystem && one.releases === null)
+  if (!isKeyed) return true
+  return ecosystems.every((one) => one.isEcosystem || text[one.value.start] !== OPEN_OBJECT)
+}
+
+/** Returns the filters that are asked for, and that no release or no package has a field for. */
+export function unnamed({ ecosystems, rows }: PatchIndex, filter: PatchFilter): FilterKind[] {
+  const releases = ecosystems.flatMap((one) => one.releases ?? [])
+  const isKeyed = ecosystems.some((one) => one.isEcosystem && one.releases === null)
+  const isNamed = releases.length === 0 || releases.some(({ name }) => name !== null)
+  const hasName = (row: number): boolean => rows.name(row).end > rows.name(row).start
+  let row = 0
+  while (row < rows.count() && !hasName(row)) row++
+  const isPackageNamed = rows.count() === 0 || row < rows.count()
+  const areListed = releases.every(({ packages }) => packages !== null)
+  const lost: FilterKind[] = []
+  if (filter.release !== null && (isKeyed || !isNamed)) lost.push('release')
+  if (filter.packageName !== null && (isKeyed || !areListed || !isPackageNamed))
+    lost.push('packageName')
+  return lost
+}
+
+type FilterKind = keyof PatchFilter
+
 const NAMELESS: Slice = { start: 0, end: 0 }
 
+/** Returns the name of `{"pkg": {"name": …}}` or of `{"name": …}`. */
 function packageName(text: Buffer, entry: Slice): Slice {
+  let found = NAMELESS
   for (const { name, value } of membersOf(text, entry.start)) {
+    if (name === 'name') found = value
     if (name !== 'pkg') continue
     for (const field of membersOf(text, value.start)) if (field.name === 'name') return field.value
   }
-  return NAMELESS
+  return found
+}
+
+/** Reports whether a release of the tree has its name under this one. */
+function isReleaseName(name: string): boolean {
+  return /^(os)?(distro)?(major|version|release)(version)?$/.test(
+    name.toLowerCase().replace(/[^a-z]/g, ''),
+  )
 }
 
 /** Whether this slice of the text is a name; decoded only when it may be written with escapes. */
@@ -159,10 +210,12 @@ export function* filterPatchFeed(
   filter: PatchFilter,
 ): Steps<Buffer> {
   const parts: Piece[] = []
-  for (const { name, key, value, releases } of index.ecosystems) {
-    if (filter.ecosystem !== null && filter.ecosystem !== name) continue
+  for (const { name, key, value, releases, isEcosystem } of index.ecosystems) {
+    const isOther = filter.ecosystem !== null && filter.ecosystem !== name.toLowerCase()
+    if (isEcosystem && isOther) continue
     parts.push(parts.length === 0 ? '{' : ',', cut(text, key), ':')
-    if (filter.release === null && filter.packageName === null) parts.push(cut(text, value))
+    if (releases === null) parts.push(cut(text, value))
+    else if (filter.release === null && filter.packageName === null) parts.push(cut(text, value))
     else {
       parts.push('[')
       const begin = parts.length

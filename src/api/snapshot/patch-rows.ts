@@ -12,7 +12,7 @@ import { type PatchFilter, type Rows, createRows } from './patch-filter.ts'
 /** A filter of the patch feed. */
 export type FilterName = keyof PatchFilter
 
-/** Field names for each filter, normalized, the most specific first; also with a prefixed word. */
+/** Field names for each filter, normalized, the most specific first; also with a prefixed word, and in objects of a row. */
 const NAMES: Readonly<Record<FilterName, readonly string[]>> = {
   ecosystem: ['ecosystem', 'distro', 'distribution'],
   release: [
@@ -36,6 +36,17 @@ const NAMES: Readonly<Record<FilterName, readonly string[]>> = {
   ],
 }
 const KINDS = Object.keys(NAMES) as readonly FilterName[]
+/** Names that mean something else in most objects, so that a prefixed word or an object makes them another field. */
+const GENERIC: ReadonlySet<string> = new Set(['name', 'package', 'release'])
+/** Objects of a row that have its fields (JSON:API and others). */
+const WRAPPERS: ReadonlySet<string> = new Set([
+  'attributes',
+  'data',
+  'fields',
+  'item',
+  'properties',
+  'spec',
+])
 /** Whose value the field called ecosystem has to have at least once: else it is something else that is called so. */
 const ECOSYSTEM = /^(alpine|debian|ubuntu|pypi|npm|maven)$/i
 
@@ -81,9 +92,10 @@ export function* indexRows(text: Buffer, maxRows: number): Steps<RowIndex | 'too
     if (row === undefined) continue
     if (++count > maxRows) return 'too many'
     end = row.end
-    for (const { name } of membersOf(text, row.start)) names.set(name, (names.get(name) ?? 0) + 1)
+    for (const { path } of fieldsIn(text, row.start)) names.set(path, (names.get(path) ?? 0) + 1)
   }
   const list = { start: found.start, end: text.indexOf(']', end) + 1 }
+  if ((list.end - list.start) * 2 < text.length) return null // the content is not in this list
   const chosen = chooseFields([...names.keys()])
   const fields = yield* fieldsOf(text, list, chosen)
   const totals = isList ? [] : yield* totalsIn(text, start, String(count), 0)
@@ -120,11 +132,40 @@ function* totalsIn(text: Buffer, at: number, count: string, depth: number): Step
   return found
 }
 
+/** How deep in a row a field may be: `{"attributes": {"package": {"name": …}}}`. */
+const FIELD_DEPTH = 3
+
+/** A field of a row: the names that lead to it, with dots between them, and its value. */
+interface Field {
+  readonly path: string
+  readonly value: Slice
+}
+
+/** Lists the fields of a row and of its objects. */
+function* fieldsIn(text: Buffer, at: number, above = '', depth = 1): Generator<Field> {
+  for (const { name, value } of membersOf(text, at)) {
+    const path = above + name
+    yield { path, value }
+    if (depth < FIELD_DEPTH) yield* fieldsIn(text, value.start, `${path}.`, depth + 1)
+  }
+}
+
+/** How well a field's path fits a name; null: not at all. */
+function fitOf(path: string, wanted: string): 'exact' | 'suffix' | null {
+  const above = path.split('.').map(plain)
+  const last = above.pop() ?? ''
+  const isOwn = above.every((one) => WRAPPERS.has(one))
+  if (last === wanted && (isOwn || !GENERIC.has(wanted))) return 'exact'
+  if (plain(path) === wanted) return 'exact'
+  const isLoose = wanted !== 'name' && (above.length === 0 || !GENERIC.has(wanted))
+  return isLoose && plain(path).endsWith(wanted) ? 'suffix' : null
+}
+
 function chooseFields(names: readonly string[]): Record<FilterName, string | null> {
   const choose = (kind: FilterName): string | null =>
     NAMES[kind].flatMap((wanted) => {
-      const exact = names.filter((name) => plain(name) === wanted)
-      return [...exact, ...names.filter((name) => plain(name).endsWith(wanted))]
+      const exact = names.filter((name) => fitOf(name, wanted) === 'exact')
+      return [...exact, ...names.filter((name) => fitOf(name, wanted) === 'suffix')]
     })[0] ?? null
   return {
     ecosystem: choose('ecosystem'),
@@ -150,8 +191,8 @@ function* fieldsOf(
     if (row === undefined || rows.ecosystem.count() % STEP === 0) yield
     if (row === undefined) continue
     const values = { ecosystem: NONE, release: NONE, packageName: NONE }
-    for (const { name, value } of membersOf(text, row.start))
-      for (const kind of KINDS) if (chosen[kind] === name) values[kind] = valueOf(text, value)
+    for (const { path, value } of fieldsIn(text, row.start))
+      for (const kind of KINDS) if (chosen[kind] === path) values[kind] = valueOf(text, value)
     for (const kind of KINDS) rows[kind].add(row, values[kind])
     isEcosystem ||= ECOSYSTEM.test(textAt(text, values.ecosystem))
   }

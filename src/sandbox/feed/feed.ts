@@ -84,7 +84,7 @@ export function createFeed(options: FeedOptions): {
   const clock = createPublicationClock(options.now)
   const records = new Map<string, Stored>()
   const world = createWorld(options.seed, clock.current(), options.shape)
-  const publisher = createPublisher(records, clock)
+  const publisher = createPublisher(records, clock, options.shape.index)
   const lives = new Set<Live>()
   const edits = createEdits({ options, records, clock, publisher })
   const stored = (id: string): Stored => {

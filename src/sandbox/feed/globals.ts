@@ -1,6 +1,6 @@
 import { type Random, createRandom } from './random.ts'
 import { type Representation, jsonRepresentation } from './representation.ts'
-import type { Shape } from '../service/shapes/shape.ts'
+import type { MatrixForm, Shape } from '../service/shapes/shape.ts'
 import { fieldName } from '../service/shapes/record.ts'
 import { type Platform, PACKAGES, TARGETS, patchedVersion } from './vocabulary.ts'
 
@@ -46,7 +46,10 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
   const random = createRandom(seed, 0x7eed)
   let all: Release[] | null = null // at the first use: most users read only the records
   const releases = (): Release[] => (all ??= TARGETS.map((target) => createRelease(random, target)))
-  const matrix = jsonRepresentation(Buffer.from(JSON.stringify(sysMatrix())), lastModified)
+  const matrix = jsonRepresentation(
+    Buffer.from(JSON.stringify(sysMatrix(shape.matrix))),
+    lastModified,
+  )
   const cache = new Map<string, Representation>()
   let at = lastModified
   const render = (kind: 'patch' | 'cve', filters: FeedFilters): Representation | undefined => {
@@ -56,7 +59,7 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
     const cached = cache.get(key)
     if (cached !== undefined) return cached
     const isTree = kind === 'cve' || shape.feed === 'tree'
-    const body = isTree ? tree(releases(), filters, kind) : rows(releases(), filters, shape)
+    const body = isTree ? tree(releases(), filters, kind) : otherFeed(releases(), filters, shape)
     const bytes = Buffer.from(JSON.stringify(body))
     const made = jsonRepresentation(bytes, at)
     if (cache.size < 200) cache.set(key, made)
@@ -118,12 +121,41 @@ function tree(releases: Release[], filters: FeedFilters, kind: 'patch' | 'cve'):
   return result
 }
 
+/** The patch feed of the shapes that have no tree. */
+function otherFeed(releases: Release[], filters: FeedFilters, shape: Shape): object {
+  return shape.feed === 'keyed' ? keyed(releases, filters) : rows(releases, filters, shape)
+}
+
+function isAsked({ target }: Release, filters: FeedFilters): boolean {
+  const { ecosystem, os_distro_major: release } = filters
+  return (!ecosystem || ecosystem === target.feed) && (!release || release === target.distroVersion)
+}
+
+/** The patch feed as objects by distribution, release, package and CVE. */
+function keyed(releases: Release[], filters: FeedFilters): object {
+  const result: Record<string, Record<string, object>> = {}
+  for (const release of releases.filter((one) => isAsked(one, filters))) {
+    const { target, packages } = release
+    const name = filters.package_src_name
+    const wanted = [...packages].filter(([pkg]) => !name || pkg === name)
+    const shown = wanted.map(([pkg, fixes]) => [pkg, fixedBy(fixes)])
+    const inner = (result[target.feed] ??= {})
+    inner[target.distroVersion || 'any'] = Object.fromEntries(shown) as object
+  }
+  return result
+}
+
+/** The fixed version of each CVE. */
+function fixedBy(fixes: readonly Fix[]): object {
+  return Object.fromEntries(
+    fixes.flatMap(({ version, cves }) => cves.map(({ id }) => [id, version])),
+  )
+}
+
 /** The patch feed as a table: a row for each fixed version of a package. */
 function rows(releases: Release[], filters: FeedFilters, { feed, records }: Shape): object {
-  const isAsked = ({ target }: Release): boolean =>
-    (!filters.ecosystem || filters.ecosystem === target.feed) &&
-    (!filters.os_distro_major || filters.os_distro_major === target.distroVersion)
-  const found = releases.filter(isAsked).flatMap(({ target, packages }) =>
+  const asked = releases.filter((one) => isAsked(one, filters))
+  const found = asked.flatMap(({ target, packages }) =>
     [...packages].flatMap(([name, fixes]) => {
       if (filters.package_src_name && filters.package_src_name !== name) return []
       const about = {
@@ -158,7 +190,7 @@ function detail(fixes: Fix[], kind: 'patch' | 'cve'): object {
   return { cves: Object.fromEntries(cves) as object }
 }
 
-function sysMatrix(): object {
+function sysMatrix(form: MatrixForm): object {
   const ecosystems: Record<string, object[]> = {}
   const languages: string[] = []
   for (const { feed, distroVersion } of TARGETS) {
@@ -173,5 +205,7 @@ function sysMatrix(): object {
     }
   }
   const platforms = ['amd64', 'arm64'].map((architecture) => ({ architecture, os: 'linux' }))
+  if (form === 'array')
+    return TARGETS.map(({ feed, distroVersion }) => ({ name: feed, release: distroVersion }))
   return { ecosystems, package_ecosystems: languages, platforms }
 }

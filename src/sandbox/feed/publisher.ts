@@ -1,4 +1,5 @@
 import { createZipWriter } from '../../zip/writer.ts'
+import type { IndexForm } from '../service/shapes/forms.ts'
 import type { PublicationClock } from './feed.ts'
 import {
   type Representation,
@@ -29,10 +30,13 @@ export interface Publisher {
 export function createPublisher(
   records: ReadonlyMap<string, Stored>,
   clock: PublicationClock,
+  form: IndexForm,
 ): Publisher {
   let sorted: string[] | undefined
   const ids = (): readonly string[] => (sorted ??= [...records.keys()].sort())
-  const index = createPublished(clock, (at) => jsonRepresentation(indexBytes(ids(), records), at))
+  const index = createPublished(clock, (at) =>
+    jsonRepresentation(indexBytes(form, ids(), records), at),
+  )
   const archive = createPublished(clock, (at) => zipRepresentation(pack(ids(), records), at))
   return {
     index,
@@ -68,13 +72,41 @@ function createPublished(
   }
 }
 
-/** The index's bytes: compact, one `{"id","modified"}` per record (wire facts, public feeds). */
-function indexBytes(ids: readonly string[], records: ReadonlyMap<string, Stored>): Buffer {
-  const parts = ids.map((id) => {
+/** The index's bytes: compact, in the usual form one `{"id","modified"}` per record (wire facts, public feeds). */
+function indexBytes(
+  form: IndexForm,
+  ids: readonly string[],
+  records: ReadonlyMap<string, Stored>,
+): Buffer {
+  const entries = ids.map((id) => {
     const { modified } = records.get(id) as Stored // ids are the map's keys
-    return JSON.stringify({ id, modified })
+    return { id, modified }
   })
-  return Buffer.from(`[${parts.join(',')}]`)
+  if (form !== 'lines') return Buffer.from(JSON.stringify(indexValue(form, entries)))
+  return Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+}
+
+interface Entry {
+  id: string
+  modified: string
+}
+
+function indexValue(form: Exclude<IndexForm, 'lines'>, entries: readonly Entry[]): object {
+  if (form === 'ids') return entries.map(({ id }) => id)
+  if (form === 'objects') return entries.map(({ id }) => ({ osv_id: id, tracked: true }))
+  if (form === 'map') return Object.fromEntries(entries.map(({ id, modified }) => [id, modified]))
+  if (form === 'keyed') return Object.fromEntries(entries.map(({ id }) => [id, { tracked: true }]))
+  if (form === 'groups')
+    return Object.groupBy(
+      entries.map(({ id }) => id),
+      ecosystemOf,
+    )
+  return [...entries]
+}
+
+/** The words of an id before its number: `root-os-debian` of `ROOT-OS-DEBIAN-12-CVE-2026-1`. */
+function ecosystemOf(id: string): string {
+  return id.split(/-(?=\d|CVE|GHSA)/)[0]?.toLowerCase() ?? ''
 }
 
 function pack(ids: readonly string[], records: ReadonlyMap<string, Stored>): Buffer[] {

@@ -44,10 +44,11 @@ export async function fetchChanges(
     if (fetched !== null) return fetched
     staging.clear()
   }
-  const wanted = context.full ? index.ids.size : plan.added.length + plan.changed.length
+  const isWhole = context.full || index.unstamped.size > 0
+  const wanted = isWhole ? index.ids.size : plan.added.length + plan.changed.length
   const archive = strategy === 'singles' ? null : await downloadUnlessFew(context, wanted)
   if (archive !== null) return { place: 'archive', archive, compared: archive.validators }
-  const ids = context.full ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
+  const ids = isWhole ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
   const result = await fetchSingles(context, index, ids)
   const isStored = strategy === 'singles' && staging.isEmpty()
   return { place: isStored ? 'store' : 'staging', result, compared: null }
@@ -57,12 +58,12 @@ type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
 
 function strategyOf(
   { kind, full, config }: SyncContext,
-  { scope }: OsvIndex,
+  { scope, unstamped }: OsvIndex,
   plan: OsvPlan,
 ): Strategy {
   // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
   if (full || (plan.stored === 0 && scope === null)) return 'archive'
-  if (kind === 'reconcile') return 'ranges'
+  if (kind === 'reconcile' || unstamped.size > 0) return 'ranges'
   if (plan.isEmpty) return 'nothing'
   return plan.added.length + plan.changed.length > config.osv.archiveThreshold
     ? 'archive'
@@ -85,7 +86,7 @@ async function fetchByRanges(
   const { facts, store } = context
   const known = plan.isEmpty ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
   try {
-    const archive = await openRemoteArchive(context, known?.etag ?? null)
+    const archive = await openRemoteArchive(context, known)
     if (archive === 'unchanged') {
       facts['silentChanges'] = 0
       return nothingFetched()
@@ -96,7 +97,9 @@ async function fetchByRanges(
     const place = plan.isEmpty && agrees ? 'store' : 'staging'
     return { place, result, compared: archive.validators }
   } catch (error) {
-    if (!(error instanceof MirrorError) || error.code !== 'archive') throw error
+    if (!(error instanceof MirrorError)) throw error
+    const isWithout = error.code === 'upstream_not_found' && index.unstamped.size > 0
+    if (error.code !== 'archive' && !isWithout) throw error
     facts['rangesFailed'] = error.message
     return null
   }

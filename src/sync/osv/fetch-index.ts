@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { freeBytes } from '../../core/free-bytes.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import { documentMember } from '../../store/database/gzip.ts'
+import { contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
 import type { UpstreamState } from '../../store/feeds/documents.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
@@ -13,11 +13,15 @@ import {
   type IndexReader,
   type OsvIndex,
   createIndexReader,
+  endOrReread,
+  memberBeginsPlain,
   parseIndex,
   parseMember,
 } from './index-parser.ts'
+import { createIdTable } from './id-table.ts'
 import { comparedIndex, isComparable } from './index/published.ts'
 import { isScopeChanged } from './scope/scope.ts'
+import { isArchiveUnchanged } from './upstream-archive.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex {
@@ -54,8 +58,26 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   const isComplete =
     snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
   const asOf = answer.meta.date
-  if (isComplete && context.kind !== 'reconcile') return { index: null, asOf }
-  return { ...(await storedIndex(context)), asOf }
+  const isConfirmed = isComplete && context.kind !== 'reconcile'
+  if (isConfirmed && (await isStamped(context))) return { index: null, asOf }
+  const listed = { ...(await storedIndex(context)), asOf }
+  if (!isConfirmed) return listed
+  return (await isUnchanged(context, listed)) ? { index: null, asOf } : listed
+}
+
+/** Reports whether the stored index begins with a plain entry, which has a stamp, without reading it as a whole. */
+async function isStamped({ store }: SyncContext): Promise<boolean> {
+  const body = store.feeds.readUpstreamState(OSV_INDEX)?.body
+  const gzip = body ?? store.feeds.readDocument(OSV_INDEX)?.body ?? null
+  return gzip !== null && memberBeginsPlain(gzip)
+}
+
+/** Reports whether upstream changed nothing, where it confirmed the index: one without stamps says nothing of records. */
+async function isUnchanged(context: SyncContext, { index }: ListedIndex): Promise<boolean> {
+  if (index.unstamped.size === 0) return true
+  if (!(await isArchiveUnchanged(context))) return false
+  context.facts['silentChanges'] = 0
+  return true
 }
 
 /** The index that upstream sent, or the status of another response. */
@@ -85,7 +107,20 @@ async function fetchParsed(
   const answer = await passIndex(session, state, config.upstream.maxJsonBytes, open)
   if (answer.status !== 200) return { status: answer.status, meta: answer.meta }
   const { meta, reader, gzip } = answer
-  return { status: 200, meta, index: reader.end(), gzip, proof: null }
+  const whole = (): Buffer => contentOf(gzip, sizeOf(gzip))
+  return { status: 200, meta, index: endOrReread(reader, undefined, whole), gzip, proof: null }
+}
+
+/** Gives entries without a stamp that of the stored record: such an index says that it is listed, and nothing of changes. */
+export function stamped({ store }: SyncContext, listed: ListedIndex): ListedIndex {
+  const { ids, unstamped } = listed.index
+  if (unstamped.size === 0) return listed
+  const filled = createIdTable(ids.size * 32)
+  for (const id of ids.ids()) {
+    const own = unstamped.has(id) ? store.osv.readEntry(id)?.modified : undefined
+    filled.set(id, own ?? ids.stamp(id))
+  }
+  return { ...listed, index: { ...listed.index, ids: filled } }
 }
 
 /** Returns the quarantined index that the operator approved. */

@@ -105,7 +105,7 @@ function isFatalForAll(error: MirrorError): boolean {
 }
 
 async function fetchOne(
-  { session, config, store }: SyncContext,
+  { session, config, store, facts }: SyncContext,
   index: OsvIndex,
   id: string,
   result: FetchResult,
@@ -117,7 +117,8 @@ async function fetchOne(
     result.missing.set(id, identity)
     return
   }
-  const listed = index.ids.stamp(id)
+  const isUnstamped = index.unstamped.has(id)
+  const listed = isUnstamped ? (identity.modified ?? '') : index.ids.stamp(id)
   const order = compareStamps(identity.modified, listed)
   const record = fromAnswer(id, listed, body, publishedAt(meta))
   const stored = store.osv.readEntry(id)
@@ -125,6 +126,8 @@ async function fetchOne(
     return
   if (isLeftOut(index, id, identity.record)) return
   if (order === 'older') result.suspectIds.push(id)
+  if (isUnstamped && stored !== null)
+    facts['silentChanges'] = Number(facts['silentChanges'] ?? 0) + 1
   store.osv.staging.stage(record)
 }
 

@@ -1,10 +1,22 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
+import { sha256Of } from '../../core/digest.ts'
 import { createPacker } from '../../core/gzip/pieces.ts'
 import type { OsvScope } from '../../domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../domain/record-id.ts'
-import { contentPieces, sizeOf } from '../../store/database/gzip.ts'
+import { readIndexForm } from '../../json/index-forms.ts'
+import { refuseCostly } from '../../json/limits.ts'
+import { jsonTextOf } from '../../json/objects.ts'
+import { contentOf, contentPieces, sizeOf } from '../../store/database/gzip.ts'
 import { type IdTable, type Ids, createIdTable } from './id-table.ts'
-import { MAX_ENTRY_BYTES, type PlainEntry, malformedIndex, plainEntryEnd } from './index/entries.ts'
+import {
+  MAX_ENTRY_BYTES,
+  NoEntryList,
+  type PlainEntry,
+  malformedIndex,
+  plainEntryEnd,
+  skipBlanks,
+} from './index/entries.ts'
 import { type ListReader, createListReader } from './index/list-reader.ts'
 
 /** The index as a set: each id with its stamp; stamps are compared as opaque byte strings. */
@@ -23,6 +35,10 @@ export interface OsvIndex {
   unnamed: number
   /** The first unusable entries for the run's facts, each with the reason. */
   skipped: string[]
+  /** Ids whose entries have no stamp: only the records themselves show whether they changed. */
+  unstamped: ReadonlySet<string>
+  /** Whether the entries are in one array of objects with an id, as nearly always; else `readIndexForm` reads them. */
+  isList: boolean
   /** The scope that `ids` was narrowed to; null: it has every listed id. */
   scope: IndexScope | null
 }
@@ -59,6 +75,7 @@ export interface IndexScope {
 const MAX_SKIPPED = 20
 
 const BACKSLASH = 0x5c
+const LIST_OPEN = 0x5b
 const BEGIN = Buffer.from('[')
 const COMMA = Buffer.from(',')
 
@@ -71,18 +88,45 @@ export interface IndexReader extends Pick<ListReader, 'push'> {
 /**
  * Parses all.json, a top-level array of `{id, modified}` (wire facts). Plain entries are read from the bytes
  * directly, any other is parsed from its own slice, so that no object tree of the whole feed is built; `plain: false`
- * parses all of them. An entry that is not such an object, or has an id that cannot be mirrored, is skipped. Throws
- * `upstream_shape` if it is not a JSON array, or has too many skipped entries.
+ * parses all of them. An entry that is not such an object, or has an id that cannot be mirrored, is skipped. What is not
+ * such an array, or has too many skipped entries, is read as `readIndexForm` does. Throws `upstream_shape` if it is no
+ * index of that kind either.
  */
 export function parseIndex(bytes: Buffer, options: { plain?: boolean } = {}): OsvIndex {
-  return createIndexReader(bytes.length, options).end(bytes)
+  const reader = createIndexReader(bytes.length, options)
+  return endOrReread(reader, bytes, () => bytes)
 }
 
-/** Does the same with the content of a stored member, without having it in memory as a whole. */
+/** Does the same with the content of a stored member, without having it in memory as a whole where it is such an array. */
 export async function parseMember(member: Buffer): Promise<OsvIndex> {
   const reader = createIndexReader(sizeOf(member))
   for await (const piece of contentPieces(member, sizeOf(member))) reader.push(piece)
-  return reader.end()
+  return endOrReread(reader, undefined, () => contentOf(member, sizeOf(member)))
+}
+
+/** Ends a reader; what it refuses is read from its `whole` bytes in any other form of an index. */
+export function endOrReread(
+  reader: IndexReader,
+  last: Buffer | undefined,
+  whole: () => Buffer,
+): OsvIndex {
+  try {
+    return reader.end(last)
+  } catch (error) {
+    if (!(error instanceof NoEntryList)) throw error
+    return parseOtherForm(whole(), error)
+  }
+}
+
+/** Throws `refused`, the reason why it is not a list, where it is no index in another form either. */
+function parseOtherForm(bytes: Buffer, refused: NoEntryList): OsvIndex {
+  if (!isUtf8(bytes) || refuseCostly(bytes) !== null) throw refused
+  const read = readIndexForm(jsonTextOf(bytes))
+  if (read === null) throw refused
+  if ('refused' in read) throw malformedIndex(read.refused)
+  const entries = createEntries(bytes.length)
+  for (const { id, modified } of read) entries.add(id, modified, faultOfRecordId(id))
+  return { ...entries.end(), sha256: sha256Of(bytes), isList: false }
 }
 
 /** Creates a reader of an index of about `size` bytes. */
@@ -90,8 +134,7 @@ export function createIndexReader(
   size: number,
   { plain = true, windowBytes }: { plain?: boolean; windowBytes?: number } = {},
 ): IndexReader {
-  const ids = createIdTable(size >>> 1)
-  const index = { ids, duplicates: 0, unusable: 0, unnamed: 0, skipped: [] as string[] }
+  const entries = createEntries(size)
   let number = 0
   const none = { bytes: Buffer.alloc(0), from: 0, to: 0 }
   const entry = { id: { ...none }, modified: { ...none } }
@@ -99,39 +142,93 @@ export function createIndexReader(
     const end = plainIdEntryEnd(bytes, at, entry)
     if (end === 0) return 0
     number++
-    if (!ids.setBytes(entry.id, entry.modified)) index.duplicates++
+    entries.addBytes(entry)
     return end
   }
   const visit = (bytes: Buffer, from: number, to: number): void => {
     number++
     const parsed = parseEntry(bytes.toString('utf8', from, to))
-    if (typeof parsed === 'string') skip(index, `entry ${number}: ${parsed}`)
-    else if (parsed.fault !== null) skip(index, `${shownId(parsed.id)}: ${parsed.fault}`)
-    else if (!ids.set(parsed.id, parsed.modified)) index.duplicates++
-    if (typeof parsed === 'string') index.unnamed++
+    if (typeof parsed === 'string') entries.skipUnnamed(`entry ${number}: ${parsed}`)
+    else entries.add(parsed.id, parsed.modified, parsed.fault)
   }
   const list = createListReader(plain ? { visit, take } : { visit }, windowBytes)
   return {
     push: list.push,
     end(last) {
       const sha256 = list.end(last)
-      refuseUnusable(index)
-      return { sha256, difference: null, scope: null, ...index }
+      return { ...entries.end(), sha256, isList: true }
     },
   }
 }
 
-type Entries = Pick<OsvIndex, 'ids' | 'duplicates' | 'unusable' | 'skipped'>
+type Entries = Omit<OsvIndex, 'sha256' | 'isList'>
 
-function skip(index: Entries, why: string): void {
-  index.unusable++
-  if (index.skipped.length < MAX_SKIPPED) index.skipped.push(why)
+/** Creates the set of an index's entries, from about `size` bytes. */
+function createEntries(size: number) {
+  const ids = createIdTable(size >>> 1)
+  const unstamped = new Set<string>()
+  const counts = { duplicates: 0, unusable: 0, unnamed: 0 }
+  const skipped: string[] = []
+  const skip = (why: string): void => {
+    counts.unusable++
+    if (skipped.length < MAX_SKIPPED) skipped.push(why)
+  }
+  const count = (isNew: boolean): void => {
+    if (!isNew) counts.duplicates++
+  }
+  return {
+    /** Adds an entry, unless `fault` says why its id is unusable. */
+    add(id: string, modified: string, fault: string | null): void {
+      if (fault !== null) return skip(`${shownId(id)}: ${fault}`)
+      count(ids.set(id, modified))
+      if (modified === '') unstamped.add(id)
+      else if (unstamped.size > 0) unstamped.delete(id)
+    },
+    /** Adds a plain entry, whose id needs no check. */
+    addBytes({ id, modified }: PlainEntry): void {
+      count(ids.setBytes(id, modified))
+      const isUnstamped = modified.from === modified.to
+      if (!isUnstamped && unstamped.size === 0) return
+      const text = id.bytes.toString('latin1', id.from, id.to)
+      if (isUnstamped) unstamped.add(text)
+      else unstamped.delete(text)
+    },
+    skipUnnamed(why: string): void {
+      counts.unnamed++
+      skip(why)
+    },
+    /** Returns the set. Throws `upstream_shape` when too many entries were skipped. */
+    end(): Entries {
+      const entries = { ids, unstamped, skipped, ...counts, difference: null, scope: null }
+      refuseUnusable(entries)
+      return entries
+    },
+  }
 }
 
 /** Reads a plain entry with an id that needs no further check, as `plainEntryEnd` does; 0 for any other entry. */
 export function plainIdEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
   const end = plainEntryEnd(bytes, at, entry)
   return end - at > MAX_ENTRY_BYTES || !isPlainId(entry.id) ? 0 : end
+}
+
+/**
+ * Reports whether an index is a list that begins with a plain entry with a stamp, as nearly always: then the others are
+ * taken to have one.
+ */
+export function beginsPlain(bytes: Buffer): boolean {
+  const none = { bytes, from: 0, to: 0 }
+  const entry = { id: { ...none }, modified: { ...none } }
+  const at = skipBlanks(bytes, 0)
+  if (bytes[at] !== LIST_OPEN) return false
+  const end = plainIdEntryEnd(bytes, skipBlanks(bytes, at + 1), entry)
+  return end > 0 && entry.modified.from < entry.modified.to
+}
+
+/** Does the same with the content of a stored member, of which it reads only the beginning. */
+export async function memberBeginsPlain(member: Buffer): Promise<boolean> {
+  for await (const piece of contentPieces(member, sizeOf(member))) return beginsPlain(piece)
+  return false
 }
 
 /**
@@ -147,10 +244,11 @@ function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
   return true
 }
 
-function refuseUnusable(index: Entries): void {
+function refuseUnusable(index: Pick<Entries, 'ids' | 'duplicates' | 'unusable' | 'skipped'>): void {
   const total = index.ids.size + index.duplicates + index.unusable
-  if (index.unusable > 20 && index.unusable > total / 100) {
-    throw malformedIndex(
+  const isMany = index.unusable > 20 && index.unusable > total / 100
+  if (isMany || index.unusable > total / 2) {
+    throw new NoEntryList(
       `${index.unusable} of ${total} entries have no id, or one that cannot be mirrored; the first: ${index.skipped[0] ?? ''}`,
     )
   }
@@ -171,14 +269,7 @@ export async function narrowIndex(
   member: Buffer,
   keep: (id: string) => boolean | { modified: string },
 ): Promise<PackedIndex> {
-  const packer = createPacker()
-  const digest = createHash('sha256')
-  let size = 0
-  const add = (part: Buffer): void => {
-    digest.update(part)
-    packer.push(part)
-    size += part.length
-  }
+  const { add, end } = createPackedIndex()
   let between = BEGIN
   const visit = (bytes: Buffer, from: number, to: number): void => {
     const entry = parseEntry(bytes.toString('utf8', from, to))
@@ -194,7 +285,35 @@ export async function narrowIndex(
   for await (const piece of contentPieces(member, sizeOf(member))) list.push(piece)
   list.end()
   add(Buffer.from(between === COMMA ? ']' : '[]'))
-  return { body: packer.end(), size, sha256: digest.digest() }
+  return end()
+}
+
+/** Returns an index of entries in the usual form. */
+export function packIndex(entries: Iterable<{ id: string; modified: string }>): PackedIndex {
+  const { add, end } = createPackedIndex()
+  let between = BEGIN
+  for (const { id, modified } of entries) {
+    add(between)
+    add(Buffer.from(JSON.stringify({ id, modified })))
+    between = COMMA
+  }
+  add(Buffer.from(between === COMMA ? ']' : '[]'))
+  return end()
+}
+
+/** Packs an index part by part. */
+function createPackedIndex(): { add: (part: Buffer) => void; end: () => PackedIndex } {
+  const packer = createPacker()
+  const digest = createHash('sha256')
+  let size = 0
+  return {
+    add(part) {
+      digest.update(part)
+      packer.push(part)
+      size += part.length
+    },
+    end: () => ({ body: packer.end(), size, sha256: digest.digest() }),
+  }
 }
 
 /** Parses an entry; `fault` is the reason why its id is unusable. A string is the reason why it has no id. */

@@ -180,8 +180,11 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
   }
   const { own } = member
   const listed = index.ids.modifiedAt(ordinal)
-  const order = compareStamps(own, listed)
-  if (result.datedLater.has(id)) {
+  const isUnstamped = index.unstamped.has(id)
+  const isDatedLater = result.datedLater.has(id)
+  // Its own stamp is the only one; one that is stored was the record's own.
+  const order = isUnstamped && !isDatedLater ? 'same' : compareStamps(own, listed)
+  if (isDatedLater) {
     if (order === 'older') result.behind++
     else result.unresolved.set(id, 'its bytes in the archive are others, and the stored ones are dated later') // prettier-ignore
     return
@@ -197,7 +200,7 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
   }
   if (member.kind === 'outside') return leaveOut(index, id)
   const { crc32, size, sha256, body, bodyCrc32, fix } = member
-  const modified = order === 'older' ? (own ?? listed) : listed
+  const modified = order === 'older' || isUnstamped ? (own ?? listed) : listed
   const sums = { crc32, size, sha256, bodyCrc32 }
   const record = { id, modified, ...sums, body, fix, asOf: ingest.asOf }
   write(ingest, record, own)

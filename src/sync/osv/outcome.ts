@@ -56,10 +56,14 @@ export function runOutcome(
     for (const id of ids) if (isFetched(id)) count++
     return count
   }
-  const [added, changed] = [fetched(plan.added), fetched(plan.changed)]
+  const added = fetched(plan.added)
+  const differing = Number(facts['silentChanges'] ?? 0)
+  // Without stamps in the index, contents alone show the changes: none of them is silent.
+  const isStamped = index.unstamped.size === 0
+  const changed = fetched(plan.changed) + (isStamped ? 0 : differing)
+  const silent = isStamped ? differing : 0
   Object.assign(facts, { added, changed })
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
-  const silent = Number(facts['silentChanges'] ?? 0)
   const doubted = doubts === null ? '' : `; ${doubts}`
   const summary =
     (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) +
@@ -95,7 +99,8 @@ function scopedBy({ facts }: SyncContext, index: OsvIndex): string {
 
 /** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */
 function comparedBy({ kind, full, facts, store }: SyncContext): string {
-  if (full || kind !== 'sync' || facts['archiveBytes'] !== undefined) return ''
+  const isCompared = facts['archiveBytes'] !== undefined || facts['silentChanges'] !== undefined
+  if (full || kind !== 'sync' || isCompared) return ''
   const at = store.runs.readLastReconcile('osv')
   const last =
     at === null

@@ -16,7 +16,7 @@ import { closesQuarantine } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
-import { type PackedIndex, narrowIndex } from './index-parser.ts'
+import { type PackedIndex, narrowIndex, packIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 
 /** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
@@ -137,17 +137,31 @@ function narrowedIndex(
   osv: Pick<Writes['osv'], 'readEntry' | 'addMissing'>,
   { index, gzip }: ListedIndex,
 ): Promise<PackedIndex> {
-  return narrowIndex(gzip, (id) => {
+  const keep = (id: string): boolean | { modified: string } => {
     if (index.ids.get(id) === undefined) return false // out of scope
     const stored = osv.readEntry(id)
     if (stored === null) {
       osv.addMissing(id)
       return false
     }
+    const own = { modified: stored.modified }
+    if (index.unstamped.has(id)) return own
     if (stored.modified === index.ids.stamp(id)) return true
     osv.addMissing(id)
-    return { modified: stored.modified }
-  })
+    return own
+  }
+  if (index.isList) return narrowIndex(gzip, keep)
+  return Promise.resolve(packIndex(keptEntries(index, keep)))
+}
+
+function* keptEntries(
+  { ids }: ListedIndex['index'],
+  keep: (id: string) => boolean | { modified: string },
+): Generator<{ id: string; modified: string }> {
+  for (const id of ids.ids()) {
+    const kept = keep(id)
+    if (kept !== false) yield { id, modified: kept === true ? ids.stamp(id) : kept.modified }
+  }
 }
 
 /** The times from which those of the served documents follow. */

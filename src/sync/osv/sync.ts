@@ -5,7 +5,7 @@ import { confirmIndex, confirmStored, isPublished } from './confirm.ts'
 import { planFacts, planOsv } from './diff.ts'
 import { fetchChanges } from './fetch-changes.ts'
 import { contextOfApproval, expectNoRecords, isOfIndex, listApproved } from './approval.ts'
-import { listOsv } from './fetch-index.ts'
+import { listOsv, stamped } from './fetch-index.ts'
 import { guardOsv, refuseRecords } from './guard.ts'
 import { dryRunOutcome, nothingNewOutcome, runOutcome } from './outcome.ts'
 import { applyScope } from './scope/scope.ts'
@@ -27,7 +27,7 @@ export async function syncOsv(
     await confirmStored(context)
     return nothingNewOutcome(context, fetched.asOf)
   }
-  const listed = applyScope(context, fetched)
+  const listed = applyScope(context, stamped(context, fetched))
   const plan = planOsv(context.store.osv, listed.index)
   Object.assign(context.facts, planFacts(listed.index, plan))
   const isRemoval = approved !== null && isOfIndex(approved)

@@ -97,14 +97,14 @@ async function checkRoom(dir: string, bytes: number): Promise<void> {
  */
 export async function openRemoteArchive(
   context: SyncContext,
-  storedEtag: string | null,
+  known: ArchiveValidators | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
   const { session, config, facts, store } = context
   const before = session.cost.bytes
   const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
   const end = { suffix: expectedDirectory(store.osv) }
-  const tail = await fetchArchiveRange(session, end, { ifNoneMatch: storedEtag }, left())
+  const tail = await fetchArchiveRange(session, end, { known }, left())
   if (typeof tail === 'string') return tail
   const { start, total, meta } = tail
   const { etag } = meta
@@ -129,6 +129,20 @@ export async function openRemoteArchive(
     return Promise.resolve()
   }
   return { reader, path: null, ...describe(meta), close: () => Promise.resolve(), dispose }
+}
+
+/** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
+export async function isArchiveUnchanged({
+  session,
+  config,
+  store,
+}: SyncContext): Promise<boolean> {
+  const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
+  if (known?.etag === null && known.lastModified === null) return false
+  if (known === null) return false
+  const { archiveTimeoutMs } = config.upstream
+  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, archiveTimeoutMs)
+  return answer === 'unchanged'
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */

@@ -148,7 +148,10 @@ function compareIndex(
   const lost = [...index.ids.ids()].filter((id) => !stored.has(id))
   const extra = [...stored.keys()].filter((id) => index.ids.get(id) === undefined)
   const stamped = [...stored].filter(
-    ([id, stamp]) => index.ids.get(id) !== undefined && index.ids.stamp(id) !== stamp,
+    ([id, stamp]) =>
+      index.ids.get(id) !== undefined &&
+      !index.unstamped.has(id) &&
+      index.ids.stamp(id) !== stamp,
   )
   if (lost.length > 0)
     report.disagreements.push(

@@ -74,6 +74,8 @@ export interface WaitingRows {
 export interface RefreshOutcome {
   readonly ok: boolean
   readonly reason: string | null
+  /** Why the catalog was not checked, in which announced images appear; null: it was, whatever failed besides. */
+  readonly imageReason: string | null
 }
 
 /** Where refreshes are run: the sync thread. */
@@ -97,20 +99,44 @@ export async function readDue(inbox: WaitingRows, now: number): Promise<Waiting[
   }
 }
 
-/** Runs one refresh for all rows; returns why it failed, or null. */
+/** Runs one refresh for all rows. One that fails checked nothing. */
 export async function refreshBatch(
   runner: RefreshRunner,
   batch: readonly Waiting[],
-): Promise<string | null> {
+): Promise<RefreshOutcome> {
   const targets = new Map<string, EventTarget>()
   for (const target of batch.flatMap(({ target }) => (target === null ? [] : targetsOf(target))))
     targets.set(targetKey(target), target)
   try {
-    const { ok, reason } = await runner.refresh([...targets.values()])
-    return ok ? null : (reason ?? 'no reason given')
+    return await runner.refresh([...targets.values()])
   } catch (error) {
-    return messageOf(error)
+    const reason = messageOf(error)
+    return { ok: false, reason, imageReason: reason }
   }
+}
+
+/** Returns the rows whose images a refresh checked: all of them, or none. */
+export function checkedBy(
+  { imageReason }: RefreshOutcome,
+  batch: readonly Waiting[],
+): readonly Waiting[] {
+  return imageReason === null ? batch : []
+}
+
+/** Returns why a refresh failed for the rows: another source does not fail one whose images can be looked for; null: it did not. */
+export function failureOf(
+  batch: readonly Waiting[],
+  { ok, reason, imageReason }: RefreshOutcome,
+  seen: Seen,
+): string | null {
+  if (ok) return null
+  if (imageReason === null && batch.every((row) => isSeen(seen, row))) return null
+  return reason ?? 'no reason given'
+}
+
+/** Whether it is known what readers see of what a row names. */
+function isSeen(seen: Seen, { target }: Waiting): boolean {
+  return (seen.get(targetKey(target))?.visibility ?? null) !== null
 }
 
 /** What readers see of a target, or why that is unknown. */
@@ -161,7 +187,8 @@ export function judgeBatch(
 ): Settlement[] {
   return batch.map((row) => {
     const found = seen.get(targetKey(row.target))
-    const why = failure ?? found?.failure ?? null
+    // What a row names is settled by itself: another source may fail for long.
+    const why = isSeen(seen, row) ? null : (failure ?? found?.failure ?? null)
     return why === null
       ? afterRefresh(row, found?.visibility ?? null, now)
       : afterFailure(row, why, now, random)

@@ -3,7 +3,9 @@ import type { Logger } from '../../core/log.ts'
 import {
   type RefreshRunner,
   type WaitingRows,
+  checkedBy,
   chooseBatch,
+  failureOf,
   judgeBatch,
   lookForTargets,
   readDue,
@@ -114,11 +116,12 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     if (batch.length === 0 || isStopped()) return
     earliest = quietFrom = now() + deps.debounceMs
     state = { ...state, refreshingSince: now() }
-    const failure = await refreshBatch(deps.sync, batch)
+    const outcome = await refreshBatch(deps.sync, batch)
     if (isStopped()) return
+    const seen = await lookForTargets(checkedBy(outcome, batch), deps.catalog, breathe)
+    const failure = failureOf(batch, outcome, seen)
     state = counted(state, failure)
     earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, random()))
-    const seen = await lookForTargets(failure === null ? batch : [], deps.catalog, breathe)
     const settled = judgeBatch(batch, seen, { failure, now: now(), random: random() })
     await settleRows(inbox, settled)
   }

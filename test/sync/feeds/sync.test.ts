@@ -152,10 +152,10 @@ describe('a feed that cannot be used', () => {
     ['garbage', { kind: 'garbage' }],
     ['corrupt bytes', { kind: 'corrupt' }],
     ['a gzip bomb', { kind: 'gzipBomb', bytes: 8_000_000 }],
-    ['a list', json([])],
     ['null', json(null)],
-    ['another shape', json({ data: [1, 2, 3] })],
-    ['a shape wrong further in', json({ alpine: [{ distroversion: '3.18' }], ecosystems: [] })],
+    ['a text', json('no')],
+    ['an error', json({ errors: [{ message: 'no' }] })],
+    ['a message', json({ message: 'no', status: 7 })],
   ]
 
   const LATER = telling(FAULTS, 'a wrong Content-Length')
@@ -200,8 +200,16 @@ describe('a feed that cannot be used', () => {
     ['rows two levels deep', { result: { rows: [ROW, ROW, ROW] }, meta: { next: null } }, 3],
     ['fields of other names', [{ a: 1 }], 1],
     ['a tree in a wrapper', { data: { alpine: [{ packages: [{}, {}] }], npm: [] } }, 2],
+    ['objects to the CVE', { alpine: { 3.18: { curl: { 'CVE-1': '8', 'CVE-2': '9' } } } }, 2],
+    ['a package called next', { npm: { next: '14.1', more: '2' } }, 2],
+    ['two lists', { a: [ROW], b: [ROW] }, 2],
+    ['numbers', { data: [1, 2, 3] }, 3],
+    ['numbers among rows', [ROW, 1], 4],
+    ['releases without packages', { alpine: [{ distroversion: '3.18' }], ecosystems: [] }, 1],
+    ['no errors', { data: [ROW], errors: [], error: null }, 1],
+    ['nothing', [], 0],
   ]
-  const TWO = telling(SHAPES, 'rows two levels deep')
+  const TWO = telling(SHAPES, 'rows two levels deep', 'objects to the CVE', 'a package called next')
   test.each(TWO)('is not a feed of another shape that has %s', async (_, feed, entries) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))
@@ -212,15 +220,34 @@ describe('a feed that cannot be used', () => {
 
   test.each<[string, unknown, string]>([
     ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
+    ['one page of several by its number', { data: [ROW], page: 1, pages: 9 }, 'pages is 9'],
+    ['one page of a larger total', { data: [ROW], meta: { total: 9 } }, 'meta.total is 9'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
-    ['two lists', { a: [ROW], b: [ROW] }, 'neither a tree'],
-    ['numbers among rows', [ROW, 1], 'values that are not rows'],
+    ['a number', 7, 'neither a JSON object nor a list'],
   ])('is %s, and the run reports it', async (_, feed, why) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     const report = await made.run('feeds')
     expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
     expect(made.store.feeds.readDocument(PATCH_FEED)).toBeNull()
+  })
+
+  test.each<[string, unknown]>([
+    ['an array', [{ name: 'alpine' }]],
+    ['an object of other names', { supported: { alpine: ['3.18'] } }],
+  ])('is not a system matrix that is %s', async (_, matrix) => {
+    const made = await bench({ sandbox: { records: 5 } })
+    made.sandbox.faults.set(MATRIX, json(matrix))
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    expect(held(made, MATRIX)).toBe(JSON.stringify(matrix))
+  })
+
+  test('is quarantined where another form has far fewer entries', async () => {
+    const made = await synced()
+    made.sandbox.faults.set(PATCH_FEED, json({ alpine: {} }))
+    const old = held(made, PATCH_FEED)
+    expect(await made.run('feeds')).toMatchObject({ state: 'quarantined' })
+    expect(held(made, PATCH_FEED)).toBe(old)
   })
 
   test('is stored again after a transient error', async () => {

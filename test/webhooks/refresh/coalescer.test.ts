@@ -184,6 +184,31 @@ describe('the coalescer of refreshes', () => {
     expect(world.rows[0]).toMatchObject({ state: 'done', visibleAt: null })
   })
 
+  test('settles what can be read while another source fails, and repeats only the rest', async () => {
+    const failing = () => ({ ms: 10, failure: 'osv: failed', isElsewhere: true })
+    const world = createWorld(failing, ({ tag }) => (tag === 'a' ? 'visible' : 'absent'))
+    world.arrive(tagged('a'))
+    world.arrive(tagged('never'))
+    await world.pass(5_000)
+    expect(world.rows[0]).toMatchObject({ state: 'done', attempts: 0, reason: null })
+    expect(world.state().failuresInRow).toBe(0)
+    await world.pass(DAY)
+    expect(world.asked).toHaveLength(1 + LOOKS_MS.length)
+    expect(world.rows[1]).toMatchObject({ state: 'dead', attempts: 0 })
+  })
+
+  test('repeats an event that names nothing while another source fails', async () => {
+    let failure: string | null = 'osv: failed'
+    const world = createWorld(() => ({ ms: 10, failure, isElsewhere: true }), always)
+    world.arrive(null)
+    world.arrive(tagged('a'))
+    await world.pass(1_000)
+    expect(world.rows).toMatchObject([{ state: 'pending', attempts: 1 }, { state: 'done' }])
+    failure = null
+    await world.pass(60_000)
+    expect(world.rows[0]).toMatchObject({ state: 'done' })
+  })
+
   test('retries with growing pauses while the service is down, and gives up after about a day', async () => {
     const world = createWorld(() => ({ ms: 10, failure: 'no connection' }), always)
     world.arrive(tagged('a'))

@@ -101,8 +101,10 @@ export interface Asked {
   tags: (string | null)[]
 }
 
-/** What a refresh does: how long it takes, and what it ends with; null: it never ends. */
-export type Answer = (asked: Asked) => { ms: number; failure: string | null } | null
+/** What a refresh does: how long it takes, and what it ends with (`isElsewhere`: not in the catalog); null: it never ends. */
+export type Answer = (
+  asked: Asked,
+) => { ms: number; failure: string | null; isElsewhere?: boolean } | null
 
 export type Shown = NonNullable<Visibility>
 
@@ -134,7 +136,8 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Shown
         running--
         one.endedAt = clock.now()
         one.ok = outcome.failure === null
-        resolve({ ok: one.ok, reason: outcome.failure })
+        const { failure: reason, isElsewhere = false } = outcome
+        resolve({ ok: one.ok, reason, imageReason: isElsewhere ? null : reason })
       })
     })
   }

@@ -98,8 +98,20 @@ export interface EventForm {
   image: 'parts' | 'reference'
 }
 
-/** The patch feed: a tree by ecosystem, rows in an array, rows under `data`. */
-export type FeedForm = 'tree' | 'rows' | 'data'
+/**
+ * The patch feed: a tree by ecosystem, rows in an array, rows under `data`, or objects by distribution, release, package
+ * and CVE.
+ */
+export type FeedForm = 'tree' | 'rows' | 'data' | 'keyed'
+
+/** The system matrix: an object with `ecosystems`, or an array of systems. */
+export type MatrixForm = 'object' | 'array'
+
+/**
+ * The OSV index: a list of `{id, modified}`; of the ids alone; of objects with `osv_id` and no date; a map from each id
+ * to its date, or to an object without one; a value in each line (JSON Lines); ids by ecosystem.
+ */
+export type IndexForm = 'list' | 'ids' | 'objects' | 'map' | 'keyed' | 'lines' | 'groups'
 
 /** Which validators answers carry. */
 export type Validators = 'both' | 'weak' | 'etag' | 'date' | 'none'
@@ -126,5 +138,7 @@ export interface Shape {
   errors: ErrorForm
   events: EventForm
   feed: FeedForm
+  matrix: MatrixForm
+  index: IndexForm
   http: HttpForm
 }

@@ -49,6 +49,8 @@ const WIRE: Shape = {
   errors: 'message',
   events: { envelope: 'cloudevents', image: 'parts' },
   feed: 'tree',
+  matrix: 'object',
+  index: 'list',
   http: { validators: 'both', gzip: 'asked', length: true, clockSeconds: 0 },
 }
 
@@ -87,6 +89,8 @@ const LINK: Shape = {
   errors: 'text',
   events: { envelope: 'header', image: 'reference' },
   feed: 'rows',
+  matrix: 'array',
+  index: 'ids',
   http: { validators: 'weak', gzip: 'asked', length: true, clockSeconds: 0 },
 }
 
@@ -113,6 +117,8 @@ const ITEMS: Shape = {
   errors: 'nested',
   events: { envelope: 'event_type', image: 'parts' },
   feed: 'data',
+  matrix: 'object',
+  index: 'list',
   http: { validators: 'none', gzip: 'always', length: true, clockSeconds: 0 },
 }
 
@@ -141,6 +147,8 @@ const NESTED: Shape = {
   errors: 'html',
   events: { envelope: 'untyped', image: 'parts' },
   feed: 'tree',
+  matrix: 'array',
+  index: 'map',
   http: { validators: 'date', gzip: 'asked', length: false, clockSeconds: 600 },
 }
 
@@ -160,6 +168,8 @@ const CAMEL: Shape = {
   errors: 'problem',
   events: { envelope: 'batch', image: 'parts' },
   feed: 'rows',
+  matrix: 'object',
+  index: 'lines',
   http: { validators: 'etag', gzip: 'never', length: true, clockSeconds: 0 },
 }
 

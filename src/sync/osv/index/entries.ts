@@ -115,3 +115,10 @@ function ended(from: number, end: number): number {
 export function malformedIndex(why: string): MirrorError {
   return new MirrorError('upstream_shape', `${OSV_INDEX}: ${why}`)
 }
+
+/** A document that is no list of entries with an id; it may be an index in another form. */
+export class NoEntryList extends MirrorError {
+  constructor(why: string) {
+    super('upstream_shape', `${OSV_INDEX}: ${why}`)
+  }
+}

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { freeBytes } from '../../../core/free-bytes.ts'
-import { UNFINISHED, entryEnd, malformedIndex, skipBlanks } from './entries.ts'
+import { NoEntryList, UNFINISHED, entryEnd, malformedIndex, skipBlanks } from './entries.ts'
 
 const COMMA = 0x2c
 const LIST_OPEN = 0x5b
@@ -145,7 +145,7 @@ function expectClosed({ place, closedAt }: Walk, { size, start }: WholeText): vo
   if (place === 'nothing') return
   if (size === 0) throw malformedIndex('the answer is empty')
   if (place === 'begin' || place === 'list' || place === 'no list')
-    throw malformedIndex(`it is not a JSON array; it begins with ${JSON.stringify(start)}`)
+    throw new NoEntryList(`it is not a JSON array; it begins with ${JSON.stringify(start)}`)
   if (place === 'first' || place === 'entry') throw malformedIndex('it ends within an entry')
   const at = place === 'separator' ? size : closedAt
   throw malformedIndex(`it is not a well-formed array: byte ${at} of ${size}`)

@@ -5,7 +5,7 @@ import { contentInPool } from '../../../store/database/gzip.ts'
 import type { ContentProof } from '../../../store/runs/snapshots.ts'
 import type { SyncContext } from '../../context.ts'
 import { createLateIds } from '../id-table.ts'
-import { type OsvIndex, parseIndex } from '../index-parser.ts'
+import { type OsvIndex, beginsPlain, parseIndex } from '../index-parser.ts'
 import { isScopeChanged } from '../scope/scope.ts'
 import { type IndexDifference, differenceOfIndexes } from './difference.ts'
 
@@ -37,7 +37,7 @@ export async function comparedIndex(
 ): Promise<ComparedIndex | null> {
   const { store } = context
   const records = store.snapshots.readSnapshot('osv')?.records ?? 0
-  if (!isUtf8(bytes)) return null
+  if (!isUtf8(bytes) || !beginsPlain(bytes)) return null
   const inflated = readPublished(context) // in the thread pool, while this thread reads the records
   const proof = store.snapshots.proveRecords()
   const published = await inflated
@@ -70,6 +70,8 @@ function describe(bytes: Buffer, found: IndexDifference, records: number): OsvIn
     unusable: 0,
     unnamed: 0,
     skipped: [],
+    unstamped: new Set(),
+    isList: true,
     scope: null,
   }
 }

@@ -47,12 +47,14 @@ export function applyScope<T extends { index: OsvIndex }>(context: ScopeContext,
 type Known = Pick<IndexScope, 'outside' | 'stored' | 'outdated'>
 
 /** Returns what earlier runs judged, as far as upstream still lists it under the same stamp. */
-function readKnown({ store }: ScopeContext, { ids }: OsvIndex): Known {
+function readKnown({ store }: ScopeContext, { ids, unstamped }: OsvIndex): Known {
   const outside = createIdTable(1024)
   const outdated: string[] = []
   for (const [id, modified] of store.osv.eachOutside()) {
     const ordinal = ids.get(id)
-    if (ordinal !== undefined && ids.modifiedAt(ordinal) === modified) outside.set(id, modified)
+    const isListed = ordinal !== undefined && ids.modifiedAt(ordinal) === modified
+    // Without a stamp it may have changed since.
+    if (isListed && !unstamped.has(id)) outside.set(id, modified)
     else outdated.push(id)
   }
   return { outside, stored: outside.size, outdated }
