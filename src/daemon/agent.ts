@@ -82,12 +82,12 @@ export function createAgent(given: AgentOptions): Agent {
     await readyData(options, on)
     const storage = startWatch(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-    const { inbox, fault } = beginInbox(options, on)
+    const { inbox, fault, isExplained } = beginInbox(options, on)
     const opened = openPinnedReads(config.data.dir)
     if (opened === null) throw new MirrorError('internal', 'the database is not there')
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
-    const relay = (on.relay = startRelay({ ...(fleet?.relayed(options) ?? options), fault })) // after the inbox, which creates webhooks.db
+    const relay = (on.relay = startRelay({ ...(fleet?.relayed(options) ?? options), isExplained })) // after the inbox, which creates webhooks.db
     const refusal = (): string | null => fleet?.refusal() ?? null
     const account = openAccount(log, metrics.countShort)
     const hooks = { inbox, fault, relay, reads, account, sync: thread, counters: metrics, refusal }
@@ -241,7 +241,9 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
 function beginInbox({ config, log, now = Date.now }: AgentOptions, on: Running) {
   const fault = createInboxFault({ dataDir: config.data.dir, log, now })
   const inbox = (on.inbox = startInbox({ config, fault }))
-  return { inbox, fault }
+  const isExplained = (message: string): boolean =>
+    fault.noteOwn(message) || on.storage?.explains(message) === true
+  return { inbox, fault, isExplained }
 }
 
 /** Watches the data folder until the daemon stops. */

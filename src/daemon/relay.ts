@@ -9,7 +9,6 @@ import type { RelayStateChange } from '../relay/state-changes.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { inboxPath } from '../store/database/open.ts'
 import type { RelayTarget } from '../store/webhooks/outbox.ts'
-import type { InboxFault } from '../webhooks/inbox/fault.ts'
 import { type Attempt, type InboxView, createInboxView } from './inbox-view.ts'
 import { warnOnce } from './log-lines.ts'
 
@@ -18,8 +17,8 @@ interface RelayStartOptions {
   readonly config: Config
   readonly version: string
   readonly log: Pick<Logger, 'warn' | 'info'>
-  /** What is wrong with webhooks.db. */
-  readonly fault: Pick<InboxFault, 'noteOwn'>
+  /** Reports whether the cause of a fault is in the log, as that of a database which all parts use. */
+  readonly isExplained: (message: string) => boolean
 }
 
 /** The relay, and what the server shows of it. */
@@ -94,7 +93,7 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   }
 }
 
-function begin({ config, version, log, fault }: RelayStartOptions): Promise<RelayThread> {
+function begin({ config, version, log, isExplained }: RelayStartOptions): Promise<RelayThread> {
   const { relay, data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
   const warn = warnOnce(log)
@@ -102,7 +101,7 @@ function begin({ config, version, log, fault }: RelayStartOptions): Promise<Rela
     config: { relay, upstream, data },
     version,
     onFault(message) {
-      if (!fault.noteOwn(message)) warn(`relay, which tries again: ${message}`)
+      if (!isExplained(message)) warn(`relay, which tries again: ${message}`)
     },
     onTurn: (turn) => logStateChange(log, turn),
   })
@@ -135,14 +134,14 @@ function hasTargets({ reads }: InboxView, attempt: Attempt): boolean {
   return targets.length > 0
 }
 
-function createAttempt({ log, fault, config: { data } }: RelayStartOptions): Attempt {
+function createAttempt({ log, isExplained, config: { data } }: RelayStartOptions): Attempt {
   const warn = warnOnce(log) // status pages are requested often
   return (work, otherwise) => {
     try {
       return work()
     } catch (error) {
       const why = messageOf(nameStorageError(error, data.dir, inboxPath(data.dir)))
-      if (!fault.noteOwn(why)) warn(`what is passed on cannot be shown: ${why}`)
+      if (!isExplained(why)) warn(`what is passed on cannot be shown: ${why}`)
       return otherwise()
     }
   }

@@ -17,6 +17,8 @@ export interface StorageWatch {
    * cause. False for any other error.
    */
   readonly note: (error: unknown) => boolean
+  /** Reports whether a message of a part says no more than that stored data cannot be read, which is in the log. */
+  readonly explains: (message: string) => boolean
   /** Looks at the folder now, as after a write that failed. */
   readonly look: () => void
   readonly stop: () => void
@@ -74,6 +76,11 @@ export function watchStorage(options: WatchOptions): StorageWatch {
       return { state: 'damaged', reason, freeBytes: known.freeBytes, since: toIso(since) }
     },
     note: damage.note,
+    explains(message) {
+      if (!message.startsWith(`${databasePath(dataDir)} is damaged`)) return false
+      damage.look()
+      return damage.found() !== null
+    },
     look: () => look(true),
     stop: () => clearInterval(timer),
   }

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { damageAdvice } from '../store/database/faults.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, isEmptyFile } from '../store/database/older-folder.ts'
 import { newerAdvice } from '../store/database/migration-copy.ts'
 import { inspectDatabases } from '../store/database/inspect.ts'
 import { lockHolder, servingDaemon } from '../store/database/lock.ts'
@@ -59,6 +60,7 @@ function schema(dir: string): Finding {
       `${newer.map(of).join('; ')}: it was written by a newer Patchmirror`,
       newer.map(({ path, known }) => newerAdvice(path, known)).join(' '),
     )
+  if (isEmptyFile(dir)) return warning(`mirror.db ${EMPTY_FILE}`, EMPTY_FILE_ADVICE)
   const older = databases.filter(({ version, known }) => version < known)
   if (older.length === 0) return fine(databases.map(of).join('; '))
   return warning(

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { PinRequest } from '../api/reading/request.ts'
 import { MirrorError } from '../core/errors.ts'
-import { openShortReads } from '../store/reads.ts'
+import { openThreadReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { failureOf } from '../threads/requests.ts'
 import { createMatcher } from './matcher.ts'
@@ -18,9 +18,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   const { config } = workerData as MatchData
   let opened: ReturnType<typeof open> | null = null
   const open = () => {
-    const shortReads = openShortReads(config.data.dir)
-    if (shortReads === null)
-      throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
+    const shortReads = openThreadReads(config.data.dir)
     return { shortReads, matcher: createMatcher(config, shortReads) }
   }
   const reply = async (message: MatchMessage | PinRequest): Promise<MatchReply> => {

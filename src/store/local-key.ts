@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../core/errors.ts'
+import { isUnreadable } from './database/faults.ts'
 import { guarded, openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../core/files.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
@@ -52,23 +53,25 @@ interface KeyLog {
 
 /**
  * Creates the first key before a daemon serves, so that private data is never served without one, however it is added
- * later. Retries while another process is writing. Returns a function that stops the retries.
+ * later. Retries while another process is writing. Returns a function that stops the retries. Throws `corrupt` at once where the
+ * keys cannot be read: then nothing can be served.
  */
 export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): () => void {
   let timer: NodeJS.Timeout | undefined
   let logged = ''
-  const make = (): void => {
+  const make = (isFirst: boolean): void => {
     try {
       if (createLocalKey(dataDir, now()))
         log.info({}, `a key for the private paths was created: it is in ${localKeyPath(dataDir)}`)
     } catch (error) {
+      if (isFirst && isUnreadable(error)) throw error
       const why = messageOf(error)
       const text = `the key for the private paths cannot be created yet, it is retried: ${why}`
       if (text !== logged) log.warn({}, (logged = text))
-      timer = setTimeout(make, RETRY_MS).unref()
+      timer = setTimeout(make, RETRY_MS, false).unref()
     }
   }
-  make()
+  make(true)
   return () => clearTimeout(timer)
 }
 

@@ -28,7 +28,7 @@ const RECORD =
  */
 export function probeReads(dataDir: string, wasThere: boolean): boolean {
   const db = openReader(dataDir)
-  if (db === null && wasThere) throwLocated(goneError(), databasePath(dataDir))
+  if (db === null && wasThere) throwGone(dataDir)
   if (db === null) return false
   try {
     db.pragma('cache_size = -256')
@@ -39,9 +39,10 @@ export function probeReads(dataDir: string, wasThere: boolean): boolean {
   }
 }
 
-function goneError(): Error {
-  const text = 'the file is empty, or is not there any more'
-  return Object.assign(new Error(text), { code: 'SQLITE_NOTADB' })
+/** Throws the error for a database that was there before, and is not now. */
+export function throwGone(dataDir: string): never {
+  const error = new Error('the file is empty, or is not there any more')
+  throwLocated(Object.assign(error, { code: 'SQLITE_NOTADB' }), databasePath(dataDir))
 }
 
 function readAll(db: Db): void {

@@ -3,6 +3,7 @@ import { type Db, guarded, openReader } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
 import { createNewTagReader, createAnnouncedReader } from './catalog/tags.ts'
+import { throwGone } from './read-probe.ts'
 import { createLedgerReader } from './replication/ledger.ts'
 import { createCatalogQuery, createOrderings } from './catalog/list-query.ts'
 import { createCatalogAnswerReader } from './catalog/answers.ts'
@@ -55,6 +56,14 @@ export function isOwnData(
   source: SourceName,
 ): boolean {
   return snapshots.readSnapshot(source) !== null && !runs.isOnlyImported(source)
+}
+
+/**
+ * Opens reads for a thread of a daemon, which had a database when it began to serve. Throws `corrupt` where there is none to be read
+ * any more.
+ */
+export function openThreadReads(dataDir: string): NonNullable<ReturnType<typeof openShortReads>> {
+  return openShortReads(dataDir) ?? guarded(dataDir, () => throwGone(dataDir))
 }
 
 /**

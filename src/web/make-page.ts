@@ -6,6 +6,7 @@ import { type ViewsInUse, createViewsInUse } from '../api/scanners/generation.ts
 import { MirrorError, httpStatus, messageOf } from '../core/errors.ts'
 import type { SourceName } from '../domain/sources.ts'
 import { openInboxReader } from '../store/database/open.ts'
+import { isUnreadable } from '../store/database/faults.ts'
 import { createInboxReads } from '../store/webhooks/inbox.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
@@ -16,6 +17,7 @@ import { createPageDocuments } from './documents/read.ts'
 import { type PageCall, type PageView, HTML, type Page } from './page.ts'
 import { LOADERS } from './loaders.ts'
 import { PAGES } from './pages.ts'
+import { problemNotices } from './pages/problems.ts'
 import { pageFrame, uiOf } from './frame.ts'
 import { referenceView } from './reference.ts'
 import { createRenderer } from './render.ts'
@@ -31,7 +33,7 @@ export function createPageMaker(
   const render = createRenderer()
   let load: ((page: Page, request: PageRequest) => PageView) | null = null
   return (request) => {
-    const { view, fault } = viewOf(request, (page) => {
+    const { view, fault } = viewOf(data, request, (page) => {
       load ??= createLoader(data, openReads())
       return load(page, request)
     })
@@ -54,6 +56,7 @@ function textOfPage(
 
 /** Returns what to show: the page, or why it cannot be shown. `fault`: what the log is to report. */
 function viewOf(
+  data: PagesData,
   request: PageRequest,
   load: (page: Page) => PageView,
 ): { readonly view: PageView; readonly fault: ThreadFailure | null } {
@@ -64,12 +67,20 @@ function viewOf(
     if (page === undefined) throw new MirrorError('not_found', 'there is no such page')
     return { view: load(page), fault: null }
   } catch (error) {
-    const status = httpStatus(error)
     const isOpen = error instanceof MirrorError && OPEN.has(error.code)
+    if (isUnreadable(error)) return { view: unreadView(data, request), fault: failureOf(error) }
     const message = isOpen ? messageOf(error) : FAILED
-    const view = problemView(request, { status, message })
+    const view = problemView(request, { status: httpStatus(error), message })
     return { view, fault: isOpen ? null : failureOf(error) }
   }
+}
+
+/** Shows what is wrong where stored data cannot be read: the problems of the report, else what says more. */
+function unreadView({ config }: PagesData, request: PageRequest): PageView {
+  const { status, base } = request
+  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base) }, status)
+  if (blocks.length > 0) return { title: TITLES[503] ?? '', status: 503, blocks }
+  return problemView(request, { status: 503, message: UNREAD })
 }
 
 /** Codes of errors whose messages are about the request. */
@@ -80,6 +91,8 @@ const OPEN: ReadonlySet<string> = new Set([
   'not_supported',
   'stale',
 ])
+const UNREAD =
+  'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
 const FAILED = 'the mirror failed to make this page; its log has the reason'
 
 const TITLES: Readonly<Record<number, string>> = {

@@ -1,6 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { MirrorError } from '../core/errors.ts'
-import { openShortReads } from '../store/reads.ts'
+import { openThreadReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { failureOf } from '../threads/requests.ts'
 import type { PinRequest } from '../api/reading/request.ts'
@@ -10,12 +9,8 @@ import type { PageReply, PageRequest, PagesData } from './request.ts'
 function main(port: NonNullable<typeof parentPort>): void {
   collectWhenIdle()
   const data = workerData as PagesData
-  let opened: ReturnType<typeof openShortReads> = null
-  const open = (): NonNullable<typeof opened> => {
-    opened ??= openShortReads(data.config.data.dir)
-    if (opened !== null) return opened
-    throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
-  }
+  let opened: ReturnType<typeof openThreadReads> | null = null
+  const open = (): NonNullable<typeof opened> => (opened ??= openThreadReads(data.config.data.dir))
   const make = createPageMaker(data, open)
   const reply = (request: PageRequest | PinRequest): PageReply => {
     try {

@@ -7,6 +7,7 @@ import { type Problem, methodNotAllowed, retryHeaders } from '../api/http/proble
 import { rawTarget } from '../api/http/request-target.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
+import { isUnreadable } from '../store/database/faults.ts'
 import { type RequestThread, createRequestThread, errorOf } from '../threads/requests.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import { prefersHtml } from './accept.ts'
@@ -123,16 +124,26 @@ async function answerPage(
   else response.end(reply.body)
 }
 
+/** Judges a request by its key; where keys cannot be read, by that: pages that need none are shown. */
+function judgeKey({ access, failures }: PeopleTools, request: IncomingMessage): Problem | null {
+  try {
+    return access.judge(request)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    return failures.problem(error, request)
+  }
+}
+
 /** Decides who may read a page; `signedIn`: the client brought a valid key, or needs none here. */
 function judge(
-  { access }: PeopleTools,
+  tools: PeopleTools,
   request: IncomingMessage,
   page: Page | undefined,
   query: string,
 ): { readonly problem: Problem | null; readonly signedIn: boolean } {
   if (!isReading(request))
     return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
-  const denied = access.judge(request)
+  const denied = judgeKey(tools, request)
   const hasSent = (request.headers.authorization ?? '').trim() !== ''
   const isPrivate = page?.isPrivate?.(new URLSearchParams(query)) === true
   const isRefused = page?.access === 'key' || isPrivate || hasSent

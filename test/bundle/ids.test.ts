@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultOfRecordId } from '../../src/domain/record-id.ts'
-import { hasImported, isOlderFolder } from '../../src/store/database/older-folder.ts'
+import { hasImported, hasUnreadDatabase } from '../../src/store/database/older-folder.ts'
 import { createBench } from '../support/mirror.ts'
 import { tamper } from '../sync/fixtures.ts'
 import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
@@ -175,7 +175,7 @@ test('a mirror that was filled by imports is recognized in a database of an earl
   const there = below()
   expect([hasImported(there.dir), hasImported(bench.dir)]).toEqual([false, false])
   await there.take((await carry(bench.dir, folder())).files)
-  expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, false])
+  expect([hasImported(there.dir), hasUnreadDatabase(there.dir)]).toEqual([true, false])
   there.store.close()
   makeOlder(
     there.dir,
@@ -183,5 +183,5 @@ test('a mirror that was filled by imports is recognized in a database of an earl
     `INSERT INTO bundle_import (mirror, sequence, kind, digest, sources, created_at, as_of, imported_at, rollback, file)
      VALUES ('m', 1, 'full', 'd', '{}', 1, 1, 1, 0, 'f')`,
   )
-  expect([hasImported(there.dir), isOlderFolder(there.dir)]).toEqual([true, true])
+  expect([hasImported(there.dir), hasUnreadDatabase(there.dir)]).toEqual([true, true])
 })

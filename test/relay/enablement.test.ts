@@ -17,7 +17,7 @@ import { target } from './targets.ts'
 import { longTest } from '../support/tables.ts'
 
 /** Every fault is the relay's own. */
-const NO_FAULT = { noteOwn: () => false }
+const isExplained = (): boolean => false
 
 longTest(
   'a daemon without relay targets removes earlier ones with their pending events',
@@ -30,7 +30,7 @@ longTest(
     outbox.replaceTargets(['http://127.0.0.1:9/hook'])
     const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
     const log = createLog({ level: 'error', format: 'json' })
-    const passing = startRelay({ config, version: 'test', log, fault: NO_FAULT })
+    const passing = startRelay({ config, version: 'test', log, isExplained })
     await expect.poll(() => outbox.listTargets()).toEqual([])
     await passing.close()
   },
@@ -46,7 +46,7 @@ test('the log names a disabled target by its number, never by its URL', async ()
   const { config } = loadConfig({ env, cwd: dir })
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  const passing = startRelay({ config, version: 'test', log, fault: NO_FAULT })
+  const passing = startRelay({ config, version: 'test', log, isExplained })
   const inbox = createInbox(db)
   inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
   inbox.settle([{ id: 1, state: 'done' }])
@@ -73,7 +73,7 @@ test('a relay has its first position before the daemon starts to sync, so that n
     config,
     version: 'test',
     log: createLog({ level: 'error', format: 'json' }),
-    fault: NO_FAULT,
+    isExplained,
   })
   await passing.placed
   expect(createRelayOutbox(db).cursors.snapshot.read(instance)).toBe(0)

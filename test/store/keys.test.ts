@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
+import { startLocalKey } from '../../src/store/local-key.ts'
 import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { overwriteTable } from '../support/damage.ts'
 import { NOW, reads, scratch, writes } from './fixtures.ts'
 
 describe('a local key', () => {
@@ -93,4 +95,14 @@ describe('the secret', () => {
     db.close()
     expect(() => store.secrets.readSecret('links')).toThrow(/lost its secret/)
   })
+})
+
+test('a first key that cannot be created because keys cannot be read is an error of the start, and no line of its own', () => {
+  const { dir } = writes()
+  overwriteTable(databasePath(dir), 'local_key')
+  const lines: string[] = []
+  const write = (_: object, text: string): void => void lines.push(text)
+  const start = (): unknown => startLocalKey(dir, () => NOW, { info: write, warn: write })
+  expect(start).toThrow(/mirror\.db is damaged/)
+  expect(lines).toEqual([])
 })

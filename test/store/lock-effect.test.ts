@@ -42,6 +42,10 @@ FORWARD(fcntl)
 FORWARD(fcntl64)
 `
 
+/** A writer waits for a lock so long, milliseconds. */
+const WAIT_MS = 10_000
+const OPEN = new URL('../../src/store/database/open.ts', import.meta.url).href
+
 function hasCompiler(): boolean {
   try {
     execFileSync('cc', ['--version'], { stdio: 'ignore' })
@@ -98,6 +102,18 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
       )
     },
   )
+
+  test('a database in such a folder is refused at once, also where it would wait for another process', () => {
+    const folder = makeFolder()
+    const script = `import { openWriter } from ${JSON.stringify(OPEN)}
+      try { openWriter(${JSON.stringify(folder)}) } catch (error) { console.log(error.message) }`
+    const env = { ...process.env, LD_PRELOAD: library, LOCKS_BELOW: folder, LOCKS_REFUSED: '1' }
+    const said = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+      env,
+      timeout: WAIT_MS,
+    })
+    expect(said.toString()).toContain('locks do not work')
+  })
 
   test.each(telling(['serve', 'doctor'], 'doctor'))(
     '"patchmirror %s" says that locks have no effect where every one is granted',

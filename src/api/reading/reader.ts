@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
-import { openShortReads } from '../../store/reads.ts'
+import { openThreadReads } from '../../store/reads.ts'
 import { failureOf } from '../../threads/requests.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
@@ -31,9 +31,7 @@ interface Reader {
 export function createReader(data: ReadingData): Reader {
   let opened: Opened | null = null
   const open = (): Opened => {
-    const shortReads = openShortReads(data.config.data.dir)
-    if (shortReads === null)
-      throw new MirrorError('not_ready', 'there is no database yet: the mirror is starting')
+    const shortReads = openThreadReads(data.config.data.dir)
     return { shortReads, answer: createReading(data, shortReads) }
   }
   return {
@@ -51,7 +49,7 @@ export function createReader(data: ReadingData): Reader {
   }
 }
 
-type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
+type ShortReads = ReturnType<typeof openThreadReads>
 
 interface Opened {
   readonly shortReads: ShortReads

@@ -5,7 +5,7 @@ import { markShared } from '../../core/connections/responses.ts'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { damagedContent } from '../../store/database/faults.ts'
-import { contentInPool } from '../../store/database/gzip.ts'
+import { checkMember, contentInPool } from '../../store/database/gzip.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Coding } from '../http/request-headers.ts'
@@ -109,6 +109,7 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
   }
 }
 
+/** Returns a whole document; its stored bytes are checked once, before the first answer in any coding. */
 function wholeAnswer(
   feed: StoredFeed,
   member: Buffer,
@@ -119,8 +120,11 @@ function wholeAnswer(
   if (known !== undefined) return known
   const answerOf = (body: Buffer): JsonResponse =>
     createAnswer(coding, markShared(body), document.sha256.toString('hex', 0, 16), document.changed)
-  if (coding === 'gzip') return (answers[coding] = answerOf(member))
-  const coming = contentInPool(member, document.size).then(answerOf, (error: unknown) => {
+  const body =
+    coding === 'gzip'
+      ? checkMember(member, document.size).then(() => member)
+      : contentInPool(member, document.size)
+  const coming = body.then(answerOf, (error: unknown) => {
     throw damagedContent(`the stored ${document.path} is damaged (${messageOf(error)})`)
   })
   answers[coding] = coming

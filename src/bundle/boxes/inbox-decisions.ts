@@ -11,6 +11,7 @@ interface Decision {
   stamp: string
   why: string | null
   imports: number
+  /** By the elapsed time. */
   at: number
   clock: ClockWait | null
 }
@@ -21,8 +22,14 @@ interface ClockWait {
   readonly until: number
 }
 
+/** The clock for the dates of bundles, Unix milliseconds, and the time that elapses, whatever that clock does, milliseconds. */
+interface Times {
+  readonly now: () => number
+  readonly elapsed: () => number
+}
+
 /** Stores which bundles must be processed, and what the others wait for. */
-export function createDecisions(now: () => number) {
+export function createDecisions({ now, elapsed }: Times) {
   const stamps = new Map<string, string>()
   const decisions = new Map<string, Decision>()
   let imports = 0
@@ -33,7 +40,7 @@ export function createDecisions(now: () => number) {
     clock: ClockWait | null = null,
   ): void => {
     if (why === 'gone') decisions.delete(name)
-    else decisions.set(name, { stamp, why, imports, at: now(), clock })
+    else decisions.set(name, { stamp, why, imports, at: elapsed(), clock })
   }
   /** Returns files that have not changed since the last scan, and for which no valid decision exists. */
   const isDue = (arrival: InboxFile): boolean => {
@@ -48,7 +55,7 @@ export function createDecisions(now: () => number) {
     const { why, imports: then, at, clock } = decision
     if (why === null || why === INCOMPLETE || why === OVERDUE) return false
     if (clock !== null) return isWithin(clock, now()) || clock.until <= proven
-    if (why.startsWith(FAILED)) return Math.abs(now() - at) >= RETRY_MS
+    if (why.startsWith(FAILED)) return elapsed() - at >= RETRY_MS
     return !why.startsWith(WAITING_FOR) || then !== imports
   }
   return {
@@ -66,7 +73,7 @@ export function createDecisions(now: () => number) {
     /** Returns bundles that have been incomplete for a day; each is returned once. */
     overdue(): string[] {
       return [...decisions].flatMap(([name, decision]) => {
-        if (decision.why !== INCOMPLETE || now() - decision.at < OVERDUE_MS) return []
+        if (decision.why !== INCOMPLETE || elapsed() - decision.at < OVERDUE_MS) return []
         decisions.set(name, { ...decision, why: OVERDUE })
         return [name]
       })

@@ -18,6 +18,8 @@ interface InboxDeps {
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   readonly now: () => number
+  /** Milliseconds that elapsed, whatever the clock does; those of this process when not given. */
+  readonly elapsed?: () => number
   /** The last status of an earlier inbox of this folder, whose counts go on. */
   readonly before?: InboxStatus | null
   /** Counter of the bundles that ended the process; null: not counted. */
@@ -49,7 +51,8 @@ export interface Inbox {
  */
 export function createInboxImporter(deps: InboxDeps): Inbox {
   const { folder, now, before = null, onTrouble = () => undefined } = deps
-  const decisions = createDecisions(now)
+  const { elapsed = () => performance.now() } = deps
+  const decisions = createDecisions({ now, elapsed })
   const counts = countsOf(before)
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null

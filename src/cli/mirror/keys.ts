@@ -4,7 +4,7 @@ import { toIsoOrNull } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { operatorName } from '../../domain/run-facts.ts'
 import { guarded } from '../../store/database/open.ts'
-import { isOlderFolder, whyUnread } from '../../store/database/older-folder.ts'
+import { hasUnreadDatabase, whyUnread } from '../../store/database/older-folder.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
 import type { LocalKey } from '../../store/keys.ts'
 import type { Writes } from '../../store/writer.ts'
@@ -99,7 +99,7 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
 
 function readKeys(dataDir: string): LocalKey[] {
   const stored = guarded(dataDir, () => withReads(dataDir, ({ keys }) => keys.listKeys()))
-  if (stored === null && isOlderFolder(dataDir)) throw whyUnread(dataDir, '')
+  if (stored === null && hasUnreadDatabase(dataDir)) throw whyUnread(dataDir, '')
   return stored ?? []
 }
 

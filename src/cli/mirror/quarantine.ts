@@ -3,7 +3,7 @@ import { withWrites } from '../store-writes.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { operatorName } from '../../domain/run-facts.ts'
-import { isOlderFolder } from '../../store/database/older-folder.ts'
+import { hasUnreadDatabase } from '../../store/database/older-folder.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
 import { otherSettings } from '../../store/runs/run-scope.ts'
@@ -75,7 +75,8 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
 export async function acknowledgeCommand(run: string, options: DecisionOptions): Promise<number> {
   const { config } = settings(options, false, [])
   const { dir } = config.data
-  const isStored = withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || isOlderFolder(dir)
+  const isStored =
+    withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || hasUnreadDatabase(dir)
   if (!isStored) throw nothingRan(dir, run)
   const { id, facts, message } = await withWrites(dir, (store) => {
     const found = doubtfulRun(store, run)
@@ -118,7 +119,8 @@ type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>
  * database where there is none.
  */
 function requireChange({ data: { dir } }: Config, run: string): void {
-  if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || isOlderFolder(dir)) return
+  if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || hasUnreadDatabase(dir))
+    return
   throw nothingRan(dir, run)
 }
 

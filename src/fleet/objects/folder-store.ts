@@ -20,7 +20,7 @@ import {
 const DRAFTS = '.drafts'
 /** File of the lock, which is no object either. */
 const LOCK = '.lock'
-/** A draft of this age, milliseconds, was left by a process that ended. */
+/** A draft that did not change for so long, milliseconds, was left by a process that ended. */
 const DRAFT_AGE_MS = DAY_MS
 
 /** Writes content to a draft, which `commit` gives its name; false of it: the object is not to be written. */
@@ -36,7 +36,8 @@ function pathIn(root: string, key: string): string {
   return join(root, key)
 }
 
-function createWriter(root: string): Write {
+function createWriter(root: string, elapsed: () => number): Write {
+  const sweep = createDraftSweep(join(root, DRAFTS), elapsed)
   let prepared: Promise<number> | null = null
   const prepare = (): Promise<number> =>
     (prepared ??= prepareRoot(root).catch((error: unknown) => {
@@ -47,6 +48,7 @@ function createWriter(root: string): Write {
     guarded(root, `write ${key}`, async () => {
       const path = pathIn(root, key)
       const mode = await prepare()
+      await sweep()
       const draft = join(root, DRAFTS, randomBytes(12).toString('hex'))
       try {
         const info = await writeDraft(draft, key, body, mode)
@@ -63,12 +65,16 @@ function createWriter(root: string): Write {
 
 /**
  * Creates a store in a folder that exists, local or shared, such as NFS. A new object appears by link(2), which fails when
- * another has its name; a replacement by rename(2), under a lock of the operating system. Content is synced before.
+ * another has its name; a replacement by rename(2), under a lock of the operating system. Content is synced before. `elapsed`:
+ * milliseconds that passed, whatever the clocks of this machine and of the folder show.
  */
-export function createFolderStore(url: string): ObjectStore {
+export function createFolderStore(
+  url: string,
+  elapsed = (): number => performance.now(),
+): ObjectStore {
   const root = fileURLToPath(url)
   const lock = createFolderLock(join(root, LOCK))
-  const write = createWriter(root)
+  const write = createWriter(root, elapsed)
   const replace = (draft: string, path: string, etag: string | null): Promise<boolean> =>
     lock.run(async () => {
       if (etag !== null && (await infoOf(path, ''))?.etag !== etag) return false
@@ -162,7 +168,30 @@ async function failure(root: string, what: string, cause: unknown): Promise<Flee
 }
 
 /**
- * Creates the folder of drafts, and removes those that processes left. Returns the mode of the root, which all in it gets: an
+ * Creates the removal of drafts that processes left: those that it found as they are at its last look, which was a day ago. No date of
+ * a file tells that: it is of another machine's clock.
+ */
+function createDraftSweep(folder: string, elapsed: () => number): () => Promise<void> {
+  let seen: ReadonlyMap<string, string> = new Map()
+  let lookedAt = -Infinity
+  return async () => {
+    if (elapsed() - lookedAt < DRAFT_AGE_MS) return
+    lookedAt = elapsed()
+    const found = new Map<string, string>()
+    for (const name of await readdir(folder)) {
+      const path = join(folder, name)
+      const file = await stat(path).catch(() => null)
+      if (file === null) continue
+      const state = `${file.ino} ${file.size} ${file.mtimeMs}`
+      if (seen.get(name) === state) await rm(path, { force: true })
+      else found.set(name, state)
+    }
+    seen = found
+  }
+}
+
+/**
+ * Creates the folder of drafts. Returns the mode of the root, which all in it gets: an
  * operator who shares it by a group shares its objects. The root itself is not created: it may be a mount.
  */
 async function prepareRoot(root: string): Promise<number> {
@@ -171,11 +200,6 @@ async function prepareRoot(root: string): Promise<number> {
   await makeOne(folder, mode)
   await refuseLinks(root, `${DRAFTS}/`)
   await makeLockFile(join(root, LOCK), mode)
-  for (const name of await readdir(folder)) {
-    const path = join(folder, name)
-    const found = await stat(path).catch(() => null)
-    if (found !== null && Date.now() - found.mtimeMs > DRAFT_AGE_MS) await rm(path, { force: true })
-  }
   return mode
 }
 

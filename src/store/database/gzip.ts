@@ -51,6 +51,11 @@ export async function* contentPieces(member: Buffer, size: number): AsyncGenerat
   checkSize(length, size)
 }
 
+/** Resolves when a stored member inflates to content of this size, with its CRC-32; rejects when it does not. */
+export async function checkMember(member: Buffer, size: number): Promise<void> {
+  for await (const _piece of contentPieces(member, size));
+}
+
 function boundsOf(size: number): { chunkSize: number; maxOutputLength: number } {
   return { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
 }

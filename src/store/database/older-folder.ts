@@ -1,13 +1,14 @@
+import { statSync } from 'node:fs'
 import { MirrorError } from '../../core/errors.ts'
 import { isPresent } from '../../core/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
 import { databasePath, guarded, openReader } from './open.ts'
 
 /**
- * Reports whether there is a database that `openReader` does not open because no writer has migrated it from an earlier
- * version.
+ * Reports whether there is a database that `openReader` does not open: no writer has migrated it from an earlier version, or it
+ * is empty.
  */
-export function isOlderFolder(dataDir: string): boolean {
+export function hasUnreadDatabase(dataDir: string): boolean {
   if (!guarded(dataDir, () => isPresent(databasePath(dataDir)))) return false
   const db = openReader(dataDir)
   db?.close()
@@ -15,15 +16,35 @@ export function isOlderFolder(dataDir: string): boolean {
 }
 
 /**
- * Returns why `openReader` opened no database, and what to do: the database is of an earlier version; else there is
+ * Returns why `openReader` opened no database, and what to do: the file is empty, or of an earlier version; else there is
  * none, with the caller's message `none`.
  */
 export function whyUnread(dataDir: string, none: string): MirrorError {
   const older =
     `the database in ${dataDir} was written by an earlier version of Patchmirror and is not migrated yet: ` +
     'start the daemon ("patchmirror serve"), which migrates it'
-  return new MirrorError('not_ready', isOlderFolder(dataDir) ? older : none)
+  if (isEmptyFile(dataDir))
+    return new MirrorError(
+      'not_ready',
+      `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`,
+    )
+  return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : none)
 }
+
+/** Reports whether the database is a file without content: no writer has made anything of it, or all of it was lost. */
+export function isEmptyFile(dataDir: string): boolean {
+  const path = databasePath(dataDir)
+  const [file, log] = [path, `${path}-wal`].map((one) => statSync(one, { throwIfNoEntry: false }))
+  return file?.size === 0 && (log?.size ?? 0) === 0
+}
+
+/** What an empty database is. */
+export const EMPTY_FILE =
+  'is empty (0 bytes): nothing was ever stored in it, or its content was lost'
+
+/** What to do about one. */
+export const EMPTY_FILE_ADVICE =
+  'If something was stored, restore a backup into a new data folder ("patchmirror restore FILE"). Else start the daemon ("patchmirror serve"), which begins with new keys and a new identity.'
 
 /** Reports whether a bundle was ever imported into a data folder, also into one of an earlier version. */
 export function hasImported(dataDir: string): boolean {

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import { dirname, join } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { VIEWS_TABLES } from './migrations/views.ts'
-import { type Db, compileWhenUsed, connect } from './sqlite.ts'
+import { isLockError, lockFault } from '../lock-effect.ts'
+import { type Database, type Db, compileWhenUsed, connect } from './sqlite.ts'
 import { nameStorageError } from './faults.ts'
 import { leaveIndex } from './log-index.ts'
 import { migrate, userVersion } from './migrate.ts'
@@ -88,7 +89,7 @@ interface Ready {
  */
 function openReady(path: string, { steps, timeout, report }: Ready, set: (db: Db) => void): Db {
   if (!existsSync(path)) makeFile(path)
-  const db = connect(path, { timeout })
+  const db = connectTrying(path, { timeout })
   try {
     refuseForeignSchema(db, steps)
     db.pragma('journal_mode = WAL')
@@ -99,6 +100,26 @@ function openReady(path: string, { steps, timeout, report }: Ready, set: (db: Db
     db.close()
     throw error
   }
+}
+
+/**
+ * Connects, and tries a lock without waiting first. Throws `storage` where the file system refuses every lock: SQLite takes that for a
+ * lock of another process, for which it would wait.
+ */
+function connectTrying(path: string, options: { timeout: number; readonly?: boolean }): Database {
+  const db = connect(path, { ...options, timeout: 0 })
+  try {
+    userVersion(db)
+  } catch (error) {
+    if (!isLockError(systemCode(error))) return db // what else is wrong, the caller meets
+    const fault = lockFault(dirname(path))
+    if (fault === null) return db
+    db.close()
+    throw fault
+  } finally {
+    if (db.open) db.pragma(`busy_timeout = ${options.timeout}`)
+  }
+  return db
 }
 
 /** The bytes of a database's header that say whether it has a write-ahead log. */
@@ -211,7 +232,7 @@ function openRead(
   cacheKilobytes: number,
   older = false,
 ): Db | null {
-  const db = connect(path, { readonly: true, timeout: 5_000 })
+  const db = connectTrying(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)
     db.pragma('mmap_size = 0') // if a mapped file is truncated, SIGBUS ends the process

@@ -6,7 +6,10 @@ import { clip } from '../cells.ts'
 import type { PageCall } from '../page.ts'
 
 /** Returns a notice for everything that is wrong with the mirror, with the commands that show or fix it; the worst first. */
-export function problemNotices({ config, ui }: PageCall, status: Status): NoticeBlock[] {
+export function problemNotices(
+  { config, ui }: Pick<PageCall, 'config' | 'ui'>,
+  status: Status,
+): NoticeBlock[] {
   return problemsOf(status, config).map((one) => {
     const text = detailOf(one)
     const { run } = one

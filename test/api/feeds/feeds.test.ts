@@ -373,3 +373,20 @@ longTest(
     expect((await get(PATH)).body).toHaveLength(huge.length)
   },
 )
+
+test('a damaged document is a 503 in every content coding, the same at each request, and is logged', async () => {
+  const served = await serve((store) => {
+    store.publishFeeds(FEEDS)
+    store.damage(
+      `UPDATE document SET body = CAST(substr(body, 1, 20) || zeroblob(length(body) - 28) || substr(body, -8) AS BLOB)
+       WHERE path = '/external/patch_feed'`,
+    )
+  })
+  for (const coding of ['gzip', 'identity', 'gzip']) {
+    const reply = await served.get('/external/patch_feed', { 'Accept-Encoding': coding })
+    expect([coding, reply.status, jsonOf(reply)['error']]).toEqual([coding, 503, 'corrupt'])
+  }
+  expect(served.errors.length).toBeGreaterThan(0)
+  const sound = await served.get('/external/globals/sys_matrix', { 'Accept-Encoding': 'gzip' })
+  expect(sound.status).toBe(200)
+})

@@ -68,15 +68,25 @@ longTest(
   },
 )
 
-test('drafts that a process left are removed after a day, and are no objects', async () => {
+test('drafts that a process left are removed when a day has elapsed, whatever their dates, and are no objects', async () => {
   const path = folder()
-  mkdirSync(join(path, '.drafts'))
-  for (const name of ['old', 'new']) writeFileSync(join(path, '.drafts', name), 'half')
-  const before = Date.now() / 1000 - 2 * 86_400
-  utimesSync(join(path, '.drafts', 'old'), before, before)
-  const store = createFolderStore(urlOf(path))
-  await store.put('k', Buffer.from('x'))
-  expect(readdirSync(join(path, '.drafts'))).toEqual(['new'])
+  const drafts = join(path, '.drafts')
+  mkdirSync(drafts)
+  for (const name of ['left', 'growing']) writeFileSync(join(drafts, name), 'half')
+  const before = Date.now() / 1000 - 400 * 86_400
+  for (const name of ['left', 'growing']) utimesSync(join(drafts, name), before, before)
+  let hours = 0
+  const store = createFolderStore(urlOf(path), () => hours * 3_600_000)
+  const putAfter = async (more: number): Promise<string[]> => {
+    hours += more
+    await store.put('k', Buffer.from('x'))
+    return readdirSync(drafts).sort()
+  }
+  expect(await putAfter(0)).toEqual(['growing', 'left'])
+  writeFileSync(join(drafts, 'growing'), 'more')
+  expect(await putAfter(23)).toEqual(['growing', 'left'])
+  expect(await putAfter(1)).toEqual(['growing'])
+  expect(await putAfter(24)).toEqual([])
   const keys: string[] = []
   for await (const { key } of store.list('')) keys.push(key)
   expect(keys).toEqual(['k'])

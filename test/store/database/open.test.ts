@@ -15,7 +15,7 @@ import {
 } from '../../../src/store/database/open.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
 import { lockHolder } from '../../../src/store/database/lock.ts'
-import { isOlderFolder } from '../../../src/store/database/older-folder.ts'
+import { hasUnreadDatabase, whyUnread } from '../../../src/store/database/older-folder.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { startChild } from '../processes.ts'
@@ -103,13 +103,23 @@ describe('a data folder', () => {
     expect(openPinnedReads(dir)).toBeNull()
   })
 
+  test('that is an empty file is called so, and not one of an earlier version', () => {
+    const dir = scratch()
+    writeFileSync(databasePath(dir), '')
+    const { message } = whyUnread(dir, 'nothing is mirrored yet')
+    expect(message).toContain('mirror.db is empty (0 bytes)')
+    expect(message).toContain('patchmirror restore FILE')
+    expect(message).not.toContain('earlier version')
+    expect(hasUnreadDatabase(dir)).toBe(true)
+  })
+
   test('that cannot be looked up is a storage error for readers, and is not taken for an empty one', () => {
     const dir = join(scratch(), 'loop')
     symlinkSync('loop', dir)
     const works = [
       () => openReader(dir),
       () => openInboxReader(dir),
-      () => isOlderFolder(dir),
+      () => hasUnreadDatabase(dir),
       () => lockHolder(dir, 'serve'),
       () => inspectDatabases(dir, { quick: true }),
     ]

@@ -5,7 +5,7 @@ import type { Status } from '../../../api/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { NO_AGE, type SourceName, servedSources } from '../../../domain/sources.ts'
-import { isOlderFolder } from '../../../store/database/older-folder.ts'
+import { hasUnreadDatabase } from '../../../store/database/older-folder.ts'
 import { duration } from '../../output.ts'
 
 type Source = Status['sources'][number]
@@ -39,7 +39,7 @@ function ageOf({ asOf, ageSeconds }: Source): string {
  */
 export function codeWithoutData(error: unknown, { data }: Config): number {
   if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
-  if (isOlderFolder(data.dir)) throw error
+  if (hasUnreadDatabase(data.dir)) throw error
   process.stderr.write(`patchmirror: ${error.message}\n`)
   return 3
 }
