@@ -1,4 +1,5 @@
 import { readyFolder } from '../store/database/copies.ts'
+import { followNumbers } from '../store/restored.ts'
 import type { RouteTools } from '../api/access/private-routes.ts'
 import { createCatalogRoutes } from '../api/catalog/routes.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../api/server.ts'
@@ -180,6 +181,7 @@ async function readyData({ config, log, now = Date.now }: AgentOptions, on: Runn
   const { data, server } = config
   await tryStart(config, now)
   readyFolder(data.dir, (text) => log.info({}, text))
+  on.stops.push(followNumbers(data.dir, config.relay.maxDays, log, now()))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 

@@ -12,7 +12,9 @@ import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
 /** What is mirrored of the images that events name. */
 interface NewsReads {
   readonly findAnnounced: (target: EventTarget) => Announced
-  readonly listNewTags: (from: number) => readonly NewTag[]
+  readonly listNewTags: (from: number, limit: number) => readonly NewTag[]
+  /** Reports whether a run since a time found more new tags than are listed. */
+  readonly hasUnlistedTags: (from: number) => boolean
 }
 
 /** How long new tags are known as such, milliseconds; the store keeps them as long. */
@@ -20,14 +22,17 @@ const NEW_MS = 30 * DAY_MS
 
 /**
  * Reports whether an event tells of nothing new: all that it names is mirrored, and none of it appeared in the last 30 days. So it is
- * with test events, which the service sends about a tag that exists, and which nothing else tells from others.
+ * with test events, which the service sends about a tag that exists, and which nothing else tells from others. Where a run found more
+ * new tags than are listed, nothing is known to be old. `now`: the time of ages (`timeOfAges`), as a clock that is ahead ages no tag.
  */
 export function isOldNews(body: Uint8Array, reads: NewsReads, now: number): boolean {
   const { target: named } = parseBody(Buffer.from(body), createTypeFilter(['*'], ''))
   if (named === null) return false
   const targets = targetsOf(named)
   if (targets.length === 0 || !targets.every((one) => isMirrored(one, reads))) return false
-  const arrived = reads.listNewTags(now - NEW_MS)
+  const from = now - NEW_MS
+  if (reads.hasUnlistedTags(from)) return false
+  const arrived = reads.listNewTags(from, Number.MAX_SAFE_INTEGER)
   return !targets.some((one) => arrived.some((tag) => isSame(one, tag)))
 }
 

@@ -6,6 +6,7 @@ import { type KeptFiles, useKeptFiles } from '../core/kept-files.ts'
 import { type Db, openInbox, openReader } from '../store/database/open.ts'
 import { createRelayOutbox } from '../store/webhooks/outbox.ts'
 import { readFindings } from '../store/findings/database.ts'
+import { timeOfAges } from '../store/runs/age-limit.ts'
 import { type Reads, createReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { restWhenIdle } from '../threads/rest.ts'
@@ -130,7 +131,7 @@ async function connect(
   { relay, upstream }: RelayStart['config'],
   settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret' | 'dialect'>,
   version: string,
-  { secrets, catalog }: Pick<Reads, 'secrets' | 'catalog'>,
+  reads: Pick<Reads, 'secrets' | 'catalog' | 'runs' | 'snapshots'>,
 ) {
   const [{ createTransport }, { createSender, createSigner, formatSecret }, { isOldNews }] =
     await Promise.all([
@@ -147,8 +148,12 @@ async function connect(
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
     requestTimeoutMs: timeoutMs,
   })
-  const sign = createSigner(settings.secret ?? formatSecret(secrets.readSecret('relay')), dialect)
-  const isOld = (body: Uint8Array): boolean => isOldNews(body, catalog, Date.now())
+  const sign = createSigner(
+    settings.secret ?? formatSecret(reads.secrets.readSecret('relay')),
+    dialect,
+  )
+  const isOld = (body: Uint8Array): boolean =>
+    isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate, isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })

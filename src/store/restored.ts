@@ -1,4 +1,8 @@
-import { toIso } from '../core/time.ts'
+import { messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { DAY_MS, HOUR_MS, toIso } from '../core/time.ts'
+import { type GivenNumbers, givenNumbers, noteGivenNumbers } from './database/daemon-settings.ts'
+import { openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
 import type { Db } from './database/sqlite.ts'
 
 /** What a mirror is to know that was restored from a backup. */
@@ -65,4 +69,119 @@ function skipNumbers(db: Db, table: string, now: number): void {
   const skip = db.prepare('UPDATE sqlite_sequence SET seq = max(seq + 1, ?) WHERE name = ?')
   if (skip.run(seq, table).changes > 0) return
   db.prepare('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)').run(table, seq)
+}
+
+/** The numbers by which a copy is found out, of mirror.db and of webhooks.db. */
+const CHANGES = ['change_log']
+const EVENTS = ['relay_event', 'inbox']
+
+/**
+ * Settles databases that were put in place by hand, before anything is read; then notes each hour, and at the end, how far the
+ * numbers of the folder are. Returns what ends it. `maxDays`: `relay.maxDays`; `now`: Unix milliseconds.
+ */
+export function followNumbers(
+  dataDir: string,
+  maxDays: number,
+  log: Pick<Logger, 'warn'>,
+  now: number,
+): () => void {
+  const at = { now, before: now - maxDays * DAY_MS }
+  for (const text of settleCopies(dataDir, at)) log.warn({}, text)
+  const note = (): void => {
+    try {
+      noteNumbers(dataDir)
+    } catch (error) {
+      log.warn(
+        {},
+        `how far the numbers of the change log are could not be noted: ${messageOf(error)}`,
+      )
+    }
+  }
+  note()
+  const timer = setInterval(note, HOUR_MS).unref()
+  return () => {
+    clearInterval(timer)
+    note()
+  }
+}
+
+/** Notes the highest numbers that were given in a data folder, so that `settleCopies` finds a database that is put back. */
+export function noteNumbers(dataDir: string): void {
+  const given = {
+    ...numbersOf(() => openReader(dataDir), CHANGES),
+    ...numbersOf(() => openInboxReader(dataDir), EVENTS),
+  }
+  const noted = givenNumbers(dataDir)
+  const isNew = Object.entries(given).some(([table, seq]) => seq !== noted[table])
+  if (isNew) noteGivenNumbers(dataDir, { ...noted, ...given })
+}
+
+/**
+ * Does for databases that were put in place by hand what a restore does: one that has given fewer numbers than were noted in its
+ * folder is a copy from before. Returns a sentence on each. Call it before anything is read.
+ */
+export function settleCopies(dataDir: string, at: RestoredAt): string[] {
+  const noted = givenNumbers(dataDir)
+  const highest = Math.max(0, ...Object.values(noted).map((seq) => seq ?? 0))
+  const beyond = { ...at, now: Math.max(at.now, (highest + 1) * 1000) } // whatever the clock shows
+  const told: string[] = []
+  if (
+    isBehind(
+      numbersOf(() => openReader(dataDir), CHANGES),
+      noted,
+    )
+  ) {
+    change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
+    told.push(
+      'mirror.db is a copy from before: its change log goes on with numbers that were never given, and followers are told',
+    )
+  }
+  if (
+    isBehind(
+      numbersOf(() => openInboxReader(dataDir), EVENTS),
+      noted,
+    )
+  ) {
+    const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, beyond))
+    told.push(
+      `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up (relay.maxDays)`,
+    )
+  }
+  return told
+}
+
+/** Skips what the logs had before the copy, where it is as old as what is not announced any more. */
+function settleOldInbox(db: Db, at: RestoredAt): DroppedEvents {
+  const newest = db.prepare<[], number | null>('SELECT max(created_at) FROM relay_event').pluck()
+  if ((newest.get() ?? 0) < at.before) forgetRelayed(db)
+  skipNumbers(db, 'inbox', at.now)
+  return settleOldEvents(db, at)
+}
+
+function change<T>(db: Db, work: (db: Db) => T): T {
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+function isBehind(given: GivenNumbers | null, noted: GivenNumbers): boolean {
+  if (given === null) return false
+  return Object.entries(given).some(([table, seq = 0]) => seq < (noted[table] ?? 0))
+}
+
+/** Null where the database is not there or cannot be read, which is reported by what reads it: then nothing is known. */
+function numbersOf(open: () => Db | null, tables: readonly string[]): GivenNumbers | null {
+  try {
+    const db = open()
+    return db === null ? null : change(db, () => numbersIn(db, tables))
+  } catch {
+    return null
+  }
+}
+
+function numbersIn(db: Db, tables: readonly string[]): GivenNumbers {
+  const seq = db.prepare<[string], number>('SELECT seq FROM sqlite_sequence WHERE name = ?').pluck()
+  return Object.fromEntries(tables.map((table) => [table, seq.get(table) ?? 0]))
 }

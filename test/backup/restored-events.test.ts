@@ -1,4 +1,6 @@
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   createSnapshotLog,
@@ -10,6 +12,7 @@ import { writeBackup } from '../../src/backup/write.ts'
 import { DAY_MS } from '../../src/core/time.ts'
 import { openInboxReader, openReader } from '../../src/store/database/open.ts'
 import { createReads } from '../../src/store/reads.ts'
+import { noteNumbers, settleCopies } from '../../src/store/restored.ts'
 import { createInboxReads } from '../../src/store/webhooks/inbox.ts'
 import { createOutboxReads } from '../../src/store/webhooks/outbox.ts'
 import { type RelayBench, bench, target } from '../relay/targets.ts'
@@ -87,6 +90,40 @@ test('a mirror that is restored after months relays nothing that waited, and the
   const ids = new Set(logIds(made))
   expect(ids.size).toBe(4)
   expect(ids.has(to[0].got[0]?.id ?? '')).toBe(false)
+})
+
+/** Copies both databases of a folder into another one, as an operator does by hand. */
+function copied(from: string): string {
+  const dir = scratch()
+  for (const name of ['mirror.db', 'webhooks.db']) {
+    const db = new Database(join(from, name))
+    db.exec(`VACUUM INTO '${join(dir, name)}'`)
+    db.close()
+  }
+  return dir
+}
+
+test('databases from months ago that are put back by hand announce nothing old, and followers are told', async () => {
+  const { made, to, again } = await waiting()
+  const dir = copied(made.dir)
+  await made.publish('after the copy', ['R-1', 'R-9'])
+  made.deliver('msg_after')
+  await made.round()
+  noteNumbers(made.dir)
+  const at = { now: LATER, before: LATER - MAX_DAYS * DAY_MS }
+  expect(settleCopies(made.dir, at)).toEqual([])
+  copyFileSync(join(made.dir, 'serve.settings'), join(dir, 'serve.settings')) // it stayed where it was
+  expect(settleCopies(dir, at)).toMatchObject([
+    expect.stringMatching(/^mirror\.db is a copy from before: .* followers are told/),
+    expect.stringMatching(/^webhooks\.db is a copy from before: 4 relayed events and 1 deliveries/),
+  ])
+  to.forEach(({ got }) => got.splice(0))
+  const restored = await again(dir, LATER)
+  expect(to.flatMap(({ got }) => got)).toEqual([])
+  await restored.publish('c', ['R-1', 'R-2', 'R-3'])
+  expect(logsOf(dir).isKnown(logsOf(made.dir).places())).toEqual([false, false])
+  noteNumbers(dir)
+  expect(settleCopies(dir, at)).toEqual([])
 })
 
 /** The ids under which messages were relayed. */

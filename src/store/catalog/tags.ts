@@ -180,9 +180,15 @@ export function createNewTagReader(db: Db) {
     `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
      WHERE at >= ? ORDER BY at, id LIMIT ?`,
   )
+  const unlisted = db.prepare<[number]>(
+    `SELECT 1 FROM run WHERE source = 'catalog' AND started_at >= ? AND json_extract(facts, '$.arrived') >
+       (SELECT count(*) FROM catalog_arrival WHERE run_id = run.id) LIMIT 1`,
+  )
   return {
     /** Returns new tags published at or after a time (Unix milliseconds), oldest first. They are kept for 30 days. */
     listNewTags: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
+    /** Reports whether a run that started at or after a time found more new tags than it stored. */
+    hasUnlistedTags: (from: number): boolean => unlisted.get(from) !== undefined,
   }
 }
 

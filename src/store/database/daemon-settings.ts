@@ -15,6 +15,9 @@ export interface DaemonSettings {
   readonly last: Reload | null
 }
 
+/** The highest numbers that were given in this folder, by table: they show a database that was put back from a copy. */
+export type GivenNumbers = Readonly<Partial<Record<string, number>>>
+
 /** What a daemon found when it read its settings again. */
 export interface Reload {
   /** Why the settings cannot be used, so that nothing changed; null: they can. */
@@ -29,7 +32,31 @@ const FILE = 'serve.settings'
 
 /** Writes the settings of the daemon with the `serve` lock, mode 0600. Throws the system's error. */
 export function announceSettings(dataDir: string, settings: DaemonSettings): void {
-  replacePrivateFile(join(dataDir, FILE), `${JSON.stringify(settings)}\n`)
+  write(dataDir, { ...settings, given: givenNumbers(dataDir) })
+}
+
+/** Notes the highest numbers beside the settings. Throws the system's error. */
+export function noteGivenNumbers(dataDir: string, given: GivenNumbers): void {
+  write(dataDir, { ...read(dataDir), given })
+}
+
+/** Returns the numbers that a daemon of this folder noted, now or before. */
+export function givenNumbers(dataDir: string): GivenNumbers {
+  return read(dataDir)?.given ?? {}
+}
+
+type Written = Partial<DaemonSettings> & { readonly given?: GivenNumbers }
+
+function write(dataDir: string, written: Written): void {
+  replacePrivateFile(join(dataDir, FILE), `${JSON.stringify(written)}\n`)
+}
+
+function read(dataDir: string): Written | null {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as Written | null
+  } catch {
+    return null
+  }
 }
 
 /**
@@ -39,10 +66,6 @@ export function announceSettings(dataDir: string, settings: DaemonSettings): voi
 export function daemonSettings(dataDir: string): DaemonSettings | null {
   const serving = servingDaemon(dataDir)
   if (serving === null) return null
-  try {
-    const found = JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as DaemonSettings
-    return found.instance === serving.instance ? found : null
-  } catch {
-    return null
-  }
+  const found = read(dataDir)
+  return found?.instance === serving.instance ? (found as DaemonSettings) : null
 }
