@@ -18,6 +18,8 @@ export interface Meta {
   contentEncoding: string | null
   contentType: string
   retryAfter: string | null
+  /** The Location header: of a 200 it may name what the answer is about. */
+  location: string | null
   /** The Link header (RFC 8288). */
   link: string | null
   /** Number of items in a list, where a header contains it (`X-Total-Count`). */
@@ -50,6 +52,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
     contentType: text('content-type') ?? '',
     retryAfter: text('retry-after'),
+    location: text('location'),
     link: links(headers['link']),
     total: /^\d{1,15}$/.test(total) ? Number(total) : null,
   }
