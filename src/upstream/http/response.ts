@@ -145,10 +145,10 @@ function tooLarge(path: string, bytes: number, maxBytes: number): MirrorError {
 /** Bytes at the start of a body in which an HTML page is recognised. */
 const HEAD_BYTES = 2048
 
-/** Throws `upstream_shape` for content that begins as an HTML page where the service answers JSON. */
-export function refuseHtml(content: Buffer, path: string): void {
+/** Throws `upstream_shape` for content that begins as an HTML page where the service answers `what`. */
+export function refuseHtml(content: Buffer, path: string, what = 'JSON'): void {
   if (!isHtmlPage(content.toString('utf8', 0, HEAD_BYTES))) return
-  const message = `${path}: an HTML page came instead of JSON (a sign-in page or a proxy?)`
+  const message = `${path}: an HTML page came instead of ${what} (a sign-in page or a proxy?)`
   throw new MirrorError('upstream_shape', message)
 }
 

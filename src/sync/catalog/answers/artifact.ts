@@ -49,6 +49,8 @@ export async function readArtifact(
 ): Promise<ArtifactContent> {
   const read = readBody(context, task, given.body)
   if (read.content !== null) return wholeDocument(context, given, read.content)
+  if (read.json === null && given.location !== null)
+    return behindLocation(context, task, given.location)
   if (read.json === null) throw new MirrorError('upstream_shape', `${task.path}: ${read.refused}`)
   const { value } = read.json
   const kind = task.document ?? 'text'

@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../../core/errors.ts'
+import { counted } from '../../../core/text.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { isExpiredUrl, isTransient } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
@@ -14,7 +15,12 @@ interface Followed {
   readonly documents: ReadonlyMap<string, LinkedDocument>
   /** URL → why it gave none; not of links to the service's own paths, which are not followed. */
   readonly failures: ReadonlyMap<string, MirrorError>
+  /** Number of links that were not followed after too many failures. */
+  readonly rest: number
 }
+
+/** Failed links of one answer after which the others are not followed: what is no link to a document may be many. */
+const MAX_FAILURES = 10
 
 /** Follows links, each once. What leads to the service's own host is asked with the credential, or not at all. */
 export async function followLinks(
@@ -24,7 +30,11 @@ export async function followLinks(
 ): Promise<Followed> {
   const documents = new Map<string, LinkedDocument>()
   const failures = new Map<string, MirrorError>()
-  for (const url of new Set(urls)) {
+  const all = new Set(urls)
+  let asked = 0
+  for (const url of all) {
+    if (failures.size === MAX_FAILURES) break
+    asked++
     try {
       const document = await followLink(context, task, url)
       if (document !== null) documents.set(url, document)
@@ -34,7 +44,7 @@ export async function followLinks(
       failures.set(url, error)
     }
   }
-  return { documents, failures }
+  return { documents, failures, rest: all.size - asked }
 }
 
 /** Returns the document behind a URL; null for a path of the service that is not followed. Throws `upstream_*`. */
@@ -95,6 +105,8 @@ function hostOf(url: string): string {
 }
 
 /** Returns the links that gave no document in words, without what may be a signature. */
-export function describeFailures({ failures }: Followed): string[] {
-  return [...failures.values()].map((error) => messageOf(error))
+export function describeFailures({ failures, rest }: Followed): string[] {
+  const reasons = [...failures.values()].map((error) => messageOf(error))
+  if (rest === 0) return reasons
+  return [...reasons, `after ${MAX_FAILURES} of these ${counted(rest, 'further link was', 'further links were')} not followed`] // prettier-ignore
 }
