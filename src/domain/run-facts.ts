@@ -3,6 +3,7 @@ import { userInfo } from 'node:os'
 /** Facts of a run that list the first of something, and the fact that counts all of it. */
 export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   lackingIds: 'lacking',
+  linksLeftIds: 'linksLeft',
   removedIds: 'removed',
   plannedRemovedIds: 'plannedRemoved',
   contradictions: 'contradicted',

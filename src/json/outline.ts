@@ -2,10 +2,15 @@
 export interface Outline {
   /** Whether every bracket and string is closed and the text contains only JSON values and white space. */
   sound: boolean
-  /** Member names of the first value, each with its text when that is a short string, otherwise null. */
+  /**
+   * Member names of the first value, or of the first object in it when it is a list, each with its text when that is a
+   * short string, otherwise null.
+   */
   members: ReadonlyMap<string, string | null>
   /** Number of consecutive JSON values: more than one in JSON lines. */
   values: number
+  /** Whether the first value is a list. */
+  list: boolean
 }
 
 /** Maximum length of a name or text that is read, bytes. */
@@ -27,31 +32,27 @@ const COMMA = 0x2c
 export function createOutline(): { write(bytes: Buffer): void; end(): Outline } {
   const top = createTop()
   const text = createText()
+  const nesting = createNesting()
   const skipMark = createMark()
-  const open: number[] = []
-  let values = 0
   let sound = true
 
-  const isTop = (): boolean => open.length === 1 && values === 1
   const openBracket = (byte: number): void => {
-    if (isTop()) top.value(null)
-    if (open.length === 0) values++
-    if (open.length === MAX_DEPTH) sound = false
-    else open.push(byte + 2) // its closing bracket
-    if (isTop()) top.open(byte === 0x7b)
+    if (nesting.isTop()) top.value(null)
+    sound &&= nesting.open(byte)
+    if (nesting.isTop()) top.open(byte === 0x7b)
   }
-  const closeBracket = (byte: number): void => void (sound &&= open.pop() === byte)
+  const closeBracket = (byte: number): void => void (sound &&= nesting.close(byte))
   /** Takes a byte outside the values that are skipped. */
   const structure = (byte: number): void => {
     if (byte === QUOTE) {
-      if (open.length === 0) values++
-      text.begin(isTop())
+      nesting.text()
+      text.begin(nesting.isTop())
     } else if (isOpening(byte)) openBracket(byte)
     else if (isClosing(byte)) closeBracket(byte)
-    else if (isTop()) top.sign(byte)
-    else if (open.length === 0 && byte > 0x20) sound = false
+    else if (nesting.isTop()) top.sign(byte)
+    else if (nesting.isOutside() && byte > 0x20) sound = false
   }
-  /** Skips what is below the members of the first value, of which only strings and brackets count. */
+  /** Skips what is not a member that is read, of which only strings and brackets count. */
   const skipValues = (bytes: Buffer, from: number): number => {
     for (let at = from; at < bytes.length; at++) {
       const byte = bytes[at] ?? 0
@@ -64,7 +65,7 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
       if (isOpening(byte)) openBracket(byte)
       else if (isClosing(byte)) closeBracket(byte)
       else continue
-      if (!sound || open.length === 0 || isTop()) return at + 1
+      if (!sound || nesting.isOutside() || nesting.isTop()) return at + 1
     }
     return bytes.length
   }
@@ -75,14 +76,48 @@ export function createOutline(): { write(bytes: Buffer): void; end(): Outline } 
       while (at < bytes.length && sound) {
         if (text.isOpen()) {
           at = text.read(bytes, at)
-          if (!text.isOpen() && isTop()) top.text(text.value())
-        } else if (open.length > 0 && !isTop()) at = skipValues(bytes, at)
+          if (!text.isOpen() && nesting.isTop()) top.text(text.value())
+        } else if (!nesting.isOutside() && !nesting.isTop()) at = skipValues(bytes, at)
         else structure(bytes[at++] ?? 0)
       }
     },
     end() {
-      sound &&= !text.isOpen() && open.length === 0 && values > 0
-      return { sound, members: top.members, values }
+      const values = nesting.values()
+      sound &&= !text.isOpen() && nesting.isOutside() && values > 0
+      return { sound, members: top.members, values, list: nesting.isList() }
+    },
+  }
+}
+
+/** Follows brackets, and at which nesting the members are that are read: in the first value, or the first object of a list. */
+function createNesting() {
+  const open: number[] = []
+  let values = 0
+  let isList = false
+  let level = 1 // 0: the members have been read
+  const isTop = (): boolean => level > 0 && open.length === level && values === 1
+  return {
+    isTop,
+    isOutside: (): boolean => open.length === 0,
+    isList: (): boolean => isList,
+    values: (): number => values,
+    /** Takes the beginning of a string. */
+    text(): void {
+      if (open.length === 0) values++
+    },
+    /** Takes an opening bracket; false: it is nested too deeply. */
+    open(byte: number): boolean {
+      if (open.length === MAX_DEPTH) return false
+      if (open.length === 0 && ++values === 1) isList = byte === 0x5b
+      else if (isList && isTop()) level = byte === 0x7b ? 2 : 0
+      open.push(byte + 2) // its closing bracket
+      return true
+    },
+    /** Takes a closing bracket; false: another one was expected. */
+    close(byte: number): boolean {
+      const isExpected = open.pop() === byte
+      if (level === 2 && open.length < level) level = 0
+      return isExpected
     },
   }
 }

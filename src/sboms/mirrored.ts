@@ -1,7 +1,7 @@
 import { MirrorError } from '../core/errors.ts'
 import { canonicalPath, fillPath } from '../domain/path-templates.ts'
 import { RESOURCES } from '../domain/resources.ts'
-import { wholeContent } from '../store/catalog/whole-content.ts'
+import { wholeUnpacked } from '../store/catalog/whole-content.ts'
 import type { Reads } from '../store/reads.ts'
 import { readInputSbom } from './read.ts'
 import { type InputSbom, SBOM_BOUNDS, unreadable } from './sbom.ts'
@@ -29,7 +29,7 @@ export function readMirroredSbom(
   of: string,
   maxBytes: number = SBOM_BOUNDS.bytes,
 ): InputSbom {
-  const content = wholeContent(catalog, digest, maxBytes)
+  const content = wholeUnpacked(catalog, digest, maxBytes)
   const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
   if (content === 'too large')
     throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) }) // prettier-ignore

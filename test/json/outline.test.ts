@@ -91,8 +91,18 @@ describe('the outline of a text', () => {
     expect(outlineOf('{"a":"x"}\n{"b":"y"}\n')).toEqual({
       sound: true,
       values: 2,
+      list: false,
       members: new Map([['a', 'x']]),
     })
+  })
+
+  test('reads the first object of a list, and nothing deeper or later', () => {
+    expect(membersOf('[{"a":"x","b":{"c":"y"}},{"d":"z"}]')).toEqual([
+      ['a', 'x'],
+      ['b', null],
+    ])
+    expect(membersOf('[[{"a":"x"}],{"b":"y"}]')).toEqual([])
+    expect(outlineOf('[{"a":"x"}]')).toMatchObject({ list: true, values: 1, sound: true })
   })
 
   test('does not grow with endless nesting or endless names', () => {

@@ -1,4 +1,4 @@
-import { locate } from '../../json/slices.ts'
+import { type Slice, locate, sliceText } from '../../json/slices.ts'
 import type { CatalogResource } from '../../domain/resources.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
 import type { createOrderings } from '../../store/catalog/list-query.ts'
@@ -50,9 +50,10 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const [link] = answer.links
       // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
       if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
-      if (answer.links.length > 0) return sendLinked(call, answer, links, own)
       const { body: stored, changed } = answer
       const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
+      const places = placesOf(body, answer.links)
+      if (places.length > 0) return sendLinked(call, body, places, links, own)
       const tag = answer.sha256.toString('hex', 0, 16)
       respond(call, { body, gzip: () => stored ?? body, tag, changed, origin: own }, heads)
     },
@@ -68,17 +69,17 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
   function sendLinked(
     call: ReadCall,
-    answer: CatalogAnswer,
+    text: Buffer,
+    places: readonly Place[],
     { signLink, expiry }: Links,
     origin: SnapshotOrigin,
   ): void {
     const expiresAt = expiry()
     const asOf = Date.parse(origin.asOf)
     const base = call.baseUrl()
-    const text = contentOfAnswer(answer)
     const body = withLinks(
       text,
-      answer.links,
+      places,
       ({ digest, type }) =>
         base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
@@ -99,20 +100,31 @@ function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {
   }
 }
 
+/** The place of a link in an answer. */
+type Place = Slice & { readonly link: CatalogLink }
+
+/**
+ * Returns the places of upstream's links, which the stored answer has the digest of the document in. A document that stands in
+ * the answer itself has none: it is served as it came.
+ */
+function placesOf(text: Buffer, links: readonly CatalogLink[]): Place[] {
+  return links.flatMap((link) => {
+    const slice = locate(text, link.at)
+    const isLink = slice !== null && sliceText(text, slice) === `"sha256:${link.digest}"`
+    return isLink ? [{ ...slice, link }] : []
+  })
+}
+
 /** Returns the same JSON with the given texts in place of upstream's links. */
 function withLinks(
   text: Buffer,
-  links: readonly CatalogLink[],
+  places: readonly Place[],
   urlOf: (link: CatalogLink) => string,
 ): Buffer {
-  const places = links.flatMap((link) => {
-    const slice = locate(text, link.at)
-    return slice === null ? [] : [{ ...slice, url: urlOf(link) }]
-  })
   const parts: Buffer[] = []
   let from = 0
-  for (const { start, end, url } of places.sort((one, other) => one.start - other.start)) {
-    parts.push(text.subarray(from, start), Buffer.from(JSON.stringify(url)))
+  for (const { start, end, link } of places.toSorted((one, other) => one.start - other.start)) {
+    parts.push(text.subarray(from, start), Buffer.from(JSON.stringify(urlOf(link))))
     from = end
   }
   return Buffer.concat([...parts, text.subarray(from)])

@@ -1,8 +1,11 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createDocumentStoreReader } from '../catalog/documents.ts'
-import { wholeContent } from '../catalog/whole-content.ts'
+import { unpackedContent, wholeContent } from '../catalog/whole-content.ts'
 import { type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import type { Db } from '../database/open.ts'
+
+/** Largest content of a gzip file, bytes. */
+const MAX_UNPACKED = 64 * 2 ** 20
 
 /** A document that an answer about VEX links to. */
 export interface VexDocument {
@@ -30,10 +33,12 @@ export function createVexReader(db: Db) {
         return stored === null ? [] : [{ digest, size: stored.size, changed: stored.changed }]
       })
     },
-    /** Returns the complete content; null if it is damaged. */
+    /** Returns the complete content, of a gzip file what is in it; null if it is damaged. */
     readVexContent({ digest, size }: VexDocument): Buffer | null {
       const content = wholeContent(documents, digest, size)
-      return typeof content !== 'string' && sha256Hex(content) === digest ? content : null
+      if (typeof content === 'string' || sha256Hex(content) !== digest) return null
+      const unpacked = unpackedContent(content, MAX_UNPACKED)
+      return typeof unpacked === 'string' ? null : unpacked
     },
   }
 }

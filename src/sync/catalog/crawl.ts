@@ -55,6 +55,8 @@ export interface Crawl {
   missing: Map<string, string>
   /** The missing paths that the service refuses to the credential (403). */
   forbidden: Set<string>
+  /** Fetched answers with links that gave no document and stay as they are → why. */
+  linksLeft: Map<string, string>
   /** The missing paths that the service is still building (202). */
   pending: Set<string>
   /** Lists that were walked and are not known to be complete → reason. */

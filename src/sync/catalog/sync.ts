@@ -7,6 +7,7 @@ import { fetchAll } from './answers/fetch-all.ts'
 import { refreshScopeOf, carriedOver, isNarrow } from './scope/refresh-scope.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
+import { NAMED } from './removals.ts'
 import {
   architectureTasks,
   carriedReleases,
@@ -86,6 +87,7 @@ async function crawlAll(
   if (unusable.length > 0) facts['filtersUnusable'] = unusable
   facts['inScope'] = inScope
   facts['fetched'] = crawl.fetched
+  noteLinksLeft(facts, crawl)
   const refused = await guardCatalog(context, crawl, stored, approved)
   if (refused !== null) return refused
   const result = await publishCatalog(context, crawl, stored)
@@ -93,6 +95,13 @@ async function crawlAll(
   if (unusable.length === 0) return result
   const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
   return { ...result, message: `${result.message}; ${warning}` }
+}
+
+/** Records which answers have links that gave no document, and the first of them with the reason. */
+function noteLinksLeft(facts: CatalogContext['facts'], { linksLeft }: Crawl): void {
+  if (linksLeft.size === 0) return
+  facts['linksLeft'] = linksLeft.size
+  facts['linksLeftIds'] = [...linksLeft].slice(0, NAMED).map(([path, why]) => `${path}: ${why}`)
 }
 
 /** Waits for the lists. Reads the stored items of a refresh meanwhile; null: another run would have all answers and the lists in memory. */
@@ -136,6 +145,7 @@ async function planCrawl(
     confirmed: [],
     missing: new Map(walks.failed),
     forbidden: new Set(walks.forbidden),
+    linksLeft: new Map(),
     pending: new Set(),
     incomplete: incompleteOf(walks),
     subscriptions: scope.subscriptions,

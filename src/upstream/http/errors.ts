@@ -61,8 +61,9 @@ export function isKeyRefused(error: unknown): boolean {
 
 /** Statuses with which hosts refuse a pre-signed URL that has expired. */
 const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
-/** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, ExpiredToken, "Request has expired", "jwt expired". */
-const EXPIRED_WORDS = /expir|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed/i
+/** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, AccessDenied, "Request has expired", "jwt expired". */
+const EXPIRED_WORDS =
+  /expir|AccessDenied|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed|AuthenticationFailed/i
 
 /**
  * Does the same for a document behind a pre-signed URL: no credential was sent, so a refusal concerns only that URL.

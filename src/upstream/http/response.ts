@@ -18,6 +18,8 @@ export interface Meta {
   contentEncoding: string | null
   contentType: string
   retryAfter: string | null
+  /** The Location header: of a 200 it may name what the answer is about. */
+  location: string | null
   /** The Link header (RFC 8288). */
   link: string | null
   /** Number of items in a list, where a header contains it (`X-Total-Count`). */
@@ -50,6 +52,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
     contentType: text('content-type') ?? '',
     retryAfter: text('retry-after'),
+    location: text('location'),
     link: links(headers['link']),
     total: /^\d{1,15}$/.test(total) ? Number(total) : null,
   }
@@ -142,10 +145,10 @@ function tooLarge(path: string, bytes: number, maxBytes: number): MirrorError {
 /** Bytes at the start of a body in which an HTML page is recognised. */
 const HEAD_BYTES = 2048
 
-/** Throws `upstream_shape` for content that begins as an HTML page where the service answers JSON. */
-export function refuseHtml(content: Buffer, path: string): void {
+/** Throws `upstream_shape` for content that begins as an HTML page where the service answers `what`. */
+export function refuseHtml(content: Buffer, path: string, what = 'JSON'): void {
   if (!isHtmlPage(content.toString('utf8', 0, HEAD_BYTES))) return
-  const message = `${path}: an HTML page came instead of JSON (a sign-in page or a proxy?)`
+  const message = `${path}: an HTML page came instead of ${what} (a sign-in page or a proxy?)`
   throw new MirrorError('upstream_shape', message)
 }
 

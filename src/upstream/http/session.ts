@@ -17,7 +17,7 @@ import {
   createRetrying,
 } from './retry.ts'
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
-import { redirected } from './destinations.ts'
+import { originOf, redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
 import { isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
@@ -51,8 +51,11 @@ export interface Cost {
 export interface Session {
   /** Root URL of the surface, without a slash at the end; paths are appended to it. */
   readonly root: string
-  /** Fetches a whole document with retries. Throws `upstream_*` errors; never returns a partial body. */
-  fetchDocument(path: string, options: FetchOptions): Promise<DocumentAnswer>
+  /**
+   * Fetches a whole document with retries, from a path below the root or from a URL of the same host. Throws `upstream_*` errors;
+   * never returns a partial body.
+   */
+  fetchDocument(path: string | URL, options: FetchOptions): Promise<DocumentAnswer>
   /**
    * Does the same without having the content in memory as a whole: it is passed to a reader that `open` creates for each
    * attempt, with the size that is expected, bytes.
@@ -78,7 +81,7 @@ export interface Session {
   /** Adds body bytes that the caller read itself. */
   countBytes(bytes: number): void
   /** The search for credentials in what is received: decoded bytes that contain one must not be stored. */
-  readonly secrets: Pick<SecretSearch, 'check' | 'list'>
+  readonly secrets: Pick<SecretSearch, 'check' | 'stream' | 'list'>
   readonly cost: Readonly<Cost>
   readonly signal: AbortSignal
 }
@@ -120,7 +123,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
   }
 
   const fetching = <T>(
-    path: string,
+    path: string | URL,
     options: FetchOptions,
     read: (...opened: Parameters<typeof receiveDocument>) => Promise<T>,
   ): Promise<T> => {
@@ -163,8 +166,11 @@ function codeOf(error: unknown): ErrorCode | null {
   return error instanceof MirrorError ? error.code : null
 }
 
-function get(root: string, path: string, headers: Record<string, string>): RawRequest {
-  return { method: 'GET', url: new URL(root + path), headers, body: null }
+function get(root: string, path: string | URL, headers: Record<string, string>): RawRequest {
+  const url = typeof path === 'string' ? new URL(root + path) : path
+  if (url.origin !== new URL(root).origin)
+    throw new MirrorError('internal', `${originOf(url)} is not the host of ${root}`)
+  return { method: 'GET', url, headers, body: null }
 }
 
 function post(root: string, { method, path, json }: ApiRequest): RawRequest {

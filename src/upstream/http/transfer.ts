@@ -2,9 +2,9 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
-import { networkError } from './response.ts'
+import { networkError, refuseHtml } from './response.ts'
 import type { OpenAnswer } from './response.ts'
-import type { Session } from './session.ts'
+import { type Session, pathAsked } from './session.ts'
 
 /** Target, limits and callbacks of a download. */
 export interface DownloadOptions {
@@ -102,6 +102,7 @@ async function takeChunk(
   progress: { received: number; checked: number },
   chunk: Buffer,
 ): Promise<void> {
+  if (from + progress.received === 0) refuseHtml(chunk, pathAsked(session, path), 'an archive')
   progress.received += chunk.length
   session.countBytes(chunk.length)
   const reached = from + progress.received

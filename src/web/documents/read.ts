@@ -1,6 +1,6 @@
 import { jsonTextOf } from '../../json/objects.ts'
 import { MAX_VALUES, countValues } from '../../json/values.ts'
-import { wholeContent } from '../../store/catalog/whole-content.ts'
+import { wholeUnpacked } from '../../store/catalog/whole-content.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** Reads stored documents for pages. */
@@ -43,7 +43,7 @@ function readWhole<T>(
   digest: string,
   make: (value: unknown) => T | null,
 ): T | Unreadable {
-  const content = wholeContent(catalog, digest, MAX_BYTES)
+  const content = wholeUnpacked(catalog, digest, MAX_BYTES)
   if (typeof content === 'string') return { unreadable: UNREADABLE[content] }
   if (countValues(content) > MAX_VALUES) return { unreadable: 'It has more than 2 million values.' }
   const value = parse(jsonTextOf(content))

@@ -159,6 +159,7 @@ test.each<[string, Fault, ShapeName]>([
   ['behind a redirect', { kind: 'status', status: 403 }, 'other'],
   ['as ExpiredRequest', { kind: 'status', status: 400, body: xml('ExpiredRequest') }, 'wire'],
   ['as ExpiredToken', { kind: 'status', status: 400, body: xml('ExpiredToken') }, 'wire'],
+  ['as AccessDenied', { kind: 'status', status: 400, body: xml('AccessDenied') }, 'wire'],
   ['in JSON', { kind: 'status', status: 400, body: '{"message":"jwt expired"}' }, 'wire'],
 ])('an expired pre-signed URL, refused %s, is requested again once', async (_how, fault, shape) => {
   const env = { ...ALL, PATCHMIRROR_CATALOG_CONCURRENCY: '1' }

@@ -218,7 +218,7 @@ describe('a reconcile without usable ranges', () => {
   const BROKEN: [string, Fault, string][] = [
     ['500s', { kind: 'status', status: 500 }, 'upstream_status'],
     ['resets', { kind: 'reset', bytes: 10 }, 'upstream_unreachable'],
-    ['HTML', { kind: 'html' }, 'archive'],
+    ['HTML', { kind: 'html' }, 'upstream_shape'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
   ]
   test.each(telling(BROKEN, 'half an archive'))(

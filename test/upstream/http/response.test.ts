@@ -11,6 +11,7 @@ const META: Meta = {
   contentEncoding: 'gzip',
   contentType: 'application/json',
   retryAfter: null,
+  location: null,
   link: null,
   total: null,
 }

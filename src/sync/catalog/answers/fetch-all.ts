@@ -93,8 +93,9 @@ async function fetchOne(
   const { store } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
-    const { answer, at } = await fetchAnswer(context, task, stored)
+    const { answer, at, left } = await fetchAnswer(context, task, stored)
     failures.recordSuccess(task)
+    if (left.length > 0) crawl.linksLeft.set(task.canonical, left.join('; '))
     if (answer === null) {
       crawl.confirmed.push({ ...task, at })
       return

@@ -56,7 +56,8 @@ function artifactOf(call: PageCall, route: string, kind: ShownKind, id: string):
     const stored = call.reads.catalog.readDocument(digest)
     if (stored === null) return []
     const url = linked === null ? null : valueAt(linked, at)
-    const href = typeof url === 'string' ? url : call.root(path)
+    // A document that stands in the answer itself may be a text.
+    const href = typeof url === 'string' && URL.canParse(url) ? url : call.root(path)
     return [{ digest, type: type ?? stored.type, size: stored.size, href }]
   })
   const why = documents.length === 0 ? 'The answer of the service names no document.' : null

@@ -92,6 +92,7 @@ function wordsOf(name: string): string {
 
 const WORDS: Readonly<Record<string, string>> = {
   lackingIds: 'Missing, with the reason',
+  linksLeftIds: 'Links that gave no document',
   plannedAdded: 'would be added',
   plannedChanged: 'would be changed',
   plannedRemoved: 'would be removed',

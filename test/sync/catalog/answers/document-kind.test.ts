@@ -3,7 +3,10 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DocumentKind } from '../../../../src/domain/resources.ts'
-import { createKindCheck } from '../../../../src/sync/catalog/answers/documents.ts'
+import {
+  createKindCheck,
+  isDocumentValue,
+} from '../../../../src/sync/catalog/answers/kind-check.ts'
 
 const FOLDERS: Record<string, DocumentKind> = {
   sboms: 'sbom',
@@ -90,7 +93,7 @@ describe('the check of a document’s kind', () => {
 
   test.each([
     ['sbom', '{"error":"bomFormat CycloneDX"}'],
-    ['sbom', '[{"bomFormat":"CycloneDX"}]'],
+    ['sbom', '[[{"bomFormat":"CycloneDX"}]]'],
     ['sbom', '{"inner":{"bomFormat":"CycloneDX"}}'],
     ['vex', '{"message":"not found"}'],
     ['provenance', '{"_type":"https://example.com/Statement/v1"}'],
@@ -99,6 +102,26 @@ describe('the check of a document’s kind', () => {
   ] as const)('refuses as %s: %s', (kind, text) => {
     expect(verdict(kind, Buffer.from(text))).toHaveProperty('refused')
   })
+
+  test.each([
+    ['sbom', '[{"bomFormat":"CycloneDX"},{"bomFormat":"CycloneDX"}]', 'application/json'],
+    ['sbom', '{"bomFormat":"CycloneDX"}\n{"spdxVersion":"SPDX-2.3"}', 'application/jsonl'],
+    ['vex', ' [ {"@context":"https://openvex.dev/ns"} ]', 'application/json'],
+  ] as const)('accepts several documents as %s: %s', (kind, text, type) => {
+    for (const step of [1, 7, text.length])
+      expect(verdict(kind, Buffer.from(text), step)).toMatchObject({ type })
+  })
+})
+
+test.each([
+  ['vex', { document: { url: 'https://x.example/' } }, false],
+  ['vex', { document: { category: 'csaf_vex' } }, true],
+  ['vex', { schema: 'csaf', item: { document: { tracking: {} } } }, true],
+  ['provenance', { attestations: [{ url: 'https://x.example/' }] }, false],
+  ['provenance', { attestations: [{ bundle: { dsseEnvelope: {} } }] }, true],
+  ['sbom', { bomFormat: 'CycloneDX' }, true],
+] as const)('an object counts as %s by what it contains: %j is %s', (kind, value, is) => {
+  expect(isDocumentValue(kind, value)).toBe(is)
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isMediaType } from '../../../../src/domain/media-type.ts'
 import type { DocumentKind } from '../../../../src/domain/resources.ts'
-import { createKindCheck } from '../../../../src/sync/catalog/answers/documents.ts'
+import { createKindCheck } from '../../../../src/sync/catalog/answers/kind-check.ts'
 import {
   type DocumentContent,
   servedType,

@@ -1,0 +1,87 @@
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError } from '../../../core/errors.ts'
+import { canonicalPath, matchPath } from '../../../domain/path-templates.ts'
+import { RELEASES, RESOURCES } from '../../../domain/resources.ts'
+import { wordsOf } from '../../../json/field-names.ts'
+import type { JsonPath } from '../../../json/slices.ts'
+
+/** A text of an answer that may lead to a document. */
+interface Link {
+  readonly at: JsonPath
+  /** As the answer has it, or, where that is relative, the whole URL. */
+  readonly url: string
+}
+
+const MAX_LINKS = 1000
+/** Nesting down to which links are looked for. */
+const MAX_DEPTH = 32
+
+/** An absolute URL of any scheme: one that must not be followed is refused by name, and not ignored. */
+const ABSOLUTE = /^(?:[a-z][a-z\d+.-]*:\/|(?:file|data|javascript):)\S+$/i
+/** A URL relative to the answer's own. Not `//host/…`: an answer that means another host names it in full. */
+const RELATIVE = /^(?:\/(?!\/)|\.{1,2}\/|\?)\S*$/
+/** Words in the names of members whose text is a URL. */
+const OF_LINKS = /^(?:urls?|uris?|href|links?|locations?|downloads?|files?|documents?|src)$/
+
+/** Returns the links of an answer. Texts with white space are none. Throws `upstream_shape` for more than 1000. */
+export function linksIn(value: unknown, base: URL): Link[] {
+  const found: Link[] = []
+  const visit = (inner: unknown, at: JsonPath): void => {
+    if (typeof inner === 'string') {
+      const url = urlOf(inner, at, base)
+      if (url !== null) found.push({ at, url })
+    } else if (typeof inner === 'object' && inner !== null && at.length <= MAX_DEPTH) {
+      for (const [name, one] of Object.entries(inner) as [string, unknown][])
+        visit(one, [...at, Array.isArray(inner) ? Number(name) : name])
+    }
+    if (found.length > MAX_LINKS)
+      throw new MirrorError(
+        'upstream_shape',
+        `${base.pathname}: the answer links to more than ${MAX_LINKS} documents`,
+      )
+  }
+  visit(value, [])
+  return found
+}
+
+function urlOf(text: string, at: JsonPath, base: URL): string | null {
+  if (ABSOLUTE.test(text)) return text
+  if (!RELATIVE.test(text) || !isOfLinks(at)) return null
+  return URL.parse(text, base.href)?.href ?? null
+}
+
+/** Returns whether the place of a text is one for URLs, by the names above it; a bare text is. */
+function isOfLinks(at: JsonPath): boolean {
+  const names = at.filter((step) => typeof step === 'string')
+  return (
+    names.length === 0 || names.some((name) => wordsOf(name).some((word) => OF_LINKS.test(word)))
+  )
+}
+
+/** Returns the hosts of the service's surfaces, with their ports: what leads there is no pre-signed URL. */
+export function serviceHosts({ upstream, identity }: Config): ReadonlySet<string> {
+  const roots = [
+    upstream.apiRoot,
+    upstream.catalogUrl,
+    upstream.authUrl,
+    identity.apiUrl,
+    identity.authUrl,
+  ]
+  return new Set(roots.flatMap((root) => (root === null ? [] : [URL.parse(root)?.host ?? ''])))
+}
+
+const TEMPLATES: readonly string[] = [
+  ...RESOURCES.flatMap(({ list, item, sublist, artifacts }) => [
+    ...[list?.path, item, sublist?.path].filter((path) => typeof path === 'string'),
+    ...artifacts.flatMap(({ path, aliases }) => [path, ...aliases]),
+  ]),
+  ...Object.values(RELEASES),
+]
+
+/** Returns whether a URL at the service's host is a path of its contract, which is mirrored by itself. */
+export function isContractPath({ pathname }: URL, apiRoot: string | null): boolean {
+  const prefix = URL.parse(apiRoot ?? '')?.pathname.replace(/\/+$/, '') ?? ''
+  const path = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname
+  const canonical = canonicalPath(path)
+  return canonical !== null && TEMPLATES.some((form) => matchPath(form, canonical) !== null)
+}

@@ -1,0 +1,207 @@
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts' // prettier-ignore
+import { type Origin, createOrigin } from '../../support/origin.ts'
+
+const STRANGER = 'http://127.0.0.1:9/'
+const SBOM = {
+  ...{ bomFormat: 'CycloneDX', specVersion: '1.5' },
+  externalReferences: [{ type: 'website', url: `${STRANGER}within-a-document` }],
+}
+const SPDX = { spdxVersion: 'SPDX-2.3', documentNamespace: `${STRANGER}namespace` }
+const VEX = { '@context': 'https://openvex.dev/ns/v0.2.0', '@id': `${STRANGER}vex`, statements: [] }
+const CSAF = { document: { category: 'csaf_vex', publisher: { namespace: STRANGER } } }
+const STATEMENT = { _type: 'https://in-toto.io/Statement/v1', predicateType: `${STRANGER}type` }
+const PATCH = '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n'
+
+/** A store of documents that takes no credential; its documents are at `/KIND/…`. */
+async function createStore(): Promise<Origin> {
+  const store = await createOrigin((request, response) => {
+    const [, kind = ''] = (request.url ?? '').split('/')
+    const found = { sbom: SBOM, vex: VEX, provenance: STATEMENT }[kind]
+    if (request.headers.authorization !== undefined) response.writeHead(400).end()
+    else if (found === undefined) response.writeHead(404).end()
+    else response.end(JSON.stringify(found))
+  })
+  return store
+}
+
+type Form = readonly [kind: 'sbom' | 'vex' | 'provenance', said: Said]
+
+/** A mirror of a service with one tag for each form, whose artifact of the kind has it; the names are the ids of the tags. */
+async function benchOf(forms: Readonly<Record<string, Form>>, env = {}): Promise<PlainBench> {
+  const ids = Object.keys(forms)
+  const paths: Record<string, Saying> = {
+    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
+  }
+  for (const [id, [kind, said]] of Object.entries(forms)) {
+    paths[`/v1/tags/${id}`] = () => ({ body: { id } })
+    paths[`/v1/tags/${id}/${kind}`] = () => said
+  }
+  return plainBench(paths, { PATCHMIRROR_UPSTREAM_RETRIES: '0', ...env })
+}
+
+const bytesOf = ({ body }: Said): Buffer =>
+  Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+
+test('a document in an answer is found wherever it stands, served as it came, and nothing in it is requested', async () => {
+  const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n') // prettier-ignore
+  const forms: Record<string, Form> = {
+    'json-api': ['sbom', { body: { data: { id: '1', attributes: { document: SBOM } } } }],
+    deep: ['sbom', { body: { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: SPDX } } } } } } } } } } }], // prettier-ignore
+    list: ['sbom', { body: [SBOM, SPDX] }],
+    'list-within': ['sbom', { body: { sboms: [{ sbom: SBOM }, { sbom: SPDX }] } }],
+    lines: ['sbom', { body: linesOf(SBOM, SPDX) }],
+    'later-line': ['vex', { body: linesOf({ total: 2 }, VEX) }],
+    text: ['sbom', { body: { content: JSON.stringify(SBOM), format: 'cyclonedx' } }],
+    base64: ['sbom', { body: { content: btoa(JSON.stringify(SBOM)), encoding: 'base64' } }],
+    gzip: ['sbom', { body: gzipSync(JSON.stringify(SBOM)) }],
+    vex: ['vex', { body: { result: { vex: VEX, url: `${STRANGER}beside` } } }],
+    csaf: ['vex', { body: { data: CSAF } }],
+    provenance: ['provenance', { body: { data: [{ attributes: { statement: STATEMENT } }] } }],
+    bundle: ['provenance', { body: { attestations: [{ bundle: { dsseEnvelope: {} }, url: STRANGER }] } }], // prettier-ignore
+  }
+  const made = await benchOf(forms)
+  const report = await made.run('catalog')
+  expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
+  for (const [id, [kind, said]] of Object.entries(forms)) {
+    const answer = await made.ask(`/v1/tags/${id}/${kind}`)
+    const body = Buffer.from(await answer.arrayBuffer())
+    expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')]) // prettier-ignore
+  }
+  const { documents } = made.store.catalog.countCatalog()
+  expect(documents).toBe(9) // each once, whatever is around it
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+})
+
+test('the link that gives a document counts; links that give none, and links to the service, stay as they are', async () => {
+  const { url: store } = await createStore()
+  const docs = await createOrigin((_request, response) => response.writeHead(404).end())
+  const forms = (root: string): Record<string, Form> => ({
+    documentation: ['sbom', { body: { documentation: `${docs.url}/sbom`, url: `${store}/sbom/1` } }], // prettier-ignore
+    closed: ['sbom', { body: { help: 'http://127.0.0.1:9/', url: `${store}/sbom/2` } }],
+    image: ['sbom', { body: { image: 'oci://registry/x:1', url: `${store}/sbom/3` } }],
+    hal: ['vex', { body: { _links: { self: { href: `${root}/v1/tags/hal/vex` }, tag: { href: `${root}/v1/tags/hal` } }, download: { href: `${store}/vex/1` } } }], // prettier-ignore
+    wrapped: ['vex', { body: { document: { url: `${store}/vex/2` } } }],
+    attestations: ['provenance', { body: { attestations: [{ url: `${store}/provenance/1` }] } }],
+  })
+  const made = await benchOf({})
+  const said = forms(made.origin.url)
+  const ids = Object.keys(said)
+  made.say({
+    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
+    ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+    ...Object.fromEntries(
+      Object.entries(said).map(([id, [kind, one]]) => [`/v1/tags/${id}/${kind}`, () => one]),
+    ),
+  })
+  const report = await made.run('catalog')
+  expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
+  expect(report.facts['linksLeft']).toBe(3)
+  expect(String(report.facts['linksLeftIds'])).toContain('/v1/tags/documentation/sbom: ')
+  for (const [id, [kind, one]] of Object.entries(said)) {
+    const text = await (await made.ask(`/v1/tags/${id}/${kind}`)).text()
+    const [link = ''] = /http[^"]*\/-\/documents\/[^"]*/.exec(text) ?? []
+    expect([id, text.replace(link, '')]).toEqual([id, bytesOf(one).toString().replace(new RegExp(`${store}/[a-z]+/\\d`), '')]) // prettier-ignore
+    expect([id, (await fetch(link)).status]).toEqual([id, 200])
+  }
+  // The service's own paths were asked as paths of the contract alone.
+  expect(made.asked('/v1/tags/hal/vex')).toHaveLength(1)
+})
+
+test('a link to another path of the service is asked with the credential, as a relative one and a Location are', async () => {
+  const made = await benchOf({})
+  const { url } = made.origin
+  const said: Record<string, Said> = {
+    absolute: { body: { url: `${url}/files/sbom?sig=1` } },
+    relative: { body: { url: '/files/sbom?sig=2' } },
+    dotted: { body: { links: { download: '../../../files/sbom?sig=3' } } },
+    bare: { body: JSON.stringify('/files/sbom?sig=4') },
+    location: { body: { status: 'ready' }, headers: { location: '/files/sbom?sig=5' } },
+  }
+  const ids = Object.keys(said)
+  made.say({
+    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
+    ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+    ...Object.fromEntries(
+      Object.entries(said).map(([id, one]) => [`/v1/tags/${id}/sbom`, () => one]),
+    ),
+    '/files/sbom': (_url, { headers }) =>
+      headers.authorization === undefined ? { status: 401 } : { body: SBOM },
+  })
+  const report = await made.run('catalog')
+  expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
+  expect(made.asked('/files/sbom')).toHaveLength(ids.length)
+  for (const id of ids) {
+    const text = await (await made.ask(`/v1/tags/${id}/sbom`)).text()
+    const [link] = /http[^"]*\/-\/documents\/[^"]*/.exec(text) ?? []
+    const document = link === undefined ? text : await (await fetch(link)).text()
+    expect([id, document]).toEqual([id, JSON.stringify(SBOM)])
+  }
+})
+
+test('an answer with neither a document nor a link is not there yet: it is named, answered with 503, and asked again', async () => {
+  const bodies: Record<string, unknown> = {
+    processing: { status: 'processing' },
+    nothing: {},
+    null: null,
+    'null-url': { url: null },
+    'empty-url': { sbom_file_url: '' },
+    spaces: { url: 'http://127.0.0.1:9/an sbom.json' },
+    network: { url: '//127.0.0.1:9/sbom.json' },
+    self: { _links: { self: { href: '/v1/tags/self/sbom' } } },
+    word: JSON.stringify('processing'),
+  }
+  const forms = Object.fromEntries(
+    Object.entries(bodies).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
+  )
+  const made = await benchOf(forms)
+  const ids = Object.keys(forms)
+  for (const run of [1, 2]) {
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking: ids.length } })
+    expect(String(report.facts['lackingIds'])).toContain('not there yet')
+    for (const id of ids) expect(made.asked(`/v1/tags/${id}/sbom`)).toHaveLength(run)
+  }
+  for (const id of ids) {
+    const answer = await made.ask(`/v1/tags/${id}/sbom`)
+    expect([id, answer.status, await answer.text()]).toEqual([id, 503, expect.stringContaining('not there yet')]) // prettier-ignore
+  }
+  made.say(Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: SBOM })])))
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  // What has been mirrored stays when the service says again that it is not there.
+  made.say({
+    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id, n: 2 })), cursor: { after: null } } }), // prettier-ignore
+    ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: bodies[id] })])),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+  for (const id of ids) expect((await made.ask(`/v1/tags/${id}/sbom`)).status).toBe(200)
+})
+
+test('patches are read as texts in an answer, behind links, and as a list without any', async () => {
+  const store = await createOrigin((_request, response) => response.end(PATCH))
+  const path = (id: string): string => `/v1/packages/${id}/artifacts/patches`
+  const said: Record<string, Said> = {
+    texts: { body: { patches: [{ content: PATCH, advisory: `${STRANGER}advisory` }] } },
+    links: { body: { patches: [{ href: `${store.url}/1.patch` }, { href: `${STRANGER}2.patch` }] } }, // prettier-ignore
+    none: { body: { patches: [] } },
+    making: { body: { status: 'processing' } },
+  }
+  const ids = Object.keys(said)
+  const made = await plainBench(
+    {
+      '/v1/packages/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }), // prettier-ignore
+      ...Object.fromEntries(ids.map((id) => [`/v1/packages/${id}/`, () => ({ body: { id } })])),
+      ...Object.fromEntries(Object.entries(said).map(([id, one]) => [path(id), () => one])),
+    },
+    { PATCHMIRROR_UPSTREAM_RETRIES: '0' },
+  )
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1, linksLeft: 1 } })
+  expect(await (await made.ask(path('texts'))).text()).toBe(bytesOf(said['texts'] ?? {}).toString())
+  expect(await (await made.ask(path('none'))).text()).toBe('{"patches":[]}')
+  expect((await made.ask(path('making'))).status).toBe(503)
+  const { patches } = (await (await made.ask(path('links'))).json()) as { patches: { href: string }[] } // prettier-ignore
+  expect(await (await fetch(patches[0]?.href ?? '')).text()).toBe(PATCH)
+  expect(patches[1]?.href).toBe(`${STRANGER}2.patch`)
+})
