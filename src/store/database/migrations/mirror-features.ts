@@ -153,6 +153,13 @@ const DOUBTS_COLUMN = `
   ALTER TABLE change_log ADD COLUMN doubts TEXT;
   `
 
+/** The schema step for on what the completeness of lists rests. */
+const EVIDENCE_COLUMN = `
+  -- JSON: {"grade":"proved","why":"its total was reached","probed":null}; null: never judged, as for a list that a bundle
+  -- brought. It is this mirror's own: no bundle has it.
+  ALTER TABLE catalog_list ADD COLUMN evidence TEXT;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -162,4 +169,5 @@ export const LATER_STEPS: readonly string[] = [
   REASON_COLUMN,
   DATES_TABLES,
   DOUBTS_COLUMN,
+  EVIDENCE_COLUMN,
 ]
