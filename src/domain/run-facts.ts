@@ -15,6 +15,7 @@ export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
 export const REASON_FACTS: readonly string[] = [
   'lackingIds',
   'incompleteLists',
+  'unprovedLists',
   'failed',
   'unusable',
 ]

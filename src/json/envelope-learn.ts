@@ -1,6 +1,7 @@
 import { type Frame, type NextPlace, replaceAt } from './envelope.ts'
 import {
   type EnvelopePlace,
+  LAST,
   MORE,
   NEXT,
   isEstimate,
@@ -31,6 +32,9 @@ export function frameOf(
   // On a page that has a next one, a count equal to its own items is not the total.
   const total = known.totalPath ?? findTotal(places, next === null ? count : count + 1)
   const numbers = places.filter(({ path }) => !isSamePath(path, total))
+  const ends = places.flatMap(({ path, name, value }) =>
+    LAST.has(name) && typeof value === 'boolean' ? [path] : [],
+  )
   const numbered = (names: ReadonlySet<string>): JsonPath | null =>
     numbers.find(({ name, value }) => names.has(name) && typeof value === 'number')?.path ?? null
   return {
@@ -47,6 +51,7 @@ export function frameOf(
     more: places.flatMap(({ path, name, value }) =>
       MORE.has(name) && typeof value === 'boolean' ? [path] : [],
     ),
+    ...(ends.length > 0 && { ends }),
     back: places.flatMap(({ path, name }) => (BACK.has(name) ? [path] : [])),
     shown: numbered(SHOWN),
     pages: numbered(PAGES),

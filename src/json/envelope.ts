@@ -37,6 +37,8 @@ export interface Frame {
   pages: JsonPath | null
   /** Positions of flags that indicate further pages. */
   more: readonly JsonPath[]
+  /** Positions of flags that indicate the last page; absent: there are none. */
+  ends?: readonly JsonPath[]
   /** Positions that name a previous page. */
   back: readonly JsonPath[]
   /** Whether the form of the next page's name was seen, or was probed for. */
@@ -45,6 +47,8 @@ export interface Frame {
   onward?: Onward
   /** Why the list is not known to be complete; absent when it is. The numbers in the envelope then stay upstream's. */
   partial?: string
+  /** Why nothing proves the end of the list, although nothing speaks of more; absent when it is proved. */
+  unproved?: string
   /** Whether the reason is that the list continues in an unknown way. */
   cut?: boolean
   /** Skipped items of upstream's pages: the page, their number and the first reason. */
@@ -70,6 +74,8 @@ export interface Onward {
   header: boolean
   /** Whether pages are truncated to the requested size without an indication. */
   silent: boolean
+  /** Number of the list's first page, where `param` is the number of a page; absent: it is not. */
+  firstPage?: 0 | 1
 }
 
 /** Values of a page that the mirror serves. */
@@ -97,12 +103,15 @@ function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: numbe
   // The mirror serves forward paging only: links to previous pages are removed.
   for (const path of frame.back) put(path, null)
   const isPartial = frame.partial !== undefined
-  for (const path of frame.more)
-    if (!isPartial || next !== null || shown === 0) put(path, next !== null)
+  if (!isPartial || next !== null || shown === 0) {
+    for (const path of frame.more) put(path, next !== null)
+    for (const path of frame.ends ?? []) put(path, next === null)
+  }
   for (const place of frame.also) set(place, null)
   const ending = { absent: undefined, null: null, empty: '' }[frame.ending]
   if (frame.cursor !== null) set({ ...frame, path: frame.cursor }, ending)
-  if (total !== null) put(frame.total, total)
+  const isText = typeof valueAt(frame.envelope, frame.total ?? []) === 'string'
+  if (total !== null) put(frame.total, isText ? String(total) : total)
   put(frame.limit, limit)
   put(frame.shown, shown)
   if (total !== null) put(frame.pages, Math.ceil(total / limit))

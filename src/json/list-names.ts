@@ -24,6 +24,26 @@ export const MORE: ReadonlySet<string> = new Set([
   'istruncated',
 ])
 
+/** Names of flags that indicate the last page. */
+export const LAST: ReadonlySet<string> = new Set([
+  'last',
+  'lastpage',
+  'islast',
+  'islastpage',
+  'done',
+  'isdone',
+  'complete',
+  'iscomplete',
+  'finished',
+  'final',
+  'isfinal',
+  'end',
+  'isend',
+  'eof',
+  'nomore',
+  'exhausted',
+])
+
 /** Names of a list's total number of items. */
 export const TOTAL: ReadonlySet<string> = new Set([
   'total',
@@ -93,6 +113,14 @@ export function isPageUrl(text: string): boolean {
 /** Returns a name in lower case, without punctuation and digits. */
 export function plainMember(name: string): string {
   return name.toLowerCase().replace(/[^a-z]/g, '')
+}
+
+/** Returns the value of a flag, which some services write as a text; null: it is none. */
+export function truthOf(value: unknown): boolean | null {
+  if (typeof value === 'boolean') return value
+  const text = typeof value === 'string' ? value.trim().toLowerCase() : ''
+  if (text === 'true' || text === 'yes') return true
+  return text === 'false' || text === 'no' ? false : null
 }
 
 /** Returns whether two paths are equal. */

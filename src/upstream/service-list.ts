@@ -20,11 +20,13 @@ export async function fetchList(
   const items: unknown[] = []
   const sink = {
     begin: (): void => void (items.length = 0),
-    page: ({ shape }: { shape: { items: readonly unknown[] } }): void =>
-      void items.push(...shape.items),
+    page: ({ shape }: { shape: { items: readonly unknown[] } }): boolean => {
+      items.push(...shape.items)
+      return true
+    },
     kept: (): void => undefined,
   }
-  const known = { onward: null, cursorPath: null, cut: null, looked: true }
+  const known = { onward: null, cursorPath: null, cut: null, probed: UNPROBED, graded: false }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,
@@ -33,10 +35,19 @@ export async function fetchList(
     now: () => performance.now(),
   }
   const reads = { stored: () => null, refuse: () => null, idOf }
-  const { cut } = await walkList(session, path, { ...options, ...reads }, sink)
+  const { cut: found, grade } = await walkList(session, path, { ...options, ...reads }, sink)
+  const cut = found ?? (isFull(items.length) && grade?.grade === 'unproved' ? grade.why : null)
   if (cut === null) return items
   const message = `${pathAsked(session, path)}: only ${counted(items.length, 'item')} of the list could be read: ${cut}`
   throw new MirrorError('upstream_shape', message)
+}
+
+/** Commands probe lists of a usual page size only. */
+const UNPROBED = { items: -1, limitKept: null, otherPages: null }
+
+/** Returns whether a list is as long as the contract's pages: by default, or at most (service API, section 4). */
+function isFull(count: number): boolean {
+  return count === 100 || count === PAGE_SIZE
 }
 
 function idOf(item: Buffer): string | null {

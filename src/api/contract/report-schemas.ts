@@ -94,6 +94,10 @@ export const SOURCE_STATUS = object(
       items: object('', { path: TEXT, reason: TEXT }),
     },
     partialListCount: COUNT,
+    unprovedLists: {
+      type: 'array',
+      items: object('', { path: TEXT, reason: TEXT }),
+    },
     partial: { type: 'boolean' },
     missing: MAYBE_NUMBER,
     unsynced: MAYBE_TEXT,

@@ -193,11 +193,16 @@ export const SCHEMAS = {
       ready: { type: 'boolean' },
       sources: {
         type: 'array',
-        items: object('', { name: TEXT, ready: { type: 'boolean' }, reason: TEXT }, [
-          'name',
-          'ready',
-          'reason',
-        ]),
+        items: object(
+          '',
+          {
+            name: TEXT,
+            ready: { type: 'boolean' },
+            reason: TEXT,
+            partialLists: { type: 'array', items: TEXT },
+          },
+          ['name', 'ready', 'reason'],
+        ),
       },
       storage: { type: 'object' },
       fleet: { type: 'object', description: 'In a fleet alone.' },

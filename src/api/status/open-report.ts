@@ -17,13 +17,12 @@ export function openStatus(status: Status): Status {
 export function openSourceStatus(source: SourceStatus): SourceStatus {
   if (!PRIVATE.has(source.name))
     return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
-  const partialLists = source.partialLists.map(({ path, reason }) => {
-    return { path: withoutNames(path), reason: withoutNames(reason) }
-  })
+  const { unprovedLists = [] } = source
   const { lastRun, progress, waiting } = source
   return {
     ...source,
-    partialLists,
+    partialLists: source.partialLists.map(withoutPrivateNames),
+    unprovedLists: unprovedLists.map(withoutPrivateNames),
     ...(waiting && { waiting: waiting.map(({ run }) => ({ run, reason: null })) }),
     lastRun: lastRun && openRun(lastRun),
     ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
@@ -65,6 +64,12 @@ function openMessage({ id, message }: RunSummary): string | null {
 
 /** A path of a private source below its collection. */
 const PRIVATE_PATH = /(\/(?:v\d+(?:-[a-z]+)?\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
+
+function withoutPrivateNames({ path, reason }: NamedReason): NamedReason {
+  return { path: withoutNames(path), reason: withoutNames(reason) }
+}
+
+type NamedReason = SourceStatus['partialLists'][number]
 
 /** The mirror's own words on a list, without the private paths and the pieces of upstream's JSON that they name. */
 function withoutNames(text: string): string {

@@ -9,10 +9,19 @@ import type { Status } from './report.ts'
 /** The verdict for load balancers, with the reason for each source. */
 interface Readiness {
   ready: boolean
-  sources: { name: SourceName; ready: boolean; reason: string }[]
+  sources: SourceReadiness[]
   storage: { ready: boolean } & StorageState
   /** In a fleet: whether its generations are served in time. */
   fleet?: ReturnType<typeof judgeFleet>
+}
+
+/** The verdict on one source. */
+interface SourceReadiness {
+  name: SourceName
+  ready: boolean
+  reason: string
+  /** Paths of its lists that are not known to be complete; absent: there are none. */
+  partialLists?: string[]
 }
 
 /** The settings that say when a mirror is ready. */
@@ -59,7 +68,8 @@ export function judgeReadiness(
   now = Date.now(),
 ): Readiness {
   const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
-  const judged = own.map(({ name, state, asOf, ageSeconds, progress, lastRun }) => {
+  const judged = own.map((source): SourceReadiness => {
+    const { name, state, asOf, ageSeconds, progress, lastRun } = source
     if (asOf === null) {
       const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
       const failed =
@@ -69,7 +79,9 @@ export function judgeReadiness(
     }
     const over = describeOverAge(config, name, ageSeconds)
     const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
-    return { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
+    const verdict = { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
+    const partialLists = source.partialLists.map(({ path }) => path)
+    return partialLists.length === 0 ? verdict : { ...verdict, partialLists }
   })
   const room = { ready: storage.state === 'ok', ...storage }
   const followed = fleet && judgeFleet(fleet, config.fleet?.maxLagSeconds ?? Infinity, now)

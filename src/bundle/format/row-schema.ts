@@ -65,7 +65,13 @@ const mentions = jsonText(listField(stamp, 100_000), 2 ** 24)
 const next = { path: place, url: truth, link: orNull(any) }
 /** The envelope is upstream's own. */
 const envelope: Check<unknown> = (value) => value
-const onward = shape({ param: orNull(any), byId: truth, header: truth, silent: truth })
+const onward = shape({
+  param: orNull(any),
+  byId: truth,
+  header: truth,
+  silent: truth,
+  firstPage: orAbsent(oneOf(0, 1)),
+})
 const skipped = shape({ page: small, count: small, why: stamp })
 /** The frame as the crawl learns it (json/envelope.ts), with size limits. */
 const frame = jsonText(
@@ -74,8 +80,14 @@ const frame = jsonText(
     ...{ also: listField(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
     ...{ total: orNull(place), limit: orNull(place), shown: orNull(place), pages: orNull(place) },
     ...{ more: listField(place, 100), back: listField(place, 100), learned: truth },
-    ...{ onward: orAbsent(onward), partial: orAbsent(stamp), cut: orAbsent(truth) },
+    ...{
+      onward: orAbsent(onward),
+      partial: orAbsent(stamp),
+      unproved: orAbsent(stamp),
+      cut: orAbsent(truth),
+    },
     ...{ skipped: orAbsent(listField(skipped, 100)), estimated: orAbsent(truth) },
+    ends: orAbsent(listField(place, 100)),
   }),
   2 ** 18,
 )

@@ -56,10 +56,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
         if (rows.length < REREAD) return
       }
     },
-    /** Stores when lists were walked: path and upstream's date, Unix milliseconds. */
-    confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
-      for (const [path, at] of lists) sql.confirm.run(at, path)
-    },
+    ...createConfirmations(db),
     removeList(path: string): void {
       const stored = reader.readList(path)
       if (stored === null) return
@@ -133,9 +130,26 @@ function prepareListWrites(db: Db) {
     setFacets: db.prepare(
       `UPDATE catalog_entry SET ${FACET_COLUMNS.replaceAll(/facet\d+/g, '$& = ?')} WHERE rowid = ?`,
     ),
-    confirm: db.prepare('UPDATE catalog_list SET confirmed_at = ? WHERE path = ?'),
     clearEntries: db.prepare('DELETE FROM catalog_entry WHERE list = ?'),
     removeList: db.prepare('DELETE FROM catalog_list WHERE id = ?'),
+  }
+}
+
+/** Creates writes of what a walk confirmed of lists; nothing that is served changes, except ages. */
+function createConfirmations(db: Db) {
+  const confirm = db.prepare('UPDATE catalog_list SET confirmed_at = ? WHERE path = ?')
+  const evidence = db.prepare(
+    'UPDATE catalog_list SET evidence = ? WHERE path = ? AND evidence IS NOT ?',
+  )
+  return {
+    /** Stores when lists were walked: path and upstream's date, Unix milliseconds. */
+    confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
+      for (const [path, at] of lists) confirm.run(at, path)
+    },
+    /** Stores on what the completeness of lists rests: path and JSON; writes only what differs. */
+    noteEvidence: (lists: readonly (readonly [path: string, evidence: string])[]): void => {
+      for (const [path, text] of lists) evidence.run(text, path, text)
+    },
   }
 }
 

@@ -62,6 +62,9 @@ export function createCatalogListReader(db: Db) {
     `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
      FROM catalog_page WHERE list = ? ORDER BY number`,
   )
+  const evidence = db
+    .prepare<[number], string | null>('SELECT evidence FROM catalog_list WHERE id = ?')
+    .pluck()
   const entry = db.prepare<[number, string], CatalogEntry>(
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
   )
@@ -88,15 +91,23 @@ export function createCatalogListReader(db: Db) {
     `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
      WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
   )
+  const unproved = db.prepare<[], PartialList>(
+    `SELECT path, resource, json_extract(frame, '$.unproved') AS reason FROM catalog_list
+     WHERE json_extract(frame, '$.unproved') IS NOT NULL ORDER BY path`,
+  )
   return {
-    /** Lists that may be incomplete. */
     /** Returns why a list may be incomplete, or older than the rest of the catalog; null: it is neither. */
     whyListPartial: (path: string): string | null => whyPartial.get({ path }) ?? null,
+    /** Lists that are not known to be complete. */
     listPartialLists: (): PartialList[] => partial.all(),
+    /** Lists of which nothing says that there is more, and nothing proves the end. */
+    listUnprovedLists: (): PartialList[] => unproved.all(),
     readList: (path: string): CatalogList | null => list.get(path) ?? null,
     listLists: (): CatalogList[] => lists.all(),
     listPages: (listId: number): CatalogPage[] => pages.all(listId),
     ...createFieldNameReader(db),
+    /** Returns on what the completeness of a list rests, as JSON; null when it was not judged. */
+    readEvidence: (listId: number): string | null => evidence.get(listId) ?? null,
     readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
     eachEntry: (listId: number) => entries.iterate(listId),
     /**

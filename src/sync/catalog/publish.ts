@@ -127,7 +127,9 @@ async function settleQuarantine(context: CatalogContext): Promise<void> {
  */
 function confirm(context: CatalogContext, crawl: Crawl): void {
   const { store } = context
-  store.catalog.confirmLists([...crawl.walks.walked.values()].map(({ path, asOf }) => [path, asOf]))
+  const walked = [...crawl.walks.walked.values()]
+  store.catalog.confirmLists(walked.map(({ path, asOf }) => [path, asOf]))
+  store.catalog.noteEvidence(walked.map(({ path, evidence }) => [path, JSON.stringify(evidence)]))
   for (const { canonical, at, ...by } of crawl.confirmed)
     store.catalog.confirmAnswer(canonical, by, at)
   recordMissing(context, crawl)

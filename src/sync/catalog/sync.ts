@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import { counted } from '../../core/text.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'
@@ -85,6 +86,8 @@ async function crawlAll(
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
   const unusable = unusableFilters(crawl)
   if (unusable.length > 0) facts['filtersUnusable'] = unusable
+  const unproved = unprovedLists(crawl)
+  if (unproved.length > 0) facts['unprovedLists'] = unproved.slice(0, 20)
   facts['inScope'] = inScope
   facts['fetched'] = crawl.fetched
   noteLinksLeft(facts, crawl)
@@ -92,9 +95,8 @@ async function crawlAll(
   if (refused !== null) return refused
   const result = await publishCatalog(context, crawl, stored)
   recordSettled(context, crawl)
-  if (unusable.length === 0) return result
-  const warning = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
-  return { ...result, message: `${result.message}; ${warning}` }
+  const message = [result.message, ...warningsOf(unusable, unproved)].join('; ')
+  return { ...result, message }
 }
 
 /** Records which answers have links that gave no document, and the first of them with the reason. */
@@ -163,6 +165,20 @@ function unusableFilters({ walks }: Crawl): string[] {
   return [...walks.walked.values()]
     .filter(({ facets }) => facets.names().length > 0)
     .flatMap(({ path, facets }) => facets.unusable().map((param) => `${path}?${param}`))
+}
+
+/** Returns the lists whose end is not proved, each with the reason. */
+function unprovedLists({ walks }: Crawl): string[] {
+  return [...walks.walked.values()].flatMap(({ path, frame: { unproved } }) =>
+    unproved === undefined ? [] : [`${path}: ${unproved}`],
+  )
+}
+
+/** Returns what a run warns of, though it may be complete. */
+function warningsOf(unusable: readonly string[], unproved: readonly string[]): string[] {
+  const filters = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
+  const lists = `the end of ${counted(unproved.length, 'list is', 'lists are')} not proved: ${unproved.slice(0, 3).join('; ')}`
+  return [...(unusable.length > 0 ? [filters] : []), ...(unproved.length > 0 ? [lists] : [])]
 }
 
 function incompleteOf({ walked }: Walks): Crawl['incomplete'] {

@@ -24,6 +24,8 @@ export interface Meta {
   link: string | null
   /** Number of items in a list, where a header contains it (`X-Total-Count`). */
   total: number | null
+  /** All headers, names in lower case. */
+  headers: Readonly<Record<string, unknown>>
 }
 
 /** A response whose body is not read yet. Read it to its end, or destroy it. */
@@ -55,6 +57,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
     location: text('location'),
     link: links(headers['link']),
     total: /^\d{1,15}$/.test(total) ? Number(total) : null,
+    headers,
   }
 }
 

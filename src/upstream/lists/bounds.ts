@@ -9,8 +9,8 @@ export interface WalkBounds {
   pages: number
 }
 
-/** Maximum consecutive empty pages that still name a next one. */
-const MAX_EMPTY = 3
+/** Limits the consecutive empty pages that still name a next one. */
+export const MAX_EMPTY = 3
 
 /** Creates the guard that ends a walk without progress, or beyond a list's limits. */
 export function createGuard(path: string, bounds: WalkBounds, now: () => number) {
@@ -27,19 +27,25 @@ export function createGuard(path: string, bounds: WalkBounds, now: () => number)
       if (now() - startedAt > bounds.timeoutMs)
         throw endless(`${bounds.timeoutMs} ms`, 'catalog.listTimeoutMs')
     },
-    page({ items, sha256 }: ReadPage, size: number, next: string | null): void {
+    /** Counts a page. Throws where the list is larger than its limit. */
+    page({ items, sha256 }: ReadPage, size: number): void {
       bytes += size
       if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes`, 'catalog.maxListBytes')
-      empty = items.length === 0 && next !== null ? empty + 1 : 0
-      if (empty === MAX_EMPTY)
-        throw unwalkable(path, `${MAX_EMPTY} empty pages in a row, and more to come`)
-      if (last?.equals(sha256) === true && next !== null)
-        throw unwalkable(path, `page ${seen.size + 1} repeats the one before it`)
+      empty = items.length === 0 ? empty + 1 : 0
       last = sha256
     },
-    goTo(next: string, number: number): void {
-      if (seen.has(next))
-        throw unwalkable(path, `the cursor of page ${number + 1} leads back to an earlier page`)
+    /** Records a page that equals the stored one. */
+    kept(sha256: Buffer | null): void {
+      last = sha256
+    },
+    /** Returns whether a page with items is the one before it again. */
+    repeats: ({ items, sha256 }: ReadPage): boolean =>
+      items.length > 0 && last?.equals(sha256) === true,
+    /** Returns whether the last pages were all empty. */
+    isEmptyAgain: ({ items }: ReadPage): boolean => items.length === 0 && empty >= MAX_EMPTY,
+    /** Returns whether the walk has requested a page already. */
+    isAsked: (next: string): boolean => seen.has(next),
+    goTo(next: string): void {
       seen.add(next)
     },
   }

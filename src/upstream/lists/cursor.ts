@@ -2,6 +2,7 @@ import { isObject } from '../../json/objects.ts'
 import { MirrorError } from '../../core/errors.ts'
 import {
   type EnvelopePlace,
+  LAST,
   MORE,
   NEXT,
   TOTAL,
@@ -9,6 +10,7 @@ import {
   isSamePath,
   linkMember,
   placesOf,
+  truthOf,
 } from '../../json/list-names.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
 
@@ -77,9 +79,14 @@ export function findCursor(
 /** Returns the position of the total number of items, if there is one. */
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
-    ({ name, value }) => TOTAL.has(name) && Number.isSafeInteger(value),
+    ({ name, value }) => TOTAL.has(name) && (Number.isSafeInteger(value) || isDigits(value)),
   )
   return place?.path ?? null
+}
+
+/** Returns whether a value is a number as a text. */
+function isDigits(value: unknown): boolean {
+  return typeof value === 'string' && /^\d{1,15}$/.test(value)
 }
 
 /** Returns the numbers of pages and of items per page, where the page contains them. */
@@ -97,9 +104,13 @@ export function findSizes(
 
 /** Returns the value of the flags; null when there are none. */
 function flagOf(places: readonly EnvelopePlace[]): boolean | null {
-  const flags = places.filter(({ name, value }) => MORE.has(name) && typeof value === 'boolean')
-  const [flag] = flags
-  if (flag !== undefined) return flags.every(({ value }) => value === true)
+  const flags = places.flatMap(({ name, value }) => {
+    const truth = truthOf(value)
+    if (truth === null) return []
+    if (LAST.has(name)) return [!truth]
+    return MORE.has(name) ? [truth] : []
+  })
+  if (flags.length > 0) return flags.every((more) => more)
   return places.some(({ name, value }) => name === 'next' && value === false) ? false : null
 }
 

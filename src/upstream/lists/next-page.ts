@@ -1,5 +1,7 @@
-import { isObject } from '../../json/objects.ts'
-import { LAST_ID_PARAMS, plainMember } from '../../json/list-names.ts'
+import { MirrorError } from '../../core/errors.ts'
+import { LAST_ID_PARAMS, placesOf } from '../../json/list-names.ts'
+import { isOnwardName } from '../../json/list-signs.ts'
+import type { JsonPath } from '../../json/slices.ts'
 import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
 import type { ReadPage } from './page.ts'
@@ -12,97 +14,212 @@ export interface NextPageAttempt {
   param: string
   value: string
   byId: boolean
-  /** Member of the envelope that contains the value. */
-  at?: string
+  /** Position in the envelope that contains the value. */
+  at?: JsonPath
+  /** Number of the list's first page, where the value is the number of a page. */
+  firstPage?: 0 | 1
 }
 
 /** A successful attempt; `ends`: nothing follows the page. */
-interface FoundPage {
+export interface FoundPage {
   attempt: NextPageAttempt
   ends: boolean
 }
 
 /** Parameter of services that count: the number of items already read. */
 export const OFFSET = 'offset'
+/** Parameters of services that number their pages. */
+const PAGE_PARAMS: readonly string[] = ['page', 'page[number]', 'pageNumber']
+
+/** What a request for another page gave. `other`: items that were not on the page, in a way that cannot be followed. */
+type Gave = 'same' | 'nothing' | 'refused' | 'other'
+
+/** A list whose next page is searched for. */
+interface Sought {
+  path: string
+  limit: number
+  /** An item's own identifier, by its bytes; null when it has none. */
+  idOf: (item: Buffer) => string | null
+}
 
 /** Creates a search for the way to request the next page of a list whose pages do not name it. */
-export function createSeeker(
-  { path, limit, idOf }: { path: string; limit: number; idOf: (item: Buffer) => string | null },
-  ask: Ask,
-) {
+export function createSeeker(list: Sought, ask: Ask) {
+  const { path, idOf } = list
+  const outcomes = new Map<string, Gave>()
+  let one: Promise<ReadPage | null> | null = null
+  const note = (
+    { param, value }: NextPageAttempt,
+    page: ReadPage,
+    answer: ReadPage | null,
+  ): Gave => {
+    const outcome = compare(page, answer)
+    outcomes.set(`${param}=${value.slice(0, 40)}`, outcome)
+    return outcome
+  }
+  const requestOne = (): Promise<ReadPage | null> => (one ??= probe(ask, `${path}?limit=1`))
   const lastId = ({ items }: ReadPage): string | null => {
     const last = items.at(-1)
     return last === undefined ? null : idOf(last)
   }
-  const answerTo = (attempt: NextPageAttempt): Promise<ReadPage | null> => {
-    const key = keyOfCursor(path, limit, attempt.param, attempt.value)
-    return probe(ask, targetOf(path, limit, key))
-  }
-  /** Returns whether upstream supports the parameter: after the first item it must return the second. */
-  const isUnderstood = async (attempt: NextPageAttempt, { items }: ReadPage): Promise<boolean> => {
-    const [one, other] = items
-    const value = one === undefined || !attempt.byId ? '1' : idOf(one)
-    if (other === undefined || value === null || attempt.at !== undefined) return false
-    const answer = await answerTo({ ...attempt, value })
-    return answer?.items[0]?.equals(other) === true
-  }
   return {
     lastId,
-    /** Returns the ways to request a next page: unknown texts of the envelope, the last id, the number of items. */
-    attempts(page: ReadPage, collected: number): NextPageAttempt[] {
-      const id = lastId(page)
-      const ids =
-        id === null ? [] : LAST_ID_PARAMS.map((param) => ({ param, value: id, byId: true }))
-      return [
-        ...textsOfPage(page),
-        ...ids,
-        { param: OFFSET, value: String(collected), byId: false },
-      ]
-    },
+    /** Returns a request whose outcome was this one; null: there was none. */
+    gave: (wanted: Gave): string | null =>
+      [...outcomes].find(([, outcome]) => outcome === wanted)?.[0] ?? null,
+    /** Returns the ways to request a next page: values of the envelope, the last id, the number of items. */
+    attempts: (page: ReadPage, collected: number): NextPageAttempt[] => [
+      ...textsOfPage(page),
+      ...countedWays(lastId(page), collected, LAST_ID_PARAMS),
+    ],
+    /** Returns the ways of the contract and of services that count, without those of the envelope. */
+    fewAttempts: (page: ReadPage, collected: number): NextPageAttempt[] =>
+      countedWays(lastId(page), collected, LAST_ID_PARAMS.slice(0, 1)),
     /** Returns the first attempt that returns new items, or nothing where the list ends. */
     async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
-      const known = new Set(page.items.map((item) => item.toString('latin1')))
       for (const attempt of attempts) {
-        const answer = await answerTo(attempt)
-        const [first] = page.items
-        if (answer === null || answer.items.some((item) => first?.equals(item) === true)) continue
-        const ends = answer.items.every((item) => known.has(item.toString('latin1')))
-        if (!ends) return { attempt, ends }
+        const answer = await answerTo(list, ask, attempt)
+        const outcome = note(attempt, page, answer)
+        if (isOther(page, answer)) return { attempt, ends: false }
         // An empty response can also mean that the value was not understood.
-        if (page.shape.more !== true && (await isUnderstood(attempt, page)))
-          return { attempt, ends }
+        const mayEnd = outcome === 'nothing' && page.shape.more !== true
+        if (mayEnd && (await isUnderstood(list, ask, attempt, page))) return { attempt, ends: true }
       }
       return null
     },
+    /** Returns the way by page numbers; null when there is none. */
+    async numbered(page: ReadPage): Promise<FoundPage | null> {
+      for (const param of PAGE_PARAMS) {
+        const found = await byNumber(list, ask, param, page, note)
+        if (found !== null) return found
+      }
+      return null
+    },
+    /** Requests a page of one item, once. Returns null when it is refused. */
+    one: requestOne,
+    /** The same request, where it was sent; null otherwise. */
+    askedOne: (): Promise<ReadPage | null> | null => one,
     /** Returns whether a page of one item names the next one: a page that names none is then the last. */
     async namesNext(): Promise<boolean> {
-      const page = await probe(ask, `${path}?limit=1`)
-      if (page === null || page.items.length > 1) return false
-      return page.shape.next !== null || nextLink(page.link) !== null
+      const page = await requestOne()
+      return page !== null && saysNext(page)
     },
   }
 }
 
+function answerTo(
+  { path, limit }: Sought,
+  ask: Ask,
+  { param, value }: NextPageAttempt,
+): Promise<ReadPage | null> {
+  return probe(ask, targetOf(path, limit, keyOfCursor(path, limit, param, value)))
+}
+
+/** Returns whether upstream supports the parameter: after the first item it must return the second. */
+async function isUnderstood(
+  list: Sought,
+  ask: Ask,
+  attempt: NextPageAttempt,
+  { items }: ReadPage,
+): Promise<boolean> {
+  const [first, second] = items
+  const value = first === undefined || !attempt.byId ? '1' : list.idOf(first)
+  if (second === undefined || value === null || attempt.at !== undefined) return false
+  const answer = await answerTo(list, ask, { ...attempt, value })
+  return answer?.items[0]?.equals(second) === true
+}
+
+/** Returns the way by page numbers: the second page must have other items, and the first page the items at hand. */
+async function byNumber(
+  list: Sought,
+  ask: Ask,
+  param: string,
+  page: ReadPage,
+  note: (attempt: NextPageAttempt, page: ReadPage, answer: ReadPage | null) => Gave,
+): Promise<FoundPage | null> {
+  const attempt = { param, value: '2', byId: false, firstPage: 1 } as const
+  const second = await answerTo(list, ask, attempt)
+  if (note(attempt, page, second) === 'same') return null
+  const first = await answerTo(list, ask, { ...attempt, value: '1' })
+  const isNew = isOther(page, second)
+  if (compare(page, first) === 'same' || (isNew && first === null)) return { attempt, ends: !isNew }
+  const fromZero = { ...attempt, value: '1', firstPage: 0 } as const
+  return isOther(page, first) ? { attempt: fromZero, ends: false } : null
+}
+
+/** Returns whether a page names the next one. */
+function namesNextPage({ shape, link, headerNext }: ReadPage): boolean {
+  return shape.next !== null || nextLink(link) !== null || headerNext !== null
+}
+
+/** Returns whether a page of one item says that there is another: then a page that says nothing is the last. */
+export function saysNext(page: ReadPage): boolean {
+  return page.items.length === 1 && (namesNextPage(page) || page.shape.more === true)
+}
+
+function countedWays(
+  id: string | null,
+  collected: number,
+  params: readonly string[],
+): NextPageAttempt[] {
+  const ids = id === null ? [] : params.map((param) => ({ param, value: id, byId: true }))
+  return [...ids, { param: OFFSET, value: String(collected), byId: false }]
+}
+
+/** Returns whether an answer has items, none of them the page's first, and some that the page has not. */
+function isOther(page: ReadPage, answer: ReadPage | null): boolean {
+  const [first] = page.items
+  if (answer === null || answer.items.some((item) => first?.equals(item) === true)) return false
+  return hasNew(page, answer)
+}
+
+function hasNew(page: ReadPage, answer: ReadPage): boolean {
+  const known = new Set(page.items.map((item) => item.toString('latin1')))
+  return answer.items.some((item) => !known.has(item.toString('latin1')))
+}
+
+function compare(page: ReadPage, answer: ReadPage | null): Gave {
+  if (answer === null) return 'refused'
+  if (hasNew(page, answer)) return 'other'
+  const [first] = page.items
+  const isSame = first !== undefined && answer.items[0]?.equals(first) === true
+  return isSame ? 'same' : 'nothing'
+}
+
 /** Returns parameters suggested by a cursor's name: `next_page_token` → `page_token`, `next_cursor` → `cursor`. */
-export function paramsOf(field: string): string[] {
+export function paramsOf(field: string, value = ''): string[] {
   const bare = field.replace(/^next[_-]?/i, '')
   const small = bare.charAt(0).toLowerCase() + bare.slice(1)
-  const own = [small, field, 'cursor', 'page_token', 'next'].filter((name) => name !== '')
+  const counts = /^\d+$/.test(value) ? ['page', OFFSET] : []
+  const own = [small, field, ...counts, 'cursor', 'page_token', 'next'].filter(
+    (name) => name !== '',
+  )
   return [...new Set(own)].filter((name) => name !== 'after')
 }
 
+/** Values of unknown names that are tried as a cursor. */
+const MAX_TEXTS = 3
+
 /**
- * Returns texts of the envelope with unknown names: one of them may be the cursor. Excludes members that describe the
- * response itself.
+ * Returns values of the envelope with unknown names: one of them may be the cursor, for `after` or for a parameter of its
+ * own name. Excludes members that describe the response itself.
  */
 export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
-  if (!isObject(value)) return []
-  const fit = Object.entries(value).flatMap(([name, text]: [string, unknown]) => {
-    const isText = typeof text === 'string' && text !== '' && text.length <= 1024
-    if (!isText || OWN.test(plainMember(name)) || name === shape.itemsPath[0]) return []
-    return [{ param: 'after', value: text, byId: false, at: name }]
+  const fit = placesOf(value, shape.itemsPath).filter((place) => {
+    const { path, name } = place
+    if (name === shape.itemsPath[0] || typeof path.at(-1) === 'number') return false
+    const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(String(path.at(-1))))
+    return !isOwn && isValue(place.value, String(path.at(-1)))
   })
-  return fit.slice(0, 3)
+  return fit.slice(0, MAX_TEXTS).flatMap(({ path, value: text }) => {
+    const name = String(path.at(-1))
+    const params = isOnwardName(name) ? ['after', ...paramsOf(name)] : ['after', name]
+    return params.map((param) => ({ param, value: String(text), byId: false, at: path }))
+  })
+}
+
+function isValue(value: unknown, name: string): boolean {
+  if (typeof value === 'number') return isOnwardName(name)
+  return typeof value === 'string' && value !== '' && value.length <= 1024
 }
 
 /** Member names that describe the response itself. */
@@ -115,6 +232,7 @@ async function probe(ask: Ask, target: string): Promise<ReadPage | null> {
   } catch (error) {
     const status = statusOf(error)
     if (status !== null && status >= 400 && status < 500 && status !== 429) return null
+    if (error instanceof MirrorError && error.code === 'upstream_shape') return null
     throw error
   }
 }

@@ -1,8 +1,11 @@
 import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Onward } from '../../json/envelope.ts'
+import { isPageUrl } from '../../json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../json/slices.ts'
+import { type ListSign, signsOfHeaders, signsOfPage } from '../../json/list-signs.ts'
 import type { Meta } from '../http/response.ts'
+import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 
@@ -16,9 +19,20 @@ export interface ReadPage {
   lastModified: string | null
   /** The Link header. */
   link: string | null
+  /** The next page as a header names it (`X-Next-Cursor`); null: none does. */
+  headerNext: Next | null
+  /** What the page and its headers say about the extent of the list. */
+  signs: readonly ListSign[]
   /** Number of items in the list by this page; null: unknown. */
   total: number | null
   sha256: Buffer
+}
+
+/** What the probes of a list showed, and how many items it had then. */
+export interface Probed {
+  items: number
+  limitKept: boolean | null
+  otherPages: 'the same items' | 'no answer' | null
 }
 
 /** What earlier walks learned about a list. */
@@ -28,8 +42,10 @@ export interface KnownList {
   cursorPath: JsonPath | null
   /** Why the list was incomplete; null: it was not. */
   cut: string | null
-  /** Whether the way to request its next page was already searched for. */
-  looked: boolean
+  /** What probes of the list showed; null: it was not probed. */
+  probed: Probed | null
+  /** Whether its completeness was judged: then an unchanged last page is not judged again. */
+  graded: boolean
 }
 
 /** Options for reading a page. */
@@ -42,7 +58,7 @@ export interface Reading {
 export function readPage(
   path: string,
   body: Buffer,
-  { etag, lastModified, link, total }: Meta,
+  { etag, lastModified, link, total, headers }: Meta,
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
@@ -54,12 +70,27 @@ export function readPage(
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
   const sha256 = sha256Of(body)
   const count = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
-  return { etag, lastModified, link, total: count, sha256, items, value, shape: learned }
+  const said = signsOfHeaders(headers)
+  const signs = [...signsOfPage(value, learned.itemsPath), ...said]
+  const page = { items, value, shape: learned, headerNext: nextOfHeaders(said), signs }
+  return { ...page, etag, lastModified, link, total: count, sha256 }
+}
+
+/** Names of headers whose value is the next page; other values that may be cursors are tried, and not followed at once. */
+const NEXT_HEADER = /next|cursor|continuation|marker|resume|page-?token/
+
+function nextOfHeaders(signs: readonly ListSign[]): Next | null {
+  const found = signs.find(({ kind, name }) => kind === 'cursor' && NEXT_HEADER.test(name))
+  if (found === undefined) return null
+  const field = found.name.replace(/^the header (x-)?/, '').replaceAll('-', '_')
+  const text = String(found.value)
+  return { text, isUrl: isPageUrl(text), field }
 }
 
 function totalAt(value: unknown, path: JsonPath | null): number | null {
   const total = path === null ? null : valueAt(value, path)
-  return typeof total === 'number' ? total : null
+  const isDigits = typeof total === 'string' && /^\d{1,15}$/.test(total)
+  return typeof total === 'number' || isDigits ? Number(total) : null
 }
 
 function parse(path: string, body: Buffer): unknown {

@@ -1,13 +1,22 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { Onward } from '../../json/envelope.ts'
+import { type Grade, type Seen, gradeOf } from './evidence.ts'
 import type { Meta } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
-import { type WalkBounds, createGuard } from './bounds.ts'
+import { MAX_EMPTY, type WalkBounds, createGuard } from './bounds.ts'
+import type { Next } from './cursor.ts'
 import { targetOf } from './page-key.ts'
-import { type KnownList, type ReadPage, type Reading, readPage, unwalkable } from './page.ts'
-import { type Step, createTrail } from './trail.ts'
+import {
+  type KnownList,
+  type Probed,
+  type ReadPage,
+  type Reading,
+  readPage,
+  unwalkable,
+} from './page.ts'
+import { createTrail } from './trail.ts'
 
 /** A page with its position in the walk. */
 export interface WalkedPage extends ReadPage {
@@ -24,13 +33,16 @@ interface StoredPage {
   etag: string | null
   lastModified: string | null
   sha256: Buffer
+  /** Number of its items. */
+  entries: number
 }
 
 /** Receives the pages of a walk. */
 export interface PageSink {
   /** Starts a walk or restarts it: earlier pages are discarded. */
   begin(): Promise<void> | void
-  page(page: WalkedPage): Promise<void> | void
+  /** Takes a page. Returns false for one that only has items of earlier pages: the walk ends before it. */
+  page(page: WalkedPage): Promise<boolean> | boolean
   /** Takes a page that equals the stored one. */
   kept(number: number): Promise<void> | void
 }
@@ -51,12 +63,22 @@ export interface WalkOptions extends Reading {
   now: () => number
 }
 
+/** What a walk needs of a session. */
+export type ListSession = Pick<Session, 'root' | 'fetchDocument'>
+
 /** Result of a walk. */
 export interface WalkEnd {
   /** Upstream's date of the last page, unix milliseconds. */
   asOf: number
-  /** Why the list may be incomplete; null: upstream indicated its end. */
+  /** Why the list may be incomplete; null: nothing speaks of more. */
   cut: string | null
+  /** What was seen of its end; null: its last page is unchanged, and so is what is known. */
+  seen: Seen | null
+  grade: { grade: Grade; why: string } | null
+  /** What probes of the list showed, by this walk or an earlier one. */
+  probed: Probed | null
+  /** A page of one item, where the walk asked for it; null: it is refused. */
+  one?: ReadPage | null
   /** Number of items by the last page; null when it is unknown, or the page is unchanged. */
   total: number | null
   onward: Onward
@@ -70,7 +92,7 @@ const MAX_RESTARTS = 3
  * meanwhile: the walk restarts. Throws `upstream_shape` for a list with a cycle or without end.
  */
 export async function walkList(
-  session: Session,
+  session: ListSession,
   path: string,
   options: WalkOptions,
   sink: PageSink,
@@ -96,7 +118,7 @@ export async function walkList(
  * the request failed, so it is still unknown.
  */
 export async function probeList(
-  session: Session,
+  session: ListSession,
   path: string,
   options: Pick<WalkOptions, 'maxBytes'> & Reading,
 ): Promise<ReadPage | 'refused' | 'later'> {
@@ -126,7 +148,7 @@ class NextPageLearned extends Error {
 }
 
 async function walkOnce(
-  session: Session,
+  session: ListSession,
   path: string,
   options: WalkOptions,
   sink: PageSink,
@@ -144,40 +166,128 @@ async function walkOnce(
   const { cursorPath } = known
   let first: KnownShape = cursorPath === null ? null : { itemsPath: [], cursorPath }
   let cursor: string | null = null
+  let asOf = 0
+  let total: number | null = null
+  const end = (seen: Seen | null): Promise<WalkEnd> => endOf(trail, known, { asOf, total, seen })
   for (let number = 0; ; number++) {
     guard.begin(number)
-    const earlier: StoredPage | null = useStored ? options.stored(number) : null
-    const stored: StoredPage | null = earlier?.cursor === cursor ? earlier : null
-    const answer = await detectVanished(cursor, () =>
-      ask(targetOf(path, options.limit, cursor), stored),
-    )
-    let step: Step
-    let total: number | null = null
+    const stored = storedPage(options, useStored ? number : null, cursor)
+    const target = targetOf(path, options.limit, cursor)
+    const answer = await askNext(trail, cursor, () => ask(target, stored))
+    if (answer === null) return end(trail.seen())
+    asOf = answer.meta.date
     if (answer.page === null) {
-      step = { next: stored?.next ?? null, cut: (stored?.next ?? null) === null ? known.cut : null }
-      trail.kept(step)
+      const next = stored?.next ?? null
+      total = null
+      trail.kept(next, stored?.entries ?? 0)
+      guard.kept(stored?.sha256 ?? null)
       await sink.kept(number)
+      if (next === null) return end(null)
+      cursor = next
     } else {
       const read = readPage(place, answer.page, answer.meta, options, first)
       if (number === 0) first = { ...read.shape, cursorPath: read.shape.cursorPath ?? cursorPath }
       const same = stored?.sha256.equals(read.sha256) === true
-      const other = number > 0 ? trail.repeatedCursor(read) : null
-      const onward = other === null ? null : await trail.learn(other)
-      if (onward !== null) throw new NextPageLearned({ onward })
-      // The search of the same page found nothing before; it is not repeated.
-      step = same && stored.next === null ? { next: null, cut: known.cut } : await trail.after(read)
-      if (step.cursorPath !== undefined) throw new NextPageLearned({ cursorPath: step.cursorPath })
+      await learnCursor(trail, number > 0 ? trail.repeatedCursor(read) : null)
       total = read.total
-      guard.page(read, answer.page.length, step.next)
+      if (guard.repeats(read)) {
+        await leaveRepeated(trail, read)
+        return end(trail.seen())
+      }
+      // The search of the same page found nothing before; it is not repeated.
+      const isSettled = same && stored.next === null && known.graded
+      guard.page(read, answer.page.length)
+      const next = isSettled ? null : await nextOf(trail, guard, read)
+      const isNew = same ? true : await sink.page({ ...read, number, cursor, next })
       if (same) await sink.kept(number)
-      else await sink.page({ ...read, number, cursor, next: step.next })
+      if (!isNew) trail.leave(`page ${number + 1} only repeats items of earlier pages`)
+      if (next === null || !isNew) return end(isSettled ? null : trail.seen())
+      cursor = next
     }
-    if (step.next === null)
-      return { asOf: answer.meta.date, cut: step.cut, total, onward: trail.onward() }
-    guard.goTo(step.next, number)
-    cursor = step.next
+    guard.goTo(cursor)
   }
 }
+
+/** Returns the page after one that was read; null where the walk ends. Restarts it with a cursor that was found. */
+async function nextOf(
+  trail: Trail,
+  guard: ReturnType<typeof createGuard>,
+  read: ReadPage,
+): Promise<string | null> {
+  const { next, cursorPath } = await trail.after(read)
+  if (cursorPath !== undefined) throw new NextPageLearned({ cursorPath, onward: trail.onward() })
+  if (next === null) return null
+  if (guard.isAsked(next)) return (await trail.repeated(read)).next
+  if (!guard.isEmptyAgain(read)) return next
+  return trail.leave(`${MAX_EMPTY} empty pages in a row, and more to come`)
+}
+
+/** Ends a walk at a page that is the one before it, or restarts it another way. */
+async function leaveRepeated(trail: Trail, read: ReadPage): Promise<void> {
+  const { next } = await trail.repeated(read)
+  if (next !== null) throw new NextPageLearned({ onward: trail.onward() })
+}
+
+/** Returns the stored page that the walk may find unchanged; null when there is none. */
+function storedPage(
+  options: WalkOptions,
+  number: number | null,
+  cursor: string | null,
+): StoredPage | null {
+  const page = number === null ? null : options.stored(number)
+  if (page === null || page.cursor !== cursor) return null
+  // A list that was never judged is read: an answer without content shows nothing of its end.
+  return options.known.graded ? page : { ...page, etag: null, lastModified: null }
+}
+
+async function endOf(
+  trail: Trail,
+  known: KnownList,
+  { asOf, total, seen }: Pick<WalkEnd, 'asOf' | 'total' | 'seen'>,
+): Promise<WalkEnd> {
+  const whole = seen === null ? null : { ...seen, total }
+  const grade = whole === null ? null : gradeOf(whole)
+  const cut = grade?.grade === 'cut' ? grade.why : null
+  const one = trail.askedOne()
+  return {
+    asOf,
+    cut: grade === null ? known.cut : cut,
+    seen: whole,
+    grade,
+    probed: trail.probed(),
+    ...(one !== null && { one: await one }),
+    total,
+    onward: trail.onward(),
+  }
+}
+
+/** Learns the parameter for a cursor that is not understood as \`after\`, and restarts the walk with it. */
+async function learnCursor(trail: Trail, cursor: Next | null): Promise<void> {
+  const onward = cursor === null ? null : await trail.learn(cursor)
+  if (onward !== null) throw new NextPageLearned({ onward })
+}
+
+/** Requests a page; null where pages are counted and there is none behind the last. */
+async function askNext(
+  trail: Trail,
+  cursor: string | null,
+  fetch: () => Promise<Fetched>,
+): Promise<Fetched | null> {
+  try {
+    return await detectVanished(cursor, fetch)
+  } catch (error) {
+    if (!(error instanceof PageVanished)) throw error
+    if (trail.isCounting()) {
+      trail.beyond()
+      return null
+    }
+    const status = statusOf(error.cause)
+    if (status === 400 || status === 422) await learnCursor(trail, trail.untriedCursor())
+    throw error
+  }
+}
+
+type Trail = ReturnType<typeof createTrail>
 
 interface Fetched {
   page: Buffer | null
@@ -185,7 +295,7 @@ interface Fetched {
 }
 
 async function fetchPage(
-  session: Session,
+  session: ListSession,
   path: string,
   { maxBytes, refuse }: WalkOptions,
   target: string,
@@ -198,12 +308,15 @@ async function fetchPage(
   return { page: answer.body, meta: answer.meta }
 }
 
+/** Statuses of a page that is not there, or no longer: its cursor or number is refused. */
+const VANISHED: ReadonlySet<number> = new Set([400, 404, 410, 416, 422])
+
 async function detectVanished<T>(cursor: string | null, fetch: () => Promise<T>): Promise<T> {
   try {
     return await fetch()
   } catch (error) {
     const status = statusOf(error)
-    if (cursor !== null && (status === 400 || status === 404 || status === 410))
+    if (cursor !== null && status !== null && VANISHED.has(status))
       throw new PageVanished(`page ${cursor} is missing`, { cause: error })
     throw error
   }

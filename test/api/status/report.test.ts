@@ -55,6 +55,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       scope: null,
       contentDigest: null,
       partialListCount: 0,
+      unprovedLists: [],
       partial: false,
       missing: null,
       unsynced: null,

@@ -6,7 +6,7 @@ import {
   plainBench,
   tickets,
 } from '../../support/catalog/plain-service.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { telling } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
 const ALL = tickets(10)
@@ -246,18 +246,6 @@ describe('a list that ends with', () => {
     },
   )
 
-  longTest(
-    'a full page of a hundred or the requested number of items is reported as incomplete',
-    async () => {
-      for (const count of [100, 1000]) {
-        const made = await plainBench({ [PATH]: () => ({ body: tickets(count) }) })
-        const report = await made.run('catalog')
-        expect(report).toMatchObject({ state: 'partial' })
-        expect(report.message).toContain(`its last page is full (${count} items)`)
-      }
-    },
-  )
-
   test('a hundred items is complete when the next request is empty or a page of one item names the next', async () => {
     const all = tickets(100)
     const ended: Saying = (url) => {
@@ -311,4 +299,73 @@ test('a list without an end is reported and skipped, the others are mirrored', a
   expect(String(report.facts['lackingIds'])).toContain('does not end after 20 pages (catalog.maxListPages)') // prettier-ignore
   expect(made.asked('/v1/packages/')).toHaveLength(20)
   expect(idsOf(made)).toHaveLength(10)
+})
+
+/** The same items for every request. */
+const unpaged =
+  (count: number): Saying =>
+  () => ({ body: tickets(count) })
+
+test('a list of a usual page size that says nothing is complete with a warning, and the status says so', async () => {
+  const made = await plainBench({ [PATH]: unpaged(25) })
+  const report = await made.run('catalog')
+  const why =
+    /it has 25 items, a usual page size, and the service does not say whether there are more/
+  expect(report).toMatchObject({ state: 'complete', code: null })
+  expect(report.message).toMatch(/the end of 1 list is not proved: \/v1\/patches: it has 25 items/)
+  expect(String(report.facts['unprovedLists'])).toMatch(why)
+  const status = (await (await made.ask('/-/status')).json()) as {
+    sources: { name: string; unprovedLists: object[]; partialListCount: number }[]
+  }
+  const catalog = status.sources.find(({ name }) => name === 'catalog')
+  expect(catalog).toMatchObject({ partialListCount: 0, unprovedLists: [{ path: PATH }] })
+  const before = made.asked(PATH).length
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(made.asked(PATH).length - before).toBe(1) // the probes are remembered
+})
+
+test('a list of another size that gives the same items for every request is not paged, and is whole', async () => {
+  const made = await plainBench({ [PATH]: unpaged(23) })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'complete', code: null })
+  expect(report.facts).not.toHaveProperty('unprovedLists')
+  expect(made.asked(PATH).length).toBeLessThanOrEqual(7)
+  const { id = 0 } = made.store.catalog.readList(PATH) ?? {}
+  expect(JSON.parse(made.store.catalog.readEvidence(id) ?? '')).toMatchObject({ grade: 'proved' })
+  made.say({ [PATH]: unpaged(24) })
+  const before = made.asked(PATH).length
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(made.asked(PATH).length - before).toBe(1)
+})
+
+test('a list whose pages are numbered is read page by page, and an unchanged run asks for no more', async () => {
+  const all = tickets(437)
+  const numbered: Saying = (url) => {
+    const page = Number(url.searchParams.get('page') ?? 1)
+    return { body: { page, total_pages: 18, data: all.slice(page * 25 - 25, page * 25) } }
+  }
+  const made = await plainBench({ [PATH]: numbered })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+  expect(idsOf(made)).toEqual(all.map(({ ticket_id: id }) => id))
+  const before = made.asked(PATH).length
+  const again = await made.run('catalog')
+  expect(again).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+  expect(made.asked(PATH).length - before).toBe(18)
+  all.push({ ticket_id: 'new', n: 438 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(438)
+})
+
+test('a stored list that was never judged is judged by the next run, and nothing that is served changes', async () => {
+  const made = await plainBench({ [PATH]: unpaged(23) })
+  await made.run('catalog')
+  const snapshot = made.store.snapshots.readSnapshot('catalog')?.id
+  await made.store.transaction(() => {
+    made.store.catalog.noteEvidence([[PATH, 'null']])
+    return Promise.resolve({ commit: true })
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+  expect(made.store.snapshots.readSnapshot('catalog')?.id).toBe(snapshot)
+  const { id = 0 } = made.store.catalog.readList(PATH) ?? {}
+  expect(made.store.catalog.readEvidence(id)).toContain('"grade":"proved"')
 })

@@ -59,6 +59,7 @@ const MIRROR_STEPS: readonly string[] = [
   '027a6ad6bee5bfe8',
   '153ef872b860262d',
   'caeed4266c7a1837',
+  '7f9fcce869414681',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

@@ -14,6 +14,7 @@ const META: Meta = {
   location: null,
   link: null,
   total: null,
+  headers: {},
 }
 const CONTENT = Buffer.from(JSON.stringify(Array.from({ length: 20_000 }, (_, at) => at * 7919)))
 const MOST = 1_000_000

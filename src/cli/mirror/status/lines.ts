@@ -83,6 +83,18 @@ export function describeSourcesMissing({ sources }: Status): string[] {
   })
 }
 
+/** Returns a line for each list that is not known to be complete, or whose end is not proved. */
+export function describeLists({ sources }: Status): string[] {
+  return sources.flatMap(({ name, partialLists, unprovedLists = [] }) => [
+    ...partialLists.map(
+      ({ path, reason }) => `${name}: ${path} is not known to be complete: ${reason}`,
+    ),
+    ...unprovedLists.map(
+      ({ path, reason }) => `${name}: the end of ${path} is not proved: ${reason}`,
+    ),
+  ])
+}
+
 /** Returns a line on one kind of views, as `patchmirror status` prints it. */
 export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
   const parts = [

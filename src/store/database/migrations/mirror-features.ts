@@ -167,6 +167,13 @@ const REFUSED_COLUMN = `
   ALTER TABLE catalog_lacking ADD COLUMN status INTEGER;
   `
 
+/** The schema step for on what the completeness of lists rests. */
+const EVIDENCE_COLUMN = `
+  -- JSON: {"grade":"proved","why":"its total was reached","probed":null}; null: never judged, as for a list that a bundle
+  -- brought. It is this mirror's own: no bundle has it.
+  ALTER TABLE catalog_list ADD COLUMN evidence TEXT;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -178,4 +185,5 @@ export const LATER_STEPS: readonly string[] = [
   DOUBTS_COLUMN,
   REPAIR_TABLE,
   REFUSED_COLUMN,
+  EVIDENCE_COLUMN,
 ]

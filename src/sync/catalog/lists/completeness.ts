@@ -1,29 +1,56 @@
 import { counted, nounOf } from '../../../core/text.ts'
 import type { Frame } from '../../../json/envelope.ts'
+import { type Grade, gradeOf } from '../../../upstream/lists/evidence.ts'
+import type { Probed } from '../../../upstream/lists/page.ts'
 import type { WalkEnd } from '../../../upstream/lists/walk.ts'
-import { isUsualSize } from '../../../upstream/lists/trail.ts'
 import { type Walk, frameTotal } from './staging.ts'
 
-/**
- * Returns whether a list of one page may be incomplete: the service can truncate lists without an indication, and the
- * number of items is a usual page size.
- */
-export function mayBePart(walk: Walk, end: WalkEnd, frame: Frame): boolean {
-  return frame.onward?.silent === true && end.cut === null && isUsualSize(walk.itemCount)
+/** On what the completeness of a list rests, as it is stored with the list. */
+export interface ListEvidence {
+  grade: Grade
+  why: string
+  /** What probes showed; null: none were sent, or they were not answered. */
+  probed: Probed | null
+}
+
+/** Returns the stored evidence of a list; null when it was never judged. */
+export function parseEvidence(text: string | null): ListEvidence | null {
+  return text === null ? null : (JSON.parse(text) as ListEvidence)
+}
+
+/** Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged. */
+export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null): ListEvidence {
+  const doubt = doubtOf(walk, end)
+  const { probed } = end
+  if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), probed }
+  if (end.seen !== null) return { ...gradeOf({ ...end.seen, items: foundIn(walk) }), probed }
+  return stored ?? { grade: 'unproved', why: 'its end was not seen', probed }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */
-export function markCompleteness(frame: Frame, walk: Walk, end: WalkEnd): Frame {
-  const { partial: _partial, cut: _cut, skipped: _skipped, ...plain } = frame
+export function markCompleteness(
+  frame: Frame,
+  walk: Walk,
+  end: WalkEnd,
+  { grade, why }: ListEvidence,
+): Frame {
+  const { partial: _partial, unproved: _unproved, cut: _cut, skipped: _skipped, ...plain } = frame
   const { skipped } = walk
-  const reasons = [end.cut, skippedOf(walk), end.cut === null ? contradictionOf(walk, end) : null]
-  const known = reasons.filter((reason) => reason !== null)
   return {
     ...plain,
-    ...(known.length > 0 && { partial: known.join('; ').slice(0, 1000) }),
+    ...(grade === 'cut' && { partial: why }),
+    ...(grade === 'unproved' && { unproved: why }),
     ...(end.cut !== null && { cut: true }),
     ...(skipped.length > 0 && { skipped: skipped.slice(0, 100) }),
   }
+}
+
+/** Returns why a list is not complete by what its walk found; null: nothing speaks against it. */
+function doubtOf(walk: Walk, end: WalkEnd): string | null {
+  const against = end.cut === null || totalMismatch(walk, end) !== null
+  const reasons = [end.cut, skippedOf(walk), against ? contradictionOf(walk, end) : null]
+  const known = new Set(reasons.filter((reason) => reason !== null))
+  return known.size === 0 ? null : [...known].join('; ')
 }
 
 function skippedOf({ skipped }: Walk): string | null {
@@ -41,21 +68,28 @@ function contradictionOf(walk: Walk, end: WalkEnd): string | null {
     return `it changes while its pages are read: they count ${totals} items`
   }
   if (walk.unsteady) return 'it changes while its pages are read: each reading lacks other items'
+  if (walk.slid)
+    return 'it changes while its pages are read: each reading has other items on two pages'
   return totalMismatch(walk, end)
 }
 
 /** Returns whether a list changed while its pages were read, so that an item may have moved to a page already read. */
-export function isMoving({ totals, unsteady }: Walk): boolean {
-  return totals.size > 1 || unsteady
+export function isMoving({ totals, unsteady, slid }: Walk): boolean {
+  return totals.size > 1 || unsteady || slid
 }
 
 /** Returns how upstream's count differs from the items on its pages; null when it does not, or upstream sends none. */
 export function totalMismatch(walk: Walk, end: WalkEnd): string | null {
   const total = totalOf(walk, end)
-  const found = walk.skipped.reduce((sum, { count }) => sum + count, walk.itemCount)
+  const found = foundIn(walk)
   return total === null || total === found
     ? null
     : `upstream counts ${counted(total, 'item')}, but its pages contain ${found}`
+}
+
+/** Returns how many items the pages of a walk have, with those that were skipped. */
+function foundIn({ skipped, itemCount }: Walk): number {
+  return skipped.reduce((sum, { count }) => sum + count, itemCount)
 }
 
 /** Returns whether the pages have more items than upstream counts; then none is missing. */

@@ -27,6 +27,10 @@ export interface Walk {
   totals: Set<number>
   /** Whether stored items were missing in the last reading, but not in the one before it. */
   unsteady: boolean
+  /** Ids of items that two pages have. */
+  repeated: Set<string>
+  /** Whether two pages had an item in the last reading, but not in the one before it: others may have been missed. */
+  slid: boolean
 }
 
 /** Returns the state of a walk that has not started. */
@@ -40,6 +44,8 @@ export function createWalk(frame: Frame | null): Walk {
     skipped: [],
     totals: new Set(),
     unsteady: false,
+    repeated: new Set(),
+    slid: false,
   }
 }
 
@@ -73,6 +79,8 @@ export function createSink(
       walk.skipped = []
       walk.totals.clear()
       walk.unsteady = false
+      walk.repeated.clear()
+      walk.slid = false
       return store.exclusive(() => staging.dropWalk(canonical))
     },
     kept(number) {
@@ -87,20 +95,23 @@ export function createSink(
       walk.skipped.push(...(known?.skipped ?? []).filter((one) => one.page === number))
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
-    page(page) {
+    async page(page) {
       if (page.number === 0)
         walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
       if (page.next === null && walk.frame !== null && page.number > 0)
         walk.frame = lastOf(walk.frame, page)
       const { entries, refused } = entriesOf(resource, facets, page, path)
+      const count = countNew(walk, entries)
+      if (entries.length > 0 && count === 0 && page.number > 0) return false
       if (refused !== null) walk.skipped.push(refused)
-      walk.itemCount += refuseRepetition(path, page, entries, walk.seen)
+      walk.itemCount += count
       walk.count++
       if (page.total !== null) walk.totals.add(page.total)
       context.counted(entries.length)
-      return store.exclusive(() =>
+      await store.exclusive(() =>
         staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
       )
+      return true
     },
   }
 }
@@ -142,25 +153,16 @@ function plainFrame(resource: CatalogResource, path: string, frame: Frame): Fram
  */
 function lastOf(frame: Frame, { value }: WalkedPage): Frame {
   let { envelope } = frame
-  for (const path of frame.more) envelope = replaceAt(envelope, path, valueAt(value, path))
+  for (const path of [...frame.more, ...(frame.ends ?? [])])
+    envelope = replaceAt(envelope, path, valueAt(value, path))
   return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 
-/**
- * Rejects a page without new items: a cursor that never ends repeats items under new cursors. Returns the number of
- * new items.
- */
-function refuseRepetition(
-  path: string,
-  page: WalkedPage,
-  entries: readonly StagedEntry[],
-  seen: Set<string>,
-): number {
+/** Counts the items of a page that no earlier page has, and records the others. */
+function countNew({ seen, repeated }: Walk, entries: readonly StagedEntry[]): number {
+  const ids = new Set(entries.map(({ id }) => id))
+  for (const id of ids) if (seen.has(id)) repeated.add(id)
   const before = seen.size
-  for (const { id } of entries) seen.add(id)
-  if (entries.length > 0 && seen.size === before && page.number > 0) {
-    const message = `${path}: page ${page.number + 1} only repeats items of earlier pages`
-    throw new MirrorError('upstream_shape', message)
-  }
+  for (const id of ids) seen.add(id)
   return seen.size - before
 }

@@ -14,10 +14,12 @@ import {
 } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
 import {
-  mayBePart,
+  type ListEvidence,
+  evidenceOf,
   exceedsTotal,
   isMoving,
   markCompleteness,
+  parseEvidence,
   totalMismatch,
 } from './completeness.ts'
 import { idOfItem } from './items.ts'
@@ -35,6 +37,7 @@ export interface WalkedList {
   /** Whether the list differs from the stored one. */
   changed: boolean
   frame: Frame
+  evidence: ListEvidence
   facets: FacetReader
   /** Upstream's date, unix milliseconds. */
   asOf: number
@@ -61,26 +64,29 @@ export async function walkCatalogList(
   const known = storedFrame(stored)
   const walk = createWalk(known)
   const target = { resource, facets, path, canonical }
+  const judged = stored === null ? null : parseEvidence(store.catalog.readEvidence(stored.id))
+  const before = { known, judged, stored }
   try {
-    let end = await walkUntilSteady(context, target, walk, pages, known, stored)
+    const end = await walkUntilSteady(context, target, walk, pages, before)
+    const evidence = evidenceOf(walk, end, judged)
     let frame = await learnedFrame(context, target, walk, end, known)
-    if (mayBePart(walk, end, frame) && known?.onward?.silent !== true) {
-      end = await walkUntilSteady(context, target, walk, [], frame, stored)
-      frame = await learnedFrame(context, target, walk, end, known)
-    }
     const same = walk.kept === walk.count && walk.count === pages.length
-    frame = same && known !== null ? { ...known, ...frame } : markCompleteness(frame, walk, end)
+    frame =
+      same && known !== null && end.seen === null
+        ? { ...known, ...frame }
+        : markCompleteness(frame, walk, end, evidence)
     const carried = all.find(isCarried) ?? null
     const carries = frame.partial !== undefined && !exceedsTotal(walk, end)
     if (carries && stored !== null)
       await carryOver(context, target, stored, walk, same ? carried : null)
     // What two pages contradict is no property of either: the next run reads all of them.
     if (isMoving(walk)) await store.exclusive(() => store.catalog.staging.forgetPages(canonical))
-    const isSameState = known?.learned === frame.learned && known.partial === frame.partial
+    const isSameState = isSame(known, frame)
     const changed = !same || !isSameState || (carried !== null && !carries)
     facets.settle(walk.kept > 0 || carries)
     const { asOf } = end
-    return { path: canonical, resource, stored: stored?.id ?? null, changed, frame, facets, asOf }
+    const list = { path: canonical, resource, stored: stored?.id ?? null }
+    return { ...list, changed, frame, evidence, facets, asOf }
   } catch (error) {
     await store.exclusive(() => store.catalog.staging.dropWalk(canonical))
     throw error
@@ -89,36 +95,57 @@ export async function walkCatalogList(
 
 type Target = Parameters<typeof createSink>[1]
 
-/** Readings of a list, at most: twice where its counts disagree, once more where only the missing items differ. */
+/** What is stored of a list. */
+interface Stored {
+  known: Frame | null
+  judged: ListEvidence | null
+  stored: CatalogList | null
+}
+
+/** Returns whether a list is served as before, but for its items. */
+function isSame(known: Frame | null, frame: Frame): boolean {
+  if (known === null || known.learned !== frame.learned) return false
+  return known.partial === frame.partial && known.unproved === frame.unproved
+}
+
+/** Readings of a list that changes while it is read, at most; one whose numbers disagree is read twice. */
 const MAX_READINGS = 3
 
 /**
- * Walks a list, and again when its counts disagree or stored items are missing: an item that moved to an already read
- * page during the walk is missing too. An item is gone when two successive readings of a list of several pages lack it.
+ * Walks a list, and again when its counts disagree, two pages have one item, or stored items are missing: an item that
+ * moved to an already read page during the walk is missing too. An item is gone when two successive readings of a list of
+ * several pages lack it.
  */
 async function walkUntilSteady(
   context: CatalogContext,
   target: Target,
   walk: Walk,
   pages: readonly CatalogPage[],
-  known: Frame | null,
-  stored: CatalogList | null,
+  before: Stored,
 ): Promise<WalkEnd> {
   const { resource, path } = target
-  const options = walkOptions(context, resource, pages, known)
-  const sink = createSink(context, target, pages, walk, known)
+  const options = walkOptions(context, resource, pages, before)
+  const sink = createSink(context, target, pages, walk, before.known)
   const session = context.sessionOf(resource.surface)
   let gone = new Set<string>()
+  let repeated = new Set<string>()
   for (let readings = 1; ; readings++) {
     const end = await walkList(session, context.relative(resource, path), options, sink)
-    if (end.cut !== null || walk.kept === walk.count) return end
-    const before = gone
-    gone = walk.count > 1 ? goneIn(context, target, stored) : new Set()
-    walk.unsteady = ![...gone].every((id) => before.has(id))
-    const agrees = walk.totals.size <= 1 && totalMismatch(walk, end) === null
-    if (agrees && !walk.unsteady) return end
-    if (readings === (agrees ? MAX_READINGS : 2)) return end
+    const agrees = totalMismatch(walk, end) === null
+    const isCut = end.cut !== null && agrees && walk.repeated.size === 0
+    if (isCut || walk.kept === walk.count) return end
+    const missing = walk.count > 1 ? goneIn(context, target, before.stored) : new Set<string>()
+    walk.unsteady = !isWithin(missing, gone)
+    walk.slid = !isWithin(walk.repeated, repeated)
+    gone = missing
+    repeated = new Set(walk.repeated)
+    if (agrees && !isMoving(walk)) return end
+    if (readings >= (isMoving(walk) ? MAX_READINGS : 2)) return end
   }
+}
+
+function isWithin(some: ReadonlySet<string>, all: ReadonlySet<string>): boolean {
+  return [...some].every((id) => all.has(id))
 }
 
 /** Returns the ids of the stored items that a walk did not find. */
@@ -134,7 +161,7 @@ function walkOptions(
   context: CatalogContext,
   resource: CatalogResource,
   pages: readonly CatalogPage[],
-  known: Frame | null,
+  { known, judged }: Stored,
 ): WalkOptions {
   const { upstream, catalog } = context.config
   const { listTimeoutMs: timeoutMs, maxListBytes: bytes, maxListPages } = catalog
@@ -149,7 +176,8 @@ function walkOptions(
       onward: known?.onward ?? null,
       cursorPath: known?.cursor ?? null,
       cut: known?.cut === true ? (known.partial ?? null) : null,
-      looked: known?.learned ?? false,
+      probed: judged?.probed ?? null,
+      graded: judged !== null,
     },
     now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk
   }
@@ -174,10 +202,11 @@ async function learnedFrame(
     ...(!isPlain && { onward: end.onward }),
   }
   if (learned || walk.itemCount < 2) return known
-  const isKnown = stored?.learned === true && stored.cursor !== null
-  if (isKnown && isSamePath(stored.items, frame.items))
-    return { ...withNextOf(known, stored), learned: true }
-  return probe(context, resource, path, known)
+  if (stored?.learned === true && isSamePath(stored.items, frame.items))
+    return stored.cursor === null
+      ? { ...withoutGuess(known, true), learned: true }
+      : { ...withNextOf(known, stored), learned: true }
+  return probe(context, resource, path, known, end.one)
 }
 
 /** Keeps stored items that the walk of an incomplete list did not contain, after the pages of the walk. */
@@ -216,11 +245,15 @@ async function probe(
   resource: CatalogResource,
   path: string,
   frame: Frame,
+  one: WalkEnd['one'],
 ): Promise<Frame> {
   const { maxJsonBytes: maxBytes } = context.config.upstream
   const session = context.sessionOf(resource.surface)
   const options = { maxBytes, refuse: refuseCostly }
-  const page = await probeList(session, context.relative(resource, path), options)
+  const page =
+    one === undefined
+      ? await probeList(session, context.relative(resource, path), options)
+      : (one ?? 'refused')
   if (page === 'later') return frame
   if (page === 'refused') return { ...frame, learned: true }
   const probed = frameOf(page.value, page.shape, 1)

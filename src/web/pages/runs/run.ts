@@ -101,6 +101,7 @@ const WORDS: Readonly<Record<string, string>> = {
   plannedRemovedIds: 'Would be removed',
   removedIds: 'Removed',
   incompleteLists: 'Lists that are not known to be complete',
+  unprovedLists: 'Lists whose end is not proved',
   contradictions: 'Listed, and not in the archive',
   doubtfulIds: 'Changes that should not be believed',
   unusable: 'Entries that cannot be mirrored',

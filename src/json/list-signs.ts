@@ -1,0 +1,216 @@
+import { wordsOf } from './field-names.ts'
+import { isPageUrl, isSamePath, truthOf } from './list-names.ts'
+import { isObject } from './objects.ts'
+import type { JsonPath } from './slices.ts'
+
+/**
+ * What a member of a page, or a header of its response, says about the extent of the list. `more`: that there is more.
+ * `items`, `pages`: a number of them, which says "more" while fewer were read. `cursor`: a value that may lead on, which
+ * says nothing where the end is stated.
+ */
+export interface ListSign {
+  /** Its name as upstream writes it, for messages. */
+  name: string
+  kind: 'more' | 'items' | 'pages' | 'cursor'
+  /** The number of items or pages, or the text of the cursor. */
+  value: number | string
+  /** Position in the page; null: a header. */
+  path: JsonPath | null
+}
+
+/** How much of a list was read. */
+interface ReadSoFar {
+  /** Items on all pages until now. */
+  items: number
+  /** Items on this page. */
+  shown: number
+  pages: number
+}
+
+const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+
+/** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
+const QUANTITY = setOf('total count remain range of done last page')
+const ONWARD = setOf('next more cursor token resume continuation marker')
+const MORE_IF_TRUE = setOf('next more remain resume')
+const MORE_IF_FALSE = setOf('last done')
+/** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
+const INHERITED = setOf('total remain range next more resume')
+/** Words that give a name another meaning: a place or a size of a page, a time, a limit of requests, a credential. */
+const OTHER = setOf(
+  'accept previous prev before first self start size per limit rate ratelimit quota request retry credit call time date at ' +
+    'modified updated created changed refreshed synced published generated checked timestamp update refresh sync run poll ' +
+    'build ms second duration took elapsed byte length type title rel method format version csrf xsrf access auth authorization ' +
+    'session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
+)
+/** Words of objects all of whose members have another meaning. */
+const OTHER_ABOVE = setOf(
+  'previous prev before first self rate ratelimit quota request sort order auth session shard',
+)
+/** Objects beside the items that do not describe the list. */
+const ASIDE = setOf('errors warnings included facets filters aggregations fields columns')
+/** Headers that are read elsewhere, or have another meaning. */
+const KNOWN_HEADERS = setOf('link last-modified accept-ranges set-cookie')
+/** Values that say "none". */
+const NONE = setOf('none null nil undefined n/a - 0 []')
+
+/** The pieces of a name in small letters without separators (`totalpages`, `islast`). */
+const PIECE =
+  'has|is|next|more|last|total|pages?|resume|remaining|remain|cursor|token|count|items?|results?|records?|elements?|entries|number|key|id|url|link|of|done'
+const GLUED = new RegExp(`^(?:${PIECE})+$`)
+const PIECES = new RegExp(PIECE, 'g')
+
+/** Deepest member that is looked at, and how many of them: an envelope has some ten. */
+const MAX_DEPTH = 8
+const MAX_MEMBERS = 2_000
+
+interface Member {
+  path: JsonPath
+  words: readonly string[]
+  value: unknown
+}
+
+/** Returns what the members of a page, outside its items, say about the extent of the list. */
+export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
+  const members = isObject(page) ? membersOf(page, items) : []
+  const isOwn = ({ path }: Member): boolean => /^(self|first|current)$/i.test(String(path.at(-1)))
+  const own = new Set(members.filter(isOwn).map(({ value }) => value))
+  const isEstimated = members.some(
+    ({ words, value }) => value === true && words.some((word) => /^(estimat|approx)/.test(word)),
+  )
+  return members.flatMap(({ path, words, value }) => {
+    const sign = own.has(value) && typeof value === 'string' ? null : readSign(words, value)
+    if (sign === null || (isEstimated && sign.kind === 'items')) return []
+    return [{ ...sign, name: path.join('.'), path }]
+  })
+}
+
+/** Returns what the headers of a response say about the extent of its list. */
+export function signsOfHeaders(headers: Readonly<Record<string, unknown>>): ListSign[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    const isBytes = name === 'content-range' && /^\s*bytes/i.test(String(value))
+    const sign = KNOWN_HEADERS.has(name) || isBytes ? null : readSign(plainWords(name), value)
+    return sign === null ? [] : [{ ...sign, name: `the header ${name}`, path: null }]
+  })
+}
+
+/** Returns whether a sign speaks of more than was read. `isEnded`: the end is stated, so that a cursor says nothing. */
+export function saysMore(
+  { kind, value, name }: ListSign,
+  { items, shown, pages }: ReadSoFar,
+  isEnded: boolean,
+): boolean {
+  if (kind === 'more') return true
+  if (kind === 'cursor') return !isEnded
+  const count = Number(value)
+  if (kind === 'items') return count > items
+  // `page_count` is, for some services, the number of items on the page.
+  return count > pages && !(count === shown && /count/i.test(name) && !/total/i.test(name))
+}
+
+/** Returns a sign in words. */
+export function describeSign({ name, kind, value }: ListSign): string {
+  if (kind === 'items') return `${name} says ${value} items`
+  if (kind === 'pages') return `${name} says ${value} pages`
+  return kind === 'more' ? `${name} is ${value}` : `${name} may lead to more`
+}
+
+/** Returns whether a name may be that of a cursor (`resume_key`, `X-Next-Cursor`). */
+export function isOnwardName(name: string): boolean {
+  const words = plainWords(name)
+  return words.some((word) => ONWARD.has(word)) && !words.some((word) => OTHER.has(word))
+}
+
+function membersOf(page: object, items: JsonPath): Member[] {
+  const found: Member[] = []
+  const visit = (fields: object, above: JsonPath, inherited: readonly string[]): void => {
+    for (const [key, value] of Object.entries(fields) as [string, unknown][]) {
+      const path = [...above, key]
+      if (isSamePath(path, items) || ASIDE.has(key.toLowerCase())) continue
+      if (found.length >= MAX_MEMBERS) return
+      const own = plainWords(key)
+      const words = own.some(isSignWord)
+        ? withPages(own, inherited)
+        : [...inherited.filter((word) => INHERITED.has(word)), ...own]
+      if (!isObject(value)) found.push({ path, words, value })
+      else if (path.length < MAX_DEPTH && !own.some((word) => OTHER_ABOVE.has(word)))
+        visit(value, path, [...inherited, ...own])
+    }
+  }
+  visit(page, [], [])
+  return found
+}
+
+function isSignWord(word: string): boolean {
+  return QUANTITY.has(word) || ONWARD.has(word)
+}
+
+/** Returns the words of a name with `page`, where it is a member of such an object: `{"page": {"of": 18}}`. */
+function withPages(own: readonly string[], inherited: readonly string[]): readonly string[] {
+  const counts = own.includes('of') || own.includes('last') || own.includes('count')
+  return counts && inherited.includes('page') ? [...own, 'page'] : own
+}
+
+type Said = Pick<ListSign, 'kind' | 'value'> | null
+
+/** Returns what a value under a name of these words says; null: nothing of more. */
+function readSign(words: readonly string[], value: unknown): Said {
+  if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
+  const truth = truthOf(value)
+  if (truth !== null) {
+    const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
+    return words.some((word) => wanted.has(word)) ? { kind: 'more', value: String(truth) } : null
+  }
+  const leads = words.some((word) => ONWARD.has(word))
+  if (typeof value === 'number' || /^\d{1,15}$/.test(String(value)))
+    return leads && !words.includes('total') && !words.includes('remain')
+      ? { kind: 'cursor', value: String(value) }
+      : quantity(words, Number(value))
+  if (typeof value !== 'string' || isDate(value)) return null
+  return readText(words, value, leads)
+}
+
+function readText(words: readonly string[], text: string, leads: boolean): Said {
+  if (leads || isPageUrl(text)) return { kind: 'cursor', value: text }
+  const [, count] = /\d\s*(?:\/|\bof\b)\s*(\d{1,15}|\*)/i.exec(text) ?? []
+  if (count === '*') return { kind: 'cursor', value: text }
+  if (count !== undefined) return quantity(words, Number(count))
+  if (words.includes('last') || words.includes('page')) return { kind: 'cursor', value: text }
+  if (words.includes('of') || words.includes('done')) return null
+  const [number] = /\d{1,15}/.exec(text) ?? []
+  if (number !== undefined) return quantity(words, Number(number))
+  return { kind: 'more', value: text.slice(0, 40) }
+}
+
+/** Returns a number of items or pages; what remains is more than was read, whatever that is. */
+function quantity(words: readonly string[], count: number): Said {
+  if (words.includes('remain')) return { kind: 'more', value: count }
+  const items = /^(item|element|result|record|entry|entries|hit|row)$/
+  const ofPages = words.includes('page') && !words.some((word) => items.test(word))
+  return { kind: ofPages ? 'pages' : 'items', value: count }
+}
+
+function isNone(value: unknown): boolean {
+  if (value === null || value === undefined || value === 0 || value === '') return true
+  if (Array.isArray(value)) return true
+  return typeof value === 'string' && NONE.has(value.trim().toLowerCase())
+}
+
+function isDate(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d/.test(text) || /^[A-Z][a-z]{2}, \d/.test(text)
+}
+
+/** Splits a name into words in the singular, also one that is written without separators. */
+function plainWords(name: string): string[] {
+  return wordsOf(name).flatMap((word) => {
+    const pieces = GLUED.test(word) ? (word.match(PIECES) ?? [word]) : [word]
+    return pieces.map((piece) => SINGULAR.get(piece) ?? piece)
+  })
+}
+
+const SINGULAR = new Map(
+  'pages tokens cursors totals counts items results records elements hits rows bytes seconds requests credits calls shards'
+    .split(' ')
+    .map((plural) => [plural, plural.slice(0, -1)] as const),
+)
+SINGULAR.set('remaining', 'remain').set('remainder', 'remain').set('expires', 'expire')

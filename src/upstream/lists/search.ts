@@ -1,0 +1,144 @@
+import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
+import { statusOf } from '../http/errors.ts'
+import { isUsualSize } from './evidence.ts'
+import {
+  type Ask,
+  type FoundPage,
+  type NextPageAttempt,
+  OFFSET,
+  createSeeker,
+  saysNext,
+  textsOfPage,
+} from './next-page.ts'
+import { keyOfCursor } from './page-key.ts'
+import type { ReadPage } from './page.ts'
+import {
+  END,
+  type Step,
+  type TrailOptions,
+  type WalkState,
+  endBy,
+  endProbed,
+  goTo,
+  isAllCounted,
+  openSigns,
+} from './state.ts'
+
+/** What a search for the next page works with. */
+interface Searching {
+  options: TrailOptions
+  way: WalkState
+  seeker: ReturnType<typeof createSeeker>
+}
+
+/** Creates the search for the next page of a list whose pages do not name it. */
+export function createSearch(options: TrailOptions, way: WalkState, ask: Ask) {
+  const search: Searching = { options, way, seeker: createSeeker(options, ask) }
+  return {
+    seeker: search.seeker,
+    /** Continues after a page that names no next one: by what is known of the list, otherwise by probing. */
+    seekNext: (page: ReadPage): Promise<Step> => seekNext(search, page),
+    /** Continues a list whose cursor leads back to its first page, in another way; null: there is none. */
+    seekOther(page: ReadPage): Promise<Step | null> {
+      const all = search.seeker.attempts(page, way.collected)
+      const ways = all.filter(({ at }) => at === undefined)
+      return seek(search, page, ways, true)
+    },
+  }
+}
+
+async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
+  const { way, seeker } = search
+  const { seen } = way
+  const { shape, items } = page
+  const end = shape.more === false ? 'stated' : way.named ? 'unnamed' : null
+  seen.more = openSigns(way, page, end !== null)
+  const isCounted = seen.more.length === 0 && isAllCounted(way, page)
+  const mayCount = shape.more !== false && items.length > 0 && !isCounted
+  const step = mayCount ? count(search, page) : null
+  if (step !== null) return step
+  if (end !== null) return endBy(way, end)
+  if (isCounted) return endBy(way, 'counted')
+  if (items.length === 0 && shape.more !== true && seen.more.length === 0)
+    return endBy(way, way.pages > 1 ? 'empty' : null)
+  const isFull = page.total === null && shape.pageSize === items.length
+  if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
+  if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
+  if (shape.more === null && items.length > 1 && (await seeker.namesNext()))
+    return endBy(way, 'unnamed')
+  return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
+}
+
+/** Continues where the way to request pages is known, and pages do not name the next one. */
+function count(search: Searching, page: ReadPage): Step | null {
+  const { way, seeker } = search
+  const { onward } = way
+  if (onward.firstPage !== undefined)
+    return go(search, onward.param, String(onward.firstPage + way.pages))
+  if (onward.param === OFFSET) return go(search, OFFSET, String(way.collected))
+  const id = onward.byId ? seeker.lastId(page) : null
+  return id === null ? null : go(search, onward.param, id)
+}
+
+function go({ options, way }: Searching, param: string | null, value: string): Step {
+  const { path, limit } = options
+  return goTo(options, way, keyOfCursor(path, limit, param ?? 'after', value))
+}
+
+async function seek(
+  search: Searching,
+  page: ReadPage,
+  attempts: readonly NextPageAttempt[],
+  isNumbered: boolean,
+): Promise<Step | null> {
+  const { seeker } = search
+  const found = take(search, await seeker.first(attempts, page))
+  return found ?? (isNumbered ? take(search, await seeker.numbered(page)) : null)
+}
+
+/** Takes a way that was found; null where none was. */
+function take(search: Searching, found: FoundPage | null): Step | null {
+  if (found === null) return null
+  const { way } = search
+  const { param, value, byId, at, firstPage } = found.attempt
+  const own = param === 'after' ? null : param
+  Object.assign(way.onward, { param: own, byId, ...(firstPage !== undefined && { firstPage }) })
+  if (found.ends) return endBy(way, 'empty')
+  const step = go(search, param, value)
+  return at === undefined ? step : { ...step, cursorPath: at }
+}
+
+/** Searches for the next page of a list that does not say whether there is one; once for each list. */
+async function probe(search: Searching, page: ReadPage): Promise<Step> {
+  const { options, way, seeker } = search
+  const { probed } = options.known
+  const { collected } = way
+  const isUsual = isUsualSize(collected) || page.items.length === options.limit
+  if (probed !== null && (!isUsual || probed.items === collected)) return endProbed(way, probed)
+  if (collected < 2) return (await seek(search, page, textsOfPage(page), false)) ?? END
+  const one = await seeker.one()
+  if (one !== null && saysNext(one)) return endBy(way, 'unnamed')
+  const limitKept = one === null ? null : one.items.length === 1
+  const few = limitKept === true ? [] : seeker.fewAttempts(page, collected)
+  const attempts = isUsual ? seeker.attempts(page, collected) : [...textsOfPage(page), ...few]
+  const isPaged = isUsual || limitKept !== true
+  const found = await seek(search, page, attempts, isPaged)
+  if (found !== null) return found
+  way.onward.silent = limitKept === true
+  const other = seeker.gave('other')
+  if (other !== null) way.seen.more = [`a request with ${other} gave other items`]
+  const isSame = seeker.gave('refused') === null && seeker.gave('nothing') === null
+  const outcome = isSame ? 'the same items' : 'no answer'
+  return endProbed(way, { items: collected, limitKept, otherPages: isPaged ? outcome : null })
+}
+
+/** Leaves it open what probes show which the service fails to answer: the next run sends them again. */
+async function probeIfAnswered(probe: () => Promise<Step>): Promise<Step> {
+  try {
+    return await probe()
+  } catch (error) {
+    if (error instanceof MirrorError && (statusOf(error) ?? 0) >= 500) return END
+    throw error
+  }
+}

@@ -1,0 +1,116 @@
+import type { Onward } from '../../json/envelope.ts'
+import { describeSign, saysMore } from '../../json/list-signs.ts'
+import type { JsonPath } from '../../json/slices.ts'
+import type { Next } from './cursor.ts'
+import type { Seen } from './evidence.ts'
+import { type PageKey, targetOf } from './page-key.ts'
+import type { KnownList, Probed, ReadPage } from './page.ts'
+
+/** The next step of a walk. */
+export interface Step {
+  /** The page to request; null: the walk ends. */
+  next: PageKey | null
+  /** Position that was found to contain the cursor: the list must be read again with it. */
+  cursorPath?: JsonPath
+}
+
+/** Options of a list's requests, with what earlier walks learned. */
+export interface TrailOptions {
+  /** Root URL of the surface, without a slash at the end. */
+  root: string
+  path: string
+  limit: number
+  known: KnownList
+  /** An item's own identifier, by its bytes; null when it has none. */
+  idOf: (item: Buffer) => string | null
+}
+
+/** State of a walk. */
+export interface WalkState {
+  onward: Onward
+  /** Target of the last request. */
+  asked: string
+  before: { page: ReadPage; next: Next | null } | null
+  /** The last page that was read; null: it was unchanged. */
+  last: ReadPage | null
+  collected: number
+  pages: number
+  /** Items on the page before the last one. */
+  shownBefore: number
+  /** Whether an earlier page of this walk named the next one: then a page that names none is the last. */
+  named: boolean
+  /** What was seen at the end; completed there. */
+  seen: Omit<Seen, 'items' | 'total' | 'more'> & { more: string[] }
+  /** What probes showed; null: none were sent, or they were not answered. */
+  probed: Probed | null
+}
+
+const PLAIN: Onward = { param: null, byId: false, header: false, silent: false }
+/** The step that ends a walk. */
+export const END: Step = { next: null }
+
+/** Creates the state of a walk that has not started. */
+export function createWalkState({ path, limit, known }: TrailOptions): WalkState {
+  const seen: WalkState['seen'] = {
+    shown: 0,
+    asked: limit,
+    unfollowed: null,
+    more: [],
+    end: null,
+    circles: null,
+    limitKept: null,
+    otherPages: null,
+  }
+  return {
+    onward: { ...PLAIN, ...known.onward },
+    asked: targetOf(path, limit, null),
+    before: null,
+    last: null,
+    collected: 0,
+    pages: 0,
+    shownBefore: 0,
+    named: false,
+    seen,
+    probed: known.probed,
+  }
+}
+
+/** Ends a walk with how the service ends the list; a value that may be a cursor then says nothing. */
+export function endBy(way: WalkState, end: Seen['end']): Step {
+  way.seen.end = end
+  if (way.last !== null && end !== null) way.seen.more = openSigns(way, way.last, true)
+  return END
+}
+
+/** Ends a walk with what probes showed, by this walk or an earlier one. */
+export function endProbed(way: WalkState, probed: Probed | null): Step {
+  way.probed = probed
+  way.seen.limitKept = probed?.limitKept ?? null
+  way.seen.otherPages = probed?.otherPages ?? null
+  return END
+}
+
+/** Returns what a page says of more than was read, in words. */
+export function openSigns(way: WalkState, page: ReadPage, isEnded: boolean): string[] {
+  const read = { items: way.collected, shown: page.items.length, pages: way.pages }
+  const open = page.signs.filter((sign) => saysMore(sign, read, isEnded)).map(describeSign)
+  const isFlagged = page.shape.more === true && page.shape.next === null
+  return isFlagged ? ['it indicates that there is more', ...open] : open
+}
+
+/** Returns whether the numbers of a page are those of what was read: its total, or its number of pages. */
+export function isAllCounted(way: WalkState, { total, signs, shape }: ReadPage): boolean {
+  if (total === way.collected) return true
+  if (shape.isEstimate || total !== null) return false
+  const isWhole = (name: string): boolean => /total|range|last|of|pages/i.test(name)
+  return signs.some(({ kind, name, value }) => {
+    if (kind === 'items') return isWhole(name) && Number(value) === way.collected
+    return kind === 'pages' && isWhole(name) && Number(value) === way.pages
+  })
+}
+
+/** Continues with a page. */
+export function goTo({ path, limit }: TrailOptions, way: WalkState, key: PageKey): Step {
+  way.asked = targetOf(path, limit, key)
+  return { next: key }
+}

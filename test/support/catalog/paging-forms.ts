@@ -1,0 +1,177 @@
+/** A page of a list as a service answers it. */
+export interface FormPage {
+  status?: number
+  body: unknown
+  headers?: Record<string, string>
+}
+
+/** What a page shows: its items, their place in the list, and the list's length. */
+interface Shown {
+  items: readonly object[]
+  start: number
+  size: number
+  all: number
+  /** The offset of the next page; null on the last. */
+  more: number | null
+}
+
+/** A form of paging: by which parameter pages are asked for, and what a page says. */
+export interface PagingForm {
+  /** Returns the offset that a request asks for; null: the service refuses it with 400. */
+  startOf: (query: URLSearchParams, size: number, all: number) => number | null
+  says: (shown: Shown, query: URLSearchParams) => FormPage
+  /** Whether pages are never larger than this, whatever `limit` asks for; null: pages have the size that is asked for. */
+  fixed: number | null
+  /** Whether anything on a page that is not the last says that there is more. */
+  isTelling: boolean
+  /** Whether a request can lead to every page. */
+  isPaged: boolean
+}
+
+type StartOf = PagingForm['startOf']
+type Says = PagingForm['says']
+
+const SIZE = 25
+const numberIn = (text: string | null): number => Number(/\d+$/.exec(text ?? '')?.[0] ?? 0)
+
+/** Ways to ask for a page. */
+const unpaged: StartOf = () => 0
+const byCursor =
+  (param: string): StartOf =>
+  (query) =>
+    numberIn(query.get(param))
+const byId =
+  (param: string): StartOf =>
+  (query) =>
+    numberIn(query.get(param)) // the id of an item is its number, from 1
+const byOffset: StartOf = (query) => numberIn(query.get('offset'))
+const byPage =
+  (param: string, first: 0 | 1): StartOf =>
+  (query, size) =>
+    Math.max(0, (query.has(param) ? numberIn(query.get(param)) : first) - first) * size
+const byPageOr404: StartOf = (query, size, all) => {
+  const start = byPage('page', 1)(query, size, all) ?? 0
+  return start > 0 && start >= all ? null : start
+}
+
+const plain: Says = ({ items }) => ({ body: { data: items } })
+const member =
+  (fields: (shown: Shown) => object): Says =>
+  (shown) => ({ body: { data: shown.items, ...fields(shown) } })
+const header =
+  (fields: (shown: Shown) => Record<string, string>): Says =>
+  (shown) => ({ body: { data: shown.items }, headers: fields(shown) })
+const cursorOf = ({ more }: Shown): string | null => (more === null ? null : `c-${more}`)
+const idOf = ({ items, start }: Shown): string | null =>
+  items.length === 0 ? null : `t-${start + items.length}`
+const pagesOf = ({ all, size }: Shown): number => Math.max(1, Math.ceil(all / size))
+const pageOf = ({ start, size }: Shown): number => Math.floor(start / size) + 1
+const rangeOf = ({ start, items, all }: Shown): string =>
+  items.length === 0 ? `*/${all}` : `${start}-${start + items.length - 1}/${all}`
+
+const form = (
+  startOf: StartOf,
+  says: Says,
+  isTelling: boolean,
+  fixed: number | null = SIZE,
+): PagingForm => ({ startOf, says, isTelling, fixed, isPaged: startOf !== unpaged })
+
+/** Forms of paging that services have. */
+export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
+  'nothing, unpaged': form(unpaged, plain, false, Infinity),
+  'nothing, a fixed page': form(unpaged, plain, false),
+  'nothing, the limit is kept, last id': form(byId('after'), plain, false, null),
+  'nothing, a fixed page, last id': form(byId('after'), plain, false),
+  'nothing, a fixed page, starting_after': form(byId('starting_after'), plain, false),
+  'nothing, a fixed page, offset': form(byOffset, plain, false),
+  'nothing, a fixed page, page numbers': form(byPage('page', 1), plain, false),
+  'nothing, a fixed page, page numbers from 0': form(byPage('page', 0), plain, false),
+  'nothing, a fixed page, page[number]': form(byPage('page[number]', 1), plain, false),
+  'nothing, a fixed page, pageNumber': form(byPage('pageNumber', 1), plain, false),
+  'nothing, a fixed page, page numbers and 400 behind the last': form(byPageOr404, plain, false),
+  'a bare array': form(unpaged, ({ items }) => ({ body: items }), false, Infinity),
+  'a header X-Next-Cursor': form(byCursor('cursor'), header((s) => ({ ...(cursorOf(s) !== null && { 'x-next-cursor': `c-${s.more}` }) })), true), // prettier-ignore
+  'a header X-Next-Page': form(byPage('page', 1), header((s) => ({ ...(s.more !== null && { 'x-next-page': String(pageOf(s) + 1) }) })), true), // prettier-ignore
+  'a header X-Next-Page without a way': form(unpaged, header((s) => ({ ...(s.more !== null && { 'x-next-page': '2' }) })), true), // prettier-ignore
+  'a header X-Has-More, offset': form(byOffset, header((s) => ({ 'x-has-more': String(s.more !== null) })), true), // prettier-ignore
+  'a header X-Total-Pages, page numbers': form(byPage('page', 1), header((s) => ({ 'x-total-pages': String(pagesOf(s)) })), true), // prettier-ignore
+  'a header X-Total-Count, offset': form(byOffset, header((s) => ({ 'x-total-count': String(s.all) })), true), // prettier-ignore
+  'a header Content-Range, offset': form(byOffset, header((s) => ({ 'content-range': `items ${rangeOf(s)}` })), true), // prettier-ignore
+  'a header Content-Range without a way': form(unpaged, header((s) => ({ 'content-range': `items ${rangeOf(s)}` })), true), // prettier-ignore
+  'a header Link': form(byPage('page', 1), (s) => ({ body: s.items, headers: { ...(s.more !== null && { link: `<?page=${pageOf(s) + 1}>; rel="next"` }) } }), true), // prettier-ignore
+  'is_last_page, last id': form(byId('after'), member((s) => ({ is_last_page: s.more === null })), true), // prettier-ignore
+  'is_last_page and a last id that is not understood': form(unpaged, member((s) => ({ is_last_page: s.more === null, last_id: idOf(s) })), true), // prettier-ignore
+  'isLast, page numbers': form(byPage('page', 1), member((s) => ({ isLast: s.more === null })), true), // prettier-ignore
+  'done, offset': form(
+    byOffset,
+    member((s) => ({ meta: { done: s.more === null } })),
+    true,
+  ),
+  'has_more as a text, offset': form(byOffset, member((s) => ({ has_more: s.more === null ? 'false' : 'true' })), true), // prettier-ignore
+  'remaining, offset': form(byOffset, member((s) => ({ remaining: s.all - s.start - s.items.length })), true), // prettier-ignore
+  'a total, offset': form(
+    byOffset,
+    member((s) => ({ total: s.all })),
+    true,
+  ),
+  'a total without a way': form(
+    unpaged,
+    member((s) => ({ total: s.all })),
+    true,
+  ),
+  'a total as an object': form(byOffset, member((s) => ({ total: { value: s.all, relation: 'eq' } })), true), // prettier-ignore
+  'a total deep, without a way': form(unpaged, member((s) => ({ meta: { page: { info: { hits: { total: { value: s.all } } } } } })), true), // prettier-ignore
+  'a total as a text': form(
+    byOffset,
+    member((s) => ({ meta: { total: String(s.all) } })),
+    true,
+  ),
+  'a lower bound of the total': form(byOffset, member((s) => ({ total: { value: s.all, relation: 'gte' } })), true), // prettier-ignore
+  'a range as a text': form(
+    byOffset,
+    member((s) => ({ range: rangeOf(s) })),
+    true,
+  ),
+  'page and total_pages, page numbers': form(byPage('page', 1), member((s) => ({ page: pageOf(s), total_pages: pagesOf(s) })), true), // prettier-ignore
+  'page and total_pages without a way': form(unpaged, member((s) => ({ page: 1, total_pages: pagesOf(s) })), true), // prettier-ignore
+  'Spring pages from 0': form(byPage('page', 0), member((s) => ({ last: s.more === null, totalPages: pagesOf(s), totalElements: s.all, number: pageOf(s) - 1, size: s.size, numberOfElements: s.items.length })), true), // prettier-ignore
+  'Laravel pages': form(byPage('page', 1), member((s) => ({ current_page: pageOf(s), last_page: pagesOf(s), per_page: s.size, total: s.all, next_page_url: s.more === null ? null : `/v1/patches?page=${pageOf(s) + 1}` })), true), // prettier-ignore
+  'page n of m': form(byPage('page', 1), member((s) => ({ page: { number: pageOf(s), of: pagesOf(s) } })), true), // prettier-ignore
+  'resume_key under its own name': form(byCursor('resume_key'), member((s) => ({ ...(s.more !== null && { resume_key: `c-${s.more}` }) })), true), // prettier-ignore
+  'a nested resume token under its own name': form(byCursor('resumeToken'), member((s) => ({ paging: { resumeToken: cursorOf(s) } })), true), // prettier-ignore
+  'a next_cursor for cursor': form(byCursor('cursor'), member((s) => ({ next_cursor: cursorOf(s) })), true), // prettier-ignore
+  'a cursor that repeats at the end': form(byCursor('after'), (s, query) => ({ body: { data: s.items, cursor: s.more === null ? (query.get('after') ?? null) : `c-${s.more}` } }), true), // prettier-ignore
+  'a cursor that is always given': form(byCursor('after'), member((s) => ({ next_token: `c-${s.start + s.items.length}` })), true), // prettier-ignore
+  'a count that is the total, offset': form(
+    byOffset,
+    member((s) => ({ count: s.all })),
+    true,
+  ),
+  'a count of the items at hand, unpaged': form(unpaged, member((s) => ({ count: s.items.length, page_size: 100, took: 5, generated_at: '2026-01-02T03:04:05Z', last_updated: '2026-01-02T03:04:05Z', links: { self: '/v1/patches' } })), false, Infinity), // prettier-ignore
+  'headers of other meanings, unpaged': form(unpaged, header(() => ({ 'x-ratelimit-remaining': '12', 'x-rate-limit-limit': '100', 'accept-ranges': 'bytes', 'last-modified': 'Fri, 02 Jan 2026 03:04:05 GMT', 'x-page-size': '100' })), false, Infinity), // prettier-ignore
+  'an offset within next': form(byOffset, member((s) => ({ next: s.more === null ? null : { offset: s.more } })), true), // prettier-ignore
+  'page info': form(byCursor('after'), member((s) => ({ pageInfo: { hasNextPage: s.more !== null, endCursor: `c-${s.start + s.items.length}` } })), true), // prettier-ignore
+  'a nextLink': form(byCursor('$skip'), member((s) => ({ ...(s.more !== null && { '@odata.nextLink': `/v1/patches?$skip=${s.more}` }) })), true), // prettier-ignore
+  'a continuation token in a header': form(byCursor('continuation_token'), header((s) => ({ ...(s.more !== null && { 'x-continuation-token': `c-${s.more}` }) })), true), // prettier-ignore
+  'a page number that stays at the last page': form((query, size, all) => Math.min(byPage('page', 1)(query, size, all) ?? 0, Math.max(0, Math.ceil(all / size) - 1) * size), plain, false), // prettier-ignore
+  'an offset, and 400 behind the last': form((query, size, all) => { const start = byOffset(query, size, all) ?? 0; return start > 0 && start >= all ? null : start }, member((s) => ({ more_available: s.more !== null })), true), // prettier-ignore
+  'a cursor, and 400 for parameters of others': form((query) => ([...query.keys()].every((name) => ['limit', 'cursor'].includes(name)) ? numberIn(query.get('cursor')) : null), member((s) => ({ next_cursor: cursorOf(s) })), true), // prettier-ignore
+  'JSON:API links': form(byPage('page[number]', 1), member((s) => ({ links: { self: `/v1/patches?page[number]=${pageOf(s)}`, first: '/v1/patches?page[number]=1', last: `/v1/patches?page[number]=${pagesOf(s)}`, next: s.more === null ? null : `/v1/patches?page[number]=${pageOf(s) + 1}` } })), true), // prettier-ignore
+  'HAL links and pages': form(byPage('page', 1), (s) => ({ body: { _embedded: { patches: s.items }, _links: { self: { href: `/v1/patches?page=${pageOf(s)}` }, ...(s.more !== null && { next: { href: `/v1/patches?page=${pageOf(s) + 1}` } }) }, page: { size: s.size, totalElements: s.all, totalPages: pagesOf(s), number: pageOf(s) } } }), true), // prettier-ignore
+}
+
+/** Returns the answer of a service of a form to a request for a list of these items. */
+export function answerIn(
+  { startOf, says, fixed }: PagingForm,
+  all: readonly object[],
+  query: URLSearchParams,
+): FormPage {
+  const asked = Number(query.get('limit') ?? 100)
+  const size = fixed === null ? asked : Math.min(fixed, 100_000)
+  const start = startOf(query, size, all.length)
+  if (start === null) return { status: 400, body: { message: 'no such page' } }
+  const items = all.slice(start, start + size)
+  const end = start + items.length
+  const more = end < all.length ? end : null
+  return says({ items, start, size, all: all.length, more }, query)
+}

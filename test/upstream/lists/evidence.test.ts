@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { statusError } from '../../../src/upstream/http/errors.ts'
+import { metaOf } from '../../../src/upstream/http/response.ts'
+import { type WalkEnd, type ListSession, walkList } from '../../../src/upstream/lists/walk.ts'
+import { type PagingForm, PAGING_FORMS, answerIn } from '../../support/catalog/paging-forms.ts'
+import { tickets } from '../../support/catalog/plain-service.ts'
+
+const PATH = '/v1/patches'
+const BOUNDS = { timeoutMs: 60_000, bytes: 100_000_000, pages: 100 }
+const NEW = { onward: null, cursorPath: null, cut: null, probed: null, graded: false }
+
+/** A service with one list in a form, without a network between. */
+function serviceOf(form: PagingForm, all: readonly object[]): ListSession & { asked: string[] } {
+  const asked: string[] = []
+  return {
+    root: 'http://service.example',
+    asked,
+    fetchDocument(target) {
+      asked.push(String(target))
+      const { searchParams } = new URL(String(target), 'http://service.example')
+      const { status = 200, body, headers = {} } = answerIn(form, all, searchParams)
+      if (status !== 200) return Promise.reject(statusError(status, {}, String(target), Date.now))
+      const bytes = Buffer.from(JSON.stringify(body))
+      const meta = metaOf({ status, headers, body: undefined as never }, () => 0)
+      return Promise.resolve({ status, body: bytes, gzip: null, meta })
+    },
+  }
+}
+
+interface Walked {
+  ids: Set<string>
+  end: WalkEnd
+  asked: string[]
+}
+
+async function walked(form: PagingForm, all: readonly object[]): Promise<Walked> {
+  const session = serviceOf(form, all)
+  const ids = new Set<string>()
+  const sink = {
+    begin: () => {
+      ids.clear()
+    },
+    kept: () => undefined,
+    page({ items }: { items: readonly Buffer[] }): boolean {
+      const before = ids.size
+      for (const item of items) ids.add(idOf(item))
+      return items.length === 0 || ids.size > before
+    },
+  }
+  const options = { limit: 1000, maxBytes: 10_000_000, bounds: BOUNDS, idOf, known: NEW }
+  const reads = { stored: () => null, refuse: () => null, now: () => 0 }
+  const end = await walkList(session, PATH, { ...options, ...reads }, sink)
+  return { ids, end, asked: session.asked }
+}
+
+function idOf(item: Buffer): string {
+  return (JSON.parse(item.toString()) as { ticket_id: string }).ticket_id
+}
+
+describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name, form) => {
+  test.each([0, 1, 23, 25, 437])('with %i items is whole, or is not called so', async (count) => {
+    const { ids, end, asked } = await walked(form, tickets(count))
+    const said = {
+      name,
+      count,
+      found: ids.size,
+      grade: end.grade?.grade,
+      why: end.grade?.why,
+      asked,
+    }
+    const isWhole = ids.size === count
+    const fit = isWhole ? ['proved', 'unproved'] : form.isTelling ? ['cut'] : ['cut', 'unproved']
+    expect(fit, JSON.stringify(said)).toContain(said.grade)
+    if (form.isPaged) expect(ids.size, JSON.stringify(said)).toBe(count)
+    expect(asked.length, JSON.stringify(said)).toBeLessThanOrEqual(45)
+  })
+})
