@@ -32,7 +32,7 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
   const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
   const { id, sequence, runId, publishedAt, scope } = snapshot
-  const asOf = reads.runs.readAsOf(source, snapshot.asOf)
+  const asOf = reads.runs.readAsOf(source, snapshot)
   return {
     source,
     snapshot: id,

@@ -8,6 +8,8 @@ export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> '
 interface Confirmation {
   readonly at: number
   readonly until: number
+  /** Its id. */
+  readonly run: number
 }
 
 /** Creates reads of when the runs of a source had a result, of their order, and whether one has none yet. */
@@ -15,8 +17,8 @@ export function createRunDates(db: Db) {
   const confirmed = db.prepare<{ source: string; ahead: number }, Confirmation>(
     `WITH own AS (SELECT id, as_of, ended_at FROM run WHERE source = @source AND as_of IS NOT NULL AND id >= coalesce(
          (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)),
-       last AS (SELECT max(as_of, coalesce(ended_at, as_of) + @ahead) AS until FROM own ORDER BY id DESC LIMIT 1)
-     SELECT max(as_of) AS at, until FROM own, last WHERE as_of <= until GROUP BY until`,
+       last AS (SELECT id, max(as_of, coalesce(ended_at, as_of) + @ahead) AS until FROM own ORDER BY id DESC LIMIT 1)
+     SELECT max(own.as_of) AS at, last.until, last.id AS run FROM own, last WHERE own.as_of <= last.until GROUP BY last.id`,
   )
   const readConfirmation = (source: SourceName): Confirmation | null =>
     confirmed.get({ source, ahead: AHEAD_MS }) ?? null
@@ -46,13 +48,13 @@ export function createRunDates(db: Db) {
      */
     readConfirmedAt: (source: SourceName) => readConfirmation(source)?.at ?? null,
     /**
-     * Upstream's date of the stored snapshot, which was published with the date `published`: that, or the last confirmation. A wrong
-     * date in the future counts until a run confirms the data with another one.
+     * Upstream's date of a stored snapshot: its own, or the last confirmation. A wrong date in the future counts until a later run
+     * confirms the data with another one.
      */
-    readAsOf(source: SourceName, published: number): number {
+    readAsOf(source: SourceName, { asOf, runId }: { asOf: number; runId: number }): number {
       const found = readConfirmation(source)
-      if (found === null) return published
-      return published > found.until ? found.at : Math.max(published, found.at)
+      if (found === null) return asOf
+      return asOf > found.until && found.run > runId ? found.at : Math.max(asOf, found.at)
     },
     /** When the last run of everything that was complete ended, Unix milliseconds, by the clock of then; null: never. */
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
