@@ -1,5 +1,5 @@
 import { problemsOf } from '../api/status/problems.ts'
-import { describeFuture, judgeReadiness } from '../api/status/readiness.ts'
+import { judgeReadiness } from '../api/status/readiness.ts'
 import type { Status } from '../api/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { counted } from '../core/text.ts'
@@ -38,7 +38,10 @@ export function sourceChecks(world: DoctorWorld, config: Config): DoctorCheck[] 
 async function dates(world: DoctorWorld, config: Config): Promise<Finding> {
   const status = await world.readStatus(config)
   if (status === null) return skipped('nothing is mirrored yet')
-  const found = describeFuture(status, world.now()).map((line) => warning(line, CHECK_CLOCK))
+  const problems = problemsOf(status, config, world.now()).filter(({ code }) => code === 'future')
+  const found = problems.map(({ subject, text, detail }) =>
+    warning(`${subject}: ${text}. ${detail ?? ''}`, CHECK_CLOCK),
+  )
   return worst(found, fine('no snapshot lies in the future'))
 }
 
@@ -52,7 +55,9 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const stored = (name: SourceName): boolean =>
       status.sources.some((one) => one.name === name && one.snapshot !== null)
     const served = servedSources(config, stored)
-    const shared = problemsOf(status, config).filter(({ code }) => SHARED.includes(code))
+    const shared = problemsOf(status, config, world.now()).filter(({ code }) =>
+      SHARED.includes(code),
+    )
     const covered = new Set(shared.flatMap(({ subject }) => subject.split(', ')))
     const findings = served.flatMap((name) => {
       if (covered.has(name)) return []

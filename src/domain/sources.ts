@@ -91,7 +91,7 @@ export function isPrivateSource(source: SourceName): boolean {
  * How far upstream's date of the data may be later than this machine's clock, milliseconds. A date that is later than that
  * says nothing about an age: the clock is behind, or the date is wrong.
  */
-const AHEAD_MS = 300_000
+export const AHEAD_MS = 300_000
 
 /** What is said instead of an age that is not known. */
 export const NO_AGE =

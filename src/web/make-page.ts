@@ -77,8 +77,8 @@ function viewOf(
 
 /** Shows what is wrong where stored data cannot be read: the problems of the report, else what says more. */
 function unreadView({ config }: PagesData, request: PageRequest): PageView {
-  const { status, base } = request
-  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base) }, status)
+  const { status, base, now } = request
+  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now }, status)
   if (blocks.length > 0) return { title: TITLES[503] ?? '', status: 503, blocks }
   return problemView(request, { status: 503, message: UNREAD })
 }

@@ -1,6 +1,7 @@
 import { originFields } from '../http/origin.ts'
 import { formatHttpDate } from '../../core/time.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { damagedContent } from '../../store/database/faults.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
 import { type Exchange, sendFailed, entityTag } from '../http/response.ts'
 import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
@@ -58,10 +59,8 @@ export async function sendDocument(
   }
   if (coding === 'gzip') {
     head.push('Content-Encoding', 'gzip', 'Content-Length', String(document.stored))
-    response.writeHead(200, head)
-    if (request.method === 'HEAD') response.end()
-    else await pump(served, call, document, (bytes) => bytes)
-    return
+    const begin = (): void => void response.writeHead(200, head)
+    return pump(served, call, document, { shape: checkedChunk, begin, ...whole(document) })
   }
   return sendPlain(
     served,
@@ -87,7 +86,7 @@ async function sendPlain(
   head: string[],
   asked: string | undefined,
 ): Promise<void> {
-  const { request, response } = call
+  const { response } = call
   const { size } = document
   const range = parseRange(asked, size)
   if (range === 'unsatisfiable') {
@@ -98,9 +97,28 @@ async function sendPlain(
   const part = range === 'whole' ? { start: 0, end: size - 1 } : range
   head.push('Content-Length', String(part.end - part.start + 1))
   if (range !== 'whole') head.push('Content-Range', `bytes ${part.start}-${part.end}/${size}`)
-  response.writeHead(range === 'whole' ? 200 : 206, head)
-  if (request.method === 'HEAD') response.end()
-  else await pump(served, call, document, (bytes, number) => partOf(bytes, number, part), part)
+  const begin = (): void => void response.writeHead(range === 'whole' ? 200 : 206, head)
+  const shape = (bytes: Buffer, number: number): Buffer => partOf(bytes, number, part)
+  await pump(served, call, document, { shape, begin, ...part })
+}
+
+/** Returns a stored chunk as it is, once it is known to be sound. */
+function checkedChunk(bytes: Buffer): Buffer {
+  chunkContent(bytes)
+  return bytes
+}
+
+function whole({ size }: CatalogDocument): { start: number; end: number } {
+  return { start: 0, end: Math.max(0, size - 1) }
+}
+
+/** Returns what is made of a chunk; the error about one that is damaged names its document. */
+function soundPiece(digest: string, make: () => Buffer): Buffer {
+  try {
+    return make()
+  } catch (error) {
+    throw damagedContent(`the stored document ${digest} is damaged (${messageOf(error)})`)
+  }
 }
 
 function partOf(
@@ -112,23 +130,40 @@ function partOf(
   return chunkContent(bytes).subarray(Math.max(0, start - base), Math.max(0, end - base + 1))
 }
 
-/** Reads the next chunk only when the last one is on its way. */
+/** What is sent of a document: bytes `start` to `end` of its content, both included. */
+interface SentPart {
+  readonly start: number
+  readonly end: number
+  /** Makes of a stored chunk what is sent of it. Throws where it is damaged. */
+  readonly shape: (bytes: Buffer, number: number) => Buffer
+  /** Sends the head of the answer. */
+  readonly begin: () => void
+}
+
+/**
+ * Reads the next chunk only when the last one is on its way. The head is sent when the first chunk is known to be sound; the client
+ * notices a damaged one behind it by the Content-Length.
+ */
 async function pump(
   { reads }: ServedSnapshot,
-  { response }: Exchange,
-  { digest, size }: CatalogDocument,
-  shape: (bytes: Buffer, number: number) => Buffer,
-  part = { start: 0, end: Math.max(0, size - 1) },
+  { request, response }: Exchange,
+  { digest }: CatalogDocument,
+  { start, end, shape, begin }: SentPart,
 ): Promise<void> {
-  const last = Math.floor(part.end / CHUNK_BYTES)
-  for (let number = Math.floor(part.start / CHUNK_BYTES); number <= last; number++) {
+  const isHead = request.method === 'HEAD'
+  const last = Math.floor(end / CHUNK_BYTES)
+  if (isHead) begin()
+  for (let number = Math.floor(start / CHUNK_BYTES); !isHead && number <= last; number++) {
     const bytes = reads.catalog.readChunk(digest, number)
     // A sync may have deleted it since the response began; the client notices by the Content-Length.
     if (bytes === null)
       throw new MirrorError('storage', `a chunk of document ${digest} is not there`)
     if (response.destroyed) return
-    if (!response.write(shape(bytes, number))) await writable(response)
+    const piece = soundPiece(digest, () => shape(bytes, number))
+    if (!response.headersSent) begin()
+    if (!response.write(piece)) await writable(response)
   }
+  if (!response.headersSent) begin() // of an empty document
   response.end()
 }
 

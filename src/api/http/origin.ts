@@ -32,7 +32,7 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
   const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
   const { id, sequence, runId, publishedAt, scope } = snapshot
-  const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
+  const asOf = reads.runs.readAsOf(source, snapshot)
   return {
     source,
     snapshot: id,

@@ -1,12 +1,14 @@
+import type { Config } from '../../config/schema.ts'
 import { counted } from '../../core/text.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
+import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import type { Status } from './report.ts'
 
 /** Returns what is wrong with the parts of a daemon beside its sources: fleet, relay, webhooks, bundles, views, caches. */
-export function partProblems(status: Status): MirrorProblem[] {
+export function partProblems(status: Status, config: Config, now: number): MirrorProblem[] {
   return [
-    ...fleetProblems(status),
+    ...fleetProblems(status, config, now),
     ...relayProblems(status),
     ...edgeProblems(status),
     ...webhookProblems(status),
@@ -15,7 +17,7 @@ export function partProblems(status: Status): MirrorProblem[] {
   ]
 }
 
-function fleetProblems({ fleet }: Status): MirrorProblem[] {
+function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorProblem[] {
   if (fleet === undefined) return []
   const { paused, failing, publishedAt } = fleet
   const found: MirrorProblem[] = []
@@ -25,13 +27,18 @@ function fleetProblems({ fleet }: Status): MirrorProblem[] {
     const advice = ['patchmirror fleet release']
     found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
   }
-  if (failing !== null) {
+  const { ready, reason } = judgeFleet(fleet, config.fleet.maxLagSeconds, now)
+  const commands = ['patchmirror fleet status', 'patchmirror fleet check']
+  if (!ready) {
+    const effect = fleet.served === 0 ? 'nothing is served yet' : 'what was served before is served'
+    const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands }
+    found.push(problem('fleet', 'failed', 'Fleet', 'its generations are not served in time', more))
+  } else if (failing !== null) {
     const text =
       failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
     const effect = publishedAt === null ? null : 'what is stored is served, and gets older'
-    const advice = ['patchmirror fleet status', 'patchmirror fleet check']
-    const { message: detail, since } = failing
-    found.push(problem('fleet', 'warning', 'Fleet', text, { detail, since, effect, advice }))
+    const more = { detail: failing.message, since: failing.since, effect, advice: commands }
+    found.push(problem('fleet', 'warning', 'Fleet', text, more))
   }
   return found
 }

@@ -5,6 +5,7 @@ export type ProblemCode =
   | 'unauthorized' // its credential is refused
   | 'run_failed' // for another reason
   | 'age_unknown' // the data is dated later than this machine's clock
+  | 'future' // the newest snapshot was stored at a time that is still to come
   | 'old' // older than its policy
   | 'empty' // nothing is mirrored yet
   | 'first_run' // of a source is in progress

@@ -1,13 +1,21 @@
 import type { Config } from '../../config/schema.ts'
 import type { ErrorCode } from '../../core/errors.ts'
-import { type SourceName, activeSources, servedSources } from '../../domain/sources.ts'
+import {
+  type SourceName,
+  activeSources,
+  ageSecondsOf,
+  servedSources,
+} from '../../domain/sources.ts'
 import { partProblems } from './part-problems.ts'
 import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
 import { describeOverAge } from './readiness.ts'
 import type { SourceStatus, Status } from './report.ts'
 
-/** Returns everything that is wrong with the mirror, one for each cause, the most severe first. */
-export function problemsOf(status: Status, config: Config): readonly MirrorProblem[] {
+/**
+ * Returns everything that is wrong with the mirror, one for each cause, the most severe first. `now`: Unix milliseconds. What makes
+ * a mirror not ready (`judgeReadiness`) is among it, with the level `failed` but for a first run.
+ */
+export function problemsOf(status: Status, config: Config, now: number): readonly MirrorProblem[] {
   const sources = ownSources(status, config)
   const found = [
     ...storageProblem(status),
@@ -16,8 +24,9 @@ export function problemsOf(status: Status, config: Config): readonly MirrorProbl
     ...sources.flatMap(decisions),
     ...failures(status, sources, config),
     ...ageProblems(status, sources, config),
+    ...futureProblem(sources, now),
     ...sources.flatMap(partialProblem),
-    ...partProblems(status),
+    ...partProblems(status, config, now),
   ]
   const isSevere = ({ level }: MirrorProblem): boolean => level === 'failed'
   return [...found.filter(isSevere), ...found.filter((one) => !isSevere(one))]
@@ -252,6 +261,22 @@ function renewal(config: Config, name: SourceName): string {
   if (url !== null && role === 'reader') return 'patchmirror fleet status'
   if (activeSources(config).includes(name)) return `patchmirror sync ${name}`
   return url === null ? 'patchmirror import FILE' : 'patchmirror fleet status'
+}
+
+/** Snapshots that were stored at a time that is still to come: the clock was ahead then, or is behind now. */
+function futureProblem(sources: readonly SourceStatus[], now: number): MirrorProblem[] {
+  const ahead = sources.filter(({ lastChangeAt }) => isFuture(lastChangeAt, now))
+  if (ahead.length === 0) return []
+  const subject = ahead.map(({ name }) => name).join(', ')
+  const dates = ahead.map(({ name, lastChangeAt }) => `${name} on ${lastChangeAt}`).join(', ')
+  const detail = `Stored: ${dates}. The clock of this machine was ahead then, or is behind now. Set it (NTP)`
+  const effect = 'ages and the dates of changes may be wrong'
+  const more = { detail, effect, advice: ['patchmirror doctor'] }
+  return [problem('future', 'warning', subject, 'the newest snapshot lies in the future', more)]
+}
+
+function isFuture(date: string | null, now: number): boolean {
+  return date !== null && ageSecondsOf(Date.parse(date), now) === null
 }
 
 function partialProblem({ name, state, lastRun }: SourceStatus): MirrorProblem[] {

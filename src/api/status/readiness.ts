@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { describeRetry } from '../../domain/progress.ts'
-import { NO_AGE, type SourceName, ageSecondsOf } from '../../domain/sources.ts'
+import { NO_AGE, type SourceName } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
 import { openSourceStatus } from './open-report.ts'
@@ -43,18 +43,6 @@ export function describeOverAge(
   return ageSeconds > maxAgeHours * 3600
     ? `older than ${source}.maxAgeHours (${maxAgeHours})`
     : null
-}
-
-/**
- * Returns a line for each source whose newest snapshot was stored at a time that is still to come: the clock was set back since,
- * or was ahead then. `now`: Unix milliseconds.
- */
-export function describeFuture({ sources }: Pick<Status, 'sources'>, now: number): string[] {
-  return sources.flatMap(({ name, lastChangeAt }) => {
-    if (lastChangeAt === null || ageSecondsOf(Date.parse(lastChangeAt), now) !== null) return []
-    const why = 'the clock of this machine was ahead when it was stored, or is behind now'
-    return [`${name}: the newest snapshot lies in the future (stored on ${lastChangeAt}): ${why}`]
-  })
 }
 
 /**

@@ -212,8 +212,7 @@ function sourceStatus(
 ): SourceStatus {
   const latest = reads.runs.readLatestRun(name)
   const snapshot = reads.snapshots.readSnapshot(name)
-  const asOf =
-    snapshot === null ? null : Math.max(snapshot.asOf, reads.runs.readConfirmedAt(name) ?? 0)
+  const asOf = snapshot === null ? null : reads.runs.readAsOf(name, snapshot)
   return {
     name,
     state: stateOf(latest, reads.runs.readResults(name), snapshot !== null),

@@ -100,7 +100,7 @@ export function createStatusReports(options: ReportOptions): Reports {
     open,
     all,
     withNow: (status) => withNow(status, options),
-    problems: (status) => problemsOf(status, config),
+    problems: (status) => problemsOf(status, config, options.now()),
   }
 }
 

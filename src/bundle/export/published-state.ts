@@ -50,7 +50,7 @@ function describeSources(reads: Reads): Pick<PublishedState, 'asOf' | 'snapshots
   for (const source of SOURCES) {
     const snapshot = reads.snapshots.readSnapshot(source)
     if (snapshot === null) continue
-    asOf[source] = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
+    asOf[source] = reads.runs.readAsOf(source, snapshot)
     snapshots[source] = snapshot.id
   }
   return { asOf, snapshots }

@@ -42,7 +42,7 @@ export function describeState(
     const snapshot = reads.snapshots.readSnapshot(source)
     const of = digests[source]
     if (snapshot === null || of === undefined) throw new Error(`${source} has no snapshot`)
-    const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
+    const asOf = reads.runs.readAsOf(source, snapshot)
     sources[source] = { digest: of, snapshot: snapshot.id, asOf, records: snapshot.records }
   }
   const mirror = reads.ledger.readIdentity()

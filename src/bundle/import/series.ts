@@ -104,7 +104,7 @@ function sourcesToReport({ bundle, store }: ImportOptions): SourceName[] {
   return manifestSources(bundle.manifest)
     .filter(([source, { snapshot, asOf }]) => {
       const stored = store.snapshots.readSnapshot(source)
-      const date = Math.max(stored?.asOf ?? 0, store.runs.readConfirmedAt(source) ?? 0)
+      const date = stored === null ? 0 : store.runs.readAsOf(source, stored)
       return stored?.id !== snapshot || Date.parse(asOf) > date
     })
     .map(([source]) => source)

@@ -17,7 +17,7 @@ export function readStored(store: Writes, manifest: Manifest): StoredSources {
   return new Map(
     manifestSources(manifest).map(([source]) => {
       const snapshot = store.snapshots.readSnapshot(source)
-      const asOf = snapshot && Math.max(snapshot.asOf, store.runs.readConfirmedAt(source) ?? 0)
+      const asOf = snapshot && store.runs.readAsOf(source, snapshot)
       const digest = store.carried.digestOf(source)
       const imported = store.ledger.readLastImportOf(source)
       const numbered = store.ledger.listNumbered(mirror, sequence, source)

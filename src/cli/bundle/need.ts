@@ -129,7 +129,7 @@ function headerOf(
     const snapshot = reads.snapshots.readSnapshot(source)
     if (snapshot === null) continue
     const { id, records } = snapshot
-    const asOf = Math.max(snapshot.asOf, reads.runs.readConfirmedAt(source) ?? 0)
+    const asOf = reads.runs.readAsOf(source, snapshot)
     const digest = carried.digestOf(source)
     digests[source] = digest
     states[source] = { digest, snapshot: id, asOf, records }

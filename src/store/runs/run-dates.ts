@@ -1,17 +1,27 @@
-import type { SourceName } from '../../domain/sources.ts'
+import { AHEAD_MS, type SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
 export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
 
+/** The last confirmation, and until when dates were not in the future of its run, Unix milliseconds. */
+interface Confirmation {
+  readonly at: number
+  readonly until: number
+  /** Its id. */
+  readonly run: number
+}
+
 /** Creates reads of when the runs of a source had a result, of their order, and whether one has none yet. */
 export function createRunDates(db: Db) {
-  const confirmed = db
-    .prepare<{ source: string }, number | null>(
-      `SELECT max(as_of) FROM run WHERE source = @source AND id >= coalesce(
-         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)`,
-    )
-    .pluck()
+  const confirmed = db.prepare<{ source: string; ahead: number }, Confirmation>(
+    `WITH own AS (SELECT id, as_of, ended_at FROM run WHERE source = @source AND as_of IS NOT NULL AND id >= coalesce(
+         (SELECT max(id) FROM run WHERE source = @source AND kind = 'import' AND as_of IS NOT NULL), 0)),
+       last AS (SELECT id, max(as_of, coalesce(ended_at, as_of) + @ahead) AS until FROM own ORDER BY id DESC LIMIT 1)
+     SELECT max(own.as_of) AS at, last.until, last.id AS run FROM own, last WHERE own.as_of <= last.until GROUP BY last.id`,
+  )
+  const readConfirmation = (source: SourceName): Confirmation | null =>
+    confirmed.get({ source, ahead: AHEAD_MS }) ?? null
   const succeeded = db
     .prepare<[string], number | null>(
       `SELECT ended_at FROM run WHERE source = ? AND state = 'complete' AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
@@ -34,9 +44,18 @@ export function createRunDates(db: Db) {
     hasOpenRun: (): boolean => open.get() !== undefined,
     /**
      * Upstream's clock at the last run that found the stored snapshot to equal upstream's; null: never. Runs before an
-     * import are ignored, since they checked other data.
+     * import are ignored, since they checked other data; so are dates that lie in the future of the last such run.
      */
-    readConfirmedAt: (source: SourceName) => confirmed.get({ source }) ?? null,
+    readConfirmedAt: (source: SourceName) => readConfirmation(source)?.at ?? null,
+    /**
+     * Upstream's date of a stored snapshot: its own, or the last confirmation. A wrong date in the future counts until a later run
+     * confirms the data with another one.
+     */
+    readAsOf(source: SourceName, { asOf, runId }: { asOf: number; runId: number }): number {
+      const found = readConfirmation(source)
+      if (found === null) return asOf
+      return asOf > found.until && found.run > runId ? found.at : Math.max(asOf, found.at)
+    },
     /** When the last run of everything that was complete ended, Unix milliseconds, by the clock of then; null: never. */
     readLastSuccess: (source: SourceName) => succeeded.get(source) ?? null,
     /** When the last complete reconcile ended, Unix milliseconds, by the clock of then. */

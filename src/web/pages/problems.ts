@@ -7,10 +7,10 @@ import type { PageCall } from '../page.ts'
 
 /** Returns a notice for everything that is wrong with the mirror, with the commands that show or fix it; the worst first. */
 export function problemNotices(
-  { config, ui }: Pick<PageCall, 'config' | 'ui'>,
+  { config, ui, now }: Pick<PageCall, 'config' | 'ui' | 'now'>,
   status: Status,
 ): NoticeBlock[] {
-  return problemsOf(status, config).map((one) => {
+  return problemsOf(status, config, now).map((one) => {
     const text = detailOf(one)
     const { run } = one
     const title = `${one.subject}: ${one.text}`

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { problemsOf } from '../../../src/api/status/problems.ts'
+import { judgeReadiness } from '../../../src/api/status/readiness.ts'
 import type { SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { SourceName } from '../../../src/domain/sources.ts'
@@ -70,6 +71,7 @@ function status(sources: SourceStatus[], more: Partial<Status> = {}): Status {
 const T1 = '2026-07-01T06:00:00.000Z'
 const T2 = '2026-07-01T06:05:00.000Z'
 const OLD = { ageSeconds: 30 * 3600 }
+const NOW = Date.parse(T2)
 
 test('sources that fail because the service cannot be reached are one problem, with its start and what is served', () => {
   const sources = [
@@ -77,7 +79,7 @@ test('sources that fail because the service cannot be reached are one problem, w
     failed('osv', 'upstream_unreachable', T1, OLD),
     failed('catalog', 'upstream_unreachable', T2),
   ]
-  expect(problemsOf(status(sources), config)).toEqual([
+  expect(problemsOf(status(sources), config, NOW)).toEqual([
     {
       code: 'unreachable',
       level: 'failed',
@@ -98,7 +100,7 @@ test('another cause is another problem', () => {
     failed('osv', 'upstream_shape', T1),
     failed('catalog', 'upstream_auth', T1),
   ]
-  const found = problemsOf(status(sources), config)
+  const found = problemsOf(status(sources), config, NOW)
   expect(found.map(({ code, subject }) => [code, subject])).toEqual([
     ['unreachable', 'feeds'],
     ['run_failed', 'osv'],
@@ -117,14 +119,14 @@ test('a full disk and damage explain what fails for them', () => {
   const parts = { ...(views && { views }), ...(boxes && { boxes }) }
   for (const state of ['full', 'damaged'] as const) {
     const storage = { state, reason: 'why', freeBytes: 0, since: T1 }
-    expect(problemsOf(status(sources, { storage, ...parts }), config)).toMatchObject([
+    expect(problemsOf(status(sources, { storage, ...parts }), config, NOW)).toMatchObject([
       { code: 'storage', subject: 'Data folder', text: state, detail: 'why', since: T1 },
     ])
   }
 })
 
 test('sources that are too old without a failed run are one problem', () => {
-  const found = problemsOf(status([source('feeds', OLD), source('osv', OLD)]), config)
+  const found = problemsOf(status([source('feeds', OLD), source('osv', OLD)]), config, NOW)
   expect(found).toMatchObject([
     { code: 'old', level: 'failed', subject: 'feeds, osv', text: 'older than its policy' },
   ])
@@ -132,5 +134,41 @@ test('sources that are too old without a failed run are one problem', () => {
 })
 
 test('nothing is a problem of a mirror where all is well', () => {
-  expect(problemsOf(status([source('feeds'), source('osv')]), config)).toEqual([])
+  expect(problemsOf(status([source('feeds'), source('osv')]), config, NOW)).toEqual([])
 })
+
+test('newest snapshots that lie in the future are one problem, with their dates and what helps', () => {
+  const ahead = { lastChangeAt: '2026-07-02T00:00:00.000Z' }
+  const near = { lastChangeAt: '2026-07-01T06:06:00.000Z' } // clocks differ a little
+  const sources = [source('feeds', ahead), source('osv', ahead), source('catalog', near)]
+  const [problem, ...more] = problemsOf(status(sources), config, NOW)
+  expect(more).toEqual([])
+  expect(problem).toMatchObject({ code: 'future', level: 'warning', subject: 'feeds, osv' })
+  expect(problem?.text).toBe('the newest snapshot lies in the future')
+  expect(problem?.detail).toContain('osv on 2026-07-02T00:00:00.000Z')
+  expect(problem?.advice).toEqual(['patchmirror doctor'])
+})
+
+const LAG = config.fleet.maxLagSeconds + 1
+const FLEET = { paused: false, failing: null, publishedAt: T1, served: 3, seen: 4, lagSeconds: LAG }
+const BOTH = [source('feeds'), source('osv')]
+const fleet = FLEET as unknown as NonNullable<Status['fleet']>
+const unserved = { ...fleet, served: 0, lagSeconds: null }
+
+test.each<[string, Status]>([
+  ['a full disk', status(BOTH, { storage: { state: 'full', reason: 'why', freeBytes: 0 } })],
+  ['damage', status(BOTH, { storage: { state: 'damaged', reason: 'why', freeBytes: 0 } })],
+  ['an old source', status([source('feeds', OLD), source('osv')])],
+  ['an old source that fails', status([failed('feeds', 'upstream_shape', T1, OLD)])],
+  ['an unknown age', status([source('feeds', { ageSeconds: null }), source('osv')])],
+  ['a source without data', status([source('feeds', { asOf: null, snapshot: null })])],
+  ['a generation that is served too late', status(BOTH, { fleet })],
+  ['a fleet that served nothing yet', status(BOTH, { fleet: unserved })],
+])(
+  'a mirror that is not ready because of %s has a problem of the level failed for it',
+  (_, one) => {
+    const active = one.sources.map(({ name }) => name)
+    expect(judgeReadiness(one, config, active, NOW).ready).toBe(false)
+    expect(problemsOf(one, config, NOW).map(({ level }) => level)).toContain('failed')
+  },
+)

@@ -222,3 +222,27 @@ test('a stored type that differs from the published one is found by verify', asy
   db.close()
   expect(JSON.stringify(await verify())).toContain('the stored catalog differs from the published snapshot') // prettier-ignore
 })
+
+test('a damaged document is a 503 in every content coding, and for a part of it', async () => {
+  const made = await bench(['a'], {
+    '/v1/tags/a/sbom': naming('/documents/a'),
+    '/documents/a': () => typed(SBOM, INFERRED),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const url = await linkOf(made, '/v1/tags/a/sbom')
+  const answers = async (): Promise<number[]> =>
+    Promise.all(
+      [
+        { 'accept-encoding': 'gzip' },
+        { 'accept-encoding': 'identity' },
+        { range: 'bytes=1-2' },
+      ].map(async (headers) => (await fetch(url, { headers })).status),
+    )
+  expect(await answers()).toEqual([200, 200, 206])
+  const db = new Database(databasePath(made.dir))
+  db.exec(
+    'UPDATE catalog_chunk SET bytes = CAST(substr(bytes, 1, 12) || zeroblob(length(bytes) - 12) AS BLOB)',
+  )
+  db.close()
+  await expect.poll(answers).toEqual([503, 503, 503]) // when the snapshot that is read has moved
+})

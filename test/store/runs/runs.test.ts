@@ -51,6 +51,24 @@ describe('the run log', () => {
     expect(store.runs.readConfirmedAt('osv')).toBe(NOW)
   })
 
+  test('has no date in the future of a later confirmation, as that of a clock that was ahead', () => {
+    const store = writes()
+    const year = 365 * 86_400_000
+    const confirm = (asOf: number, endedAt: number): void =>
+      store.runs.endRun(store.runs.startRun(START), runEnd({ asOf, endedAt }))
+    confirm(NOW + year, NOW + year + 1000)
+    expect(store.runs.readAsOf('osv', { asOf: NOW + year, runId: 1 })).toBe(NOW + year)
+    confirm(NOW, NOW + 1000)
+    expect(store.runs.readConfirmedAt('osv')).toBe(NOW)
+    expect(store.runs.readAsOf('osv', { asOf: NOW + year, runId: 1 })).toBe(NOW)
+    const later = { asOf: NOW + year, runId: 3 } // published after that confirmation
+    expect(store.runs.readAsOf('osv', later)).toBe(NOW + year)
+    confirm(NOW - 60_000, NOW + 2000) // as from a cache of upstream's
+    expect(store.runs.readConfirmedAt('osv')).toBe(NOW)
+    store.runs.endRun(store.runs.startRun(START), runEnd({ state: 'failed', code: 'storage' }))
+    expect(store.runs.readAsOf('osv', { asOf: NOW + 60_000, runId: 1 })).toBe(NOW + 60_000)
+  })
+
   test('has the last successful reconcile', () => {
     const store = writes()
     const reconcile = { ...START, kind: 'reconcile' as const }

@@ -137,7 +137,7 @@ describe('a doubt', () => {
       now: Date.now,
       nextRunAt: () => null,
     })
-    expect(problemsOf(status, made.config)).toMatchObject([
+    expect(problemsOf(status, made.config, Date.now())).toMatchObject([
       {
         code: 'doubtful',
         subject: 'osv',

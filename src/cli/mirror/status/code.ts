@@ -68,7 +68,7 @@ const FIRST = [1, 4, 3]
  * one is partial, stale (`maxAgeHours`), not synced any more, not mirrored yet or stored by earlier settings of its scope, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {
-  const codes = problemsOf(status, config).map(({ code }) => CODES[code])
+  const codes = problemsOf(status, config, Date.now()).map(({ code }) => CODES[code])
   return FIRST.find((code) => codes.includes(code)) ?? 0
 }
 

@@ -5,8 +5,8 @@ import type { Config } from '../../../config/schema.ts'
 import { timeOf } from '../../output.ts'
 
 /** Returns the lines on everything that is wrong with the mirror: one problem for each cause, with what helps. */
-export function describeProblems(status: Status, config: Config): string[] {
-  return problemsOf(status, config).flatMap(linesOf)
+export function describeProblems(status: Status, config: Config, now = Date.now()): string[] {
+  return problemsOf(status, config, now).flatMap(linesOf)
 }
 
 /** A problem and its start on one line; below it more about it, its effect and commands. */

@@ -1,4 +1,3 @@
-import { describeFuture } from '../../../api/status/readiness.ts'
 import type { Status } from '../../../api/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { whyUnread } from '../../../store/database/older-folder.ts'
@@ -74,7 +73,6 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const { name, progress } of status.sources)
     if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
   for (const line of describeCompared(status, config, from)) print(line)
-  for (const line of describeFuture(status, Date.now())) print(`${line}. Check the clock (NTP)`)
   for (const { name, scope } of status.sources)
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   for (const line of describeSourcesMissing(status)) print(line)
