@@ -1,15 +1,19 @@
+import { mkdtempSync, renameSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import type { Run } from '../../../src/store/runs/runs.ts'
 import { type Served, type World, openWorld } from '../../support/daemons.ts'
 import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
+import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../../support/small-disk.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 /** Hours of each of the two nights. */
-const HOURS = 12
+const HOURS = 13
 /** So long the test looks whether a run is made twice, milliseconds: longer than the schedule looks at the clocks. */
 const QUIET_MS = 2200
 
@@ -17,12 +21,20 @@ const QUIET_MS = 2200
 interface Night {
   readonly world: World
   readonly clock: FakeClock
+  /** The data folder. */
+  readonly data: string
   daemon: Served
   /** What earlier daemons of the night said. */
   said: string
 }
 
 const nights: Night[] = []
+/** A file system of its own for the data folders, which can be filled; null where a test may not mount one. */
+const disk = mountDisk('128m')
+
+afterAll(() => {
+  if (disk !== null) unmountDisk(disk)
+})
 
 afterEach(async () => {
   for (const { world } of nights.splice(0)) await world.close()
@@ -33,14 +45,16 @@ async function begin(at: string): Promise<Night> {
   const now = (): number => clock?.now() ?? Date.parse(at)
   const world = await openWorld({ records: 30, service: false, now })
   clock = createFakeClock(world.dir, Date.parse(at))
+  const data = join(mkdtempSync(join(disk ?? tmpdir(), 'night-')), 'data')
   Object.assign(world.env, clock.env, {
+    PATCHMIRROR_DATA_DIR: data,
     TZ: 'Europe/Berlin',
     PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
     PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
     PATCHMIRROR_OSV_SCHEDULE: '7 * * * *',
     PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '30 2 * * *',
   })
-  const night = { world, clock, daemon: await world.serve(), said: '' }
+  const night = { world, clock, data, daemon: await world.serve(), said: '' }
   collect(night)
   nights.push(night)
   return night
@@ -58,8 +72,8 @@ function collect(night: Night): void {
 const times = ({ said }: Night, text: string): number => said.split(text).length - 1
 
 /** The runs of the records that have ended, oldest first. */
-function runsOf({ world }: Night, kind: Run['kind'] = 'sync'): Run[] {
-  const db = openReader(world.data)
+function runsOf({ data }: Night, kind: Run['kind'] = 'sync'): Run[] {
+  const db = openReader(data)
   if (db === null) return []
   try {
     const runs = createReads(db).runs.listRuns(500)
@@ -70,12 +84,23 @@ function runsOf({ world }: Night, kind: Run['kind'] = 'sync'): Run[] {
   }
 }
 
-/** Expects so many runs more, and then none. */
-async function expectRuns(night: Night, before: number, more: number, what: string): Promise<void> {
+/** How many runs of the records ended like this. */
+function runsIn(night: Night, state: Run['state']): number {
+  return runsOf(night).filter((run) => run.state === state).length
+}
+
+/** Expects so many runs more that end like this, and then none. */
+async function expectRuns(
+  night: Night,
+  before: number,
+  more: number,
+  what: string,
+  state: Run['state'] = 'complete',
+): Promise<void> {
   const patience = { message: what, timeout: 30_000 }
-  await expect.poll(() => runsOf(night).length, patience).toBe(before + more)
+  await expect.poll(() => runsIn(night, state), patience).toBe(before + more)
   await pause(QUIET_MS)
-  expect(runsOf(night), what).toHaveLength(before + more)
+  expect(runsIn(night, state), what).toBe(before + more)
 }
 
 async function kill(night: Night): Promise<void> {
@@ -94,6 +119,23 @@ type Hour = (night: Night, slot: number) => Promise<void>
 const comesNormally: Hour = async ({ clock }, slot) => {
   clock.set(slot - 1000)
   await pause(1)
+}
+
+/** The service answers nothing but errors. */
+const isDown: Hour = async (night, slot) => {
+  night.world.sandbox.faults.set(/./, { kind: 'reset', bytes: 0 })
+  await comesNormally(night, slot)
+}
+
+/** The folder is lost, and the mirror comes back from a backup that was made before. */
+const isRestored: Hour = async (night, slot) => {
+  const path = join(night.world.dir, 'backup.zip')
+  expect(await night.world.patchmirror('backup', path)).toMatchObject({ code: 0 })
+  await kill(night)
+  renameSync(night.data, `${night.data}-lost`)
+  night.clock.set(slot + 20 * MINUTE)
+  expect(await night.world.patchmirror('restore', path)).toMatchObject({ code: 0 })
+  await serveAgain(night)
 }
 
 /** What happens in the hours of a night; in all others the clock comes to the time of the run and goes on. */
@@ -140,6 +182,9 @@ const EVENTS: Record<number, readonly [string, Hour]> = {
       night.clock.set(slot - 3000)
     },
   ],
+  8: ['the folder is lost and restored while the start is due', isRestored],
+  10: ['the service is down', isDown],
+  11: ['the service is still down', isDown],
 }
 
 describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketime)', () => {
@@ -155,13 +200,17 @@ describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketim
       for (let hour = 0; hour < HOURS; hour++) {
         const [what, happen] = EVENTS[hour] ?? ['nothing happens', comesNormally]
         night.world.sandbox.feed.change(1)
-        const before = runsOf(night).length
+        night.world.sandbox.faults.clear()
+        const state = happen === isDown ? 'failed' : 'complete'
+        const before = runsIn(night, state)
         await happen(night, first + hour * HOUR)
-        await expectRuns(night, before, 1, `hour ${hour}: ${what}`)
+        await expectRuns(night, before, 1, `hour ${hour}: ${what}`, state)
       }
-      expect(runsOf(night).map(({ state }) => state)).toEqual(Array(HOURS + 1).fill('complete'))
+      const hours = Array.from({ length: HOURS }, (_, hour) => EVENTS[hour]?.[1] === isDown)
+      const states = hours.map((down) => (down ? 'failed' : 'complete'))
+      expect(runsOf(night).map(({ state }) => state)).toEqual(['complete', ...states])
       const triggers = runsOf(night).map(({ trigger }) => trigger)
-      expect(triggers.flatMap((one, n) => (one === 'start' ? [n] : []))).toEqual([0, 3])
+      expect(triggers.flatMap((one, n) => (one === 'start' ? [n] : []))).toEqual([0, 3, 9])
       const reconciles = runsOf(night, 'reconcile')
       expect(reconciles).toHaveLength(1)
       const started = reconciles[0]?.startedAt ?? 0
@@ -169,7 +218,28 @@ describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketim
       expect(started).toBeLessThan(Date.parse(`${reconcileAt}:00Z`) + HOUR)
       expect(times(night, 'was missed and is made now')).toBeGreaterThanOrEqual(2)
       expect(times(night, 'the clock was set back')).toBe(1)
-      expect(times(night, '"level":"error"')).toBe(0)
+      expect(times(night, '"level":"error"')).toBe(1) // the service was down for two hours
+      expect(times(night, 'no run fails with upstream_unreachable any more')).toBe(1)
+    },
+  )
+
+  test.skipIf(disk === null)(
+    'that starts on a full disk makes the run that is due when there is room, once, and says both once (needs the right to mount a tmpfs)',
+    async () => {
+      const night = await begin('2026-05-04T12:30:00Z')
+      await expect.poll(() => runsIn(night, 'complete')).toBe(1)
+      night.daemon.child.kill()
+      await night.daemon.finished
+      fillDisk(disk ?? '')
+      night.world.sandbox.feed.change(1)
+      night.clock.set(Date.parse('2026-05-04T13:17:00Z'))
+      await serveAgain(night)
+      await expect.poll(() => times(night, '"storage":"full"')).toBe(1)
+      emptyDisk(disk ?? '')
+      await expect.poll(() => runsIn(night, 'complete')).toBe(2)
+      await expect.poll(() => times(night, 'can be written to again')).toBe(1)
+      await pause(QUIET_MS)
+      expect([runsIn(night, 'complete'), times(night, '"storage":"full"')]).toEqual([2, 1])
     },
   )
 
