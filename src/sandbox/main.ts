@@ -31,7 +31,8 @@ How it behaves
   --live SECONDS       interval between changes (0: only on request)
   --no-ranges          it answers Range requests with the whole archive
   --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
-  --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}'
+  --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}',
+                       '{"artifacts":{"around":"json-api"},"http":{"refused":["/v1/me"]}}'
   --dialect NAME       how deliveries are signed: standard or vendor (standard)
   --webhook-secret S   the secret of each new webhook subscription (a random one each)
   --keep-requests N    requests that it remembers for /-/sandbox/requests (20000)

@@ -12,7 +12,7 @@ import type { CatalogContext } from '../context.ts'
 import { type DocumentContent, servedType } from './document-type.ts'
 import { type LinkedDocument, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
-import { describeFailures, linkFailure, followLink, followLinks } from './follow.ts'
+import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
 import { type InlineDocument, findInline, hasDocumentLine, hasPatchText } from './inline.ts'
 import { createKindCheck, isDocumentValue } from './kind-check.ts'
 import { linksIn } from './links.ts'
@@ -170,6 +170,8 @@ async function linkedDocuments(
   const links = linksIn(value, addressOf(context, task))
   const followed = await followLinks(context, task, links.map(({ url }) => url)) // prettier-ignore
   const failure = linkFailure(followed, mayRenew)
+  if (failure !== null && saysNone(task, value, links) && !isPassing(failure))
+    return { ...packed(body), links: [], left: describeFailures(followed) }
   if (failure !== null) throw failure
   const found = links.flatMap(({ at, url }) => {
     const document = followed.documents.get(url)
@@ -177,6 +179,17 @@ async function linkedDocuments(
   })
   if (found.length === 0) return null
   return { ...packed(withoutUrls(body, found)), links: found, left: describeFailures(followed) }
+}
+
+/** Returns whether an answer about patches lists none: what else it links to is no patch. */
+function saysNone(task: Task, value: unknown, links: ReturnType<typeof linksIn>): boolean {
+  const isListed = links.some(({ at }) => at.some((step) => typeof step === 'number'))
+  return task.document === 'text' && !isListed && hasEmptyList(value)
+}
+
+function hasEmptyList(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  return isObject(value) && Object.values(value).some(hasEmptyList)
 }
 
 /** Returns the address of an artifact's answer, by which relative links are resolved. */

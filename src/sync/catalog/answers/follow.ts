@@ -100,6 +100,11 @@ export function linkFailure(
   return passing?.[1] ?? null
 }
 
+/** Returns whether a failure may pass: with a new URL, or later. */
+export function isPassing(failure: MirrorError): boolean {
+  return isExpiredUrl(failure) || isTransient(failure)
+}
+
 function hostOf(url: string): string {
   return URL.parse(url)?.host ?? ''
 }
