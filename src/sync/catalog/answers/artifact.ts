@@ -181,15 +181,19 @@ async function linkedDocuments(
   return { ...packed(withoutUrls(body, found)), links: found, left: describeFailures(followed) }
 }
 
+/** Envelopes around the content of an answer, at most. */
+const MAX_WRAPS = 8
+
 /** Returns whether an answer about patches lists none: what else it links to is no patch. */
 function saysNone(task: Task, value: unknown, links: ReturnType<typeof linksIn>): boolean {
   const isListed = links.some(({ at }) => at.some((step) => typeof step === 'number'))
   return task.document === 'text' && !isListed && hasEmptyList(value)
 }
 
-function hasEmptyList(value: unknown): boolean {
+function hasEmptyList(value: unknown, depth = 0): boolean {
   if (Array.isArray(value)) return value.length === 0
-  return isObject(value) && Object.values(value).some(hasEmptyList)
+  if (!isObject(value) || depth > MAX_WRAPS) return false
+  return Object.values(value).some((inner) => hasEmptyList(inner, depth + 1))
 }
 
 /** Returns the address of an artifact's answer, by which relative links are resolved. */
@@ -223,19 +227,15 @@ const OF_STATE = ['status', 'state', 'phase']
 const OF_URL = ['url', 'href', 'download_url', 'location', 'uri', 'link']
 
 /** Returns whether JSON without links says that what it is to contain is not there yet. */
-function isUnready(value: unknown): boolean {
+function isUnready(value: unknown, depth = 0): boolean {
   if (value === null || value === '') return true
   if (typeof value === 'string') return UNFINISHED.test(value)
   if (!isObject(value)) return false
   const names = Object.keys(value)
   if (names.length === 0 || names.some((name) => OF_URL.includes(name.toLowerCase()))) return true
-  return UNFINISHED.test(readText(value, OF_STATE) ?? '') || isWrapped(value)
-}
-
-/** Returns whether the only member of an object is not there yet. */
-function isWrapped(value: Readonly<Record<string, unknown>>): boolean {
-  const inner = Object.values(value)
-  return inner.length === 1 && isObject(inner[0]) && isUnready(inner[0])
+  if (UNFINISHED.test(readText(value, OF_STATE) ?? '')) return true
+  const [only, ...others] = Object.values(value)
+  return others.length === 0 && isObject(only) && depth < MAX_WRAPS && isUnready(only, depth + 1)
 }
 
 const MAX_STATE = 100
