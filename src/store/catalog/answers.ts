@@ -31,6 +31,8 @@ export interface CatalogAnswer {
   mentions: readonly string[]
   /** Upstream's date when it last sent or confirmed it, Unix milliseconds; null: unknown. */
   confirmedAt: number | null
+  /** The media type of its JSON; null or absent: `application/json`. */
+  type?: string | null
 }
 
 /** The stored state of an answer, for the decision whether to fetch it again. */
@@ -71,7 +73,7 @@ type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; me
 
 /** Columns of an answer, in the order of its table. */
 const ANSWER =
-  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt'
+  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt, type'
 
 function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   if (row === undefined) return null
@@ -102,6 +104,9 @@ export function createCatalogAnswerReader(db: Db) {
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
+  const type = db
+    .prepare<[string], string | null>('SELECT type FROM catalog_answer WHERE path = ?')
+    .pluck()
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
@@ -139,6 +144,8 @@ export function createCatalogAnswerReader(db: Db) {
   return {
     readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
     /** Returns `answerState` of a stored answer without reading the answer itself. */
+    /** Returns the media type of a stored answer's JSON; null: `application/json`, or none is stored. */
+    readAnswerType: (path: string): string | null => type.get(path) ?? null,
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,

@@ -57,7 +57,7 @@ const MIRROR_STEPS: readonly string[] = [
   '886fd0934cafaa53',
   '9c40cf396a4c3a19',
   '027a6ad6bee5bfe8',
-  'caeed4266c7a1837',
+  'ee27f0f0c61cbd32',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

@@ -153,10 +153,13 @@ const DOUBTS_COLUMN = `
   ALTER TABLE change_log ADD COLUMN doubts TEXT;
   `
 
-/** The schema step for the paths of the catalog that the service refuses. */
-const REFUSED_COLUMN = `
+/** The schema step for the paths of the catalog that the service refuses, and for the media types of its answers. */
+const STATES_AND_TYPES = `
   -- 403: the service refuses the path to the credential; null: any other reason.
   ALTER TABLE catalog_lacking ADD COLUMN status INTEGER;
+  -- The media type that upstream gives to JSON; null: application/json, or a bundle brought the row.
+  ALTER TABLE catalog_answer ADD COLUMN type TEXT;
+  ALTER TABLE catalog_fetched ADD COLUMN type TEXT;
   `
 
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
@@ -168,5 +171,5 @@ export const LATER_STEPS: readonly string[] = [
   REASON_COLUMN,
   DATES_TABLES,
   DOUBTS_COLUMN,
-  REFUSED_COLUMN,
+  STATES_AND_TYPES,
 ]

@@ -9,7 +9,7 @@ import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
 import { deflate } from '../../../zip/member.ts'
 import type { CatalogContext } from '../context.ts'
-import { type DocumentContent, servedType } from './document-type.ts'
+import { type DocumentContent, jsonType, servedType } from './document-type.ts'
 import { type LinkedDocument, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
 import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
@@ -33,6 +33,8 @@ export interface ArtifactContent {
   readonly size: number
   readonly sha256: Buffer
   readonly links: readonly CatalogLink[]
+  /** The media type of the JSON; null: `application/json`. */
+  readonly type?: string | null
   /** Why links of it gave no document; they stay as they are. */
   readonly left: readonly string[]
 }
@@ -55,10 +57,11 @@ export async function readArtifact(
   const { value } = read.json
   const kind = task.document ?? 'text'
   const found = kind === 'text' ? [] : findInline(kind, read.body, value)
-  if (found.length > 0) return inlineDocuments(context, read.body, found)
+  const type = jsonType(given.type)
+  if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
   const linked = await linkedDocuments(context, task, read.body, value, mayRenew)
-  if (linked !== null) return linked
+  if (linked !== null) return { ...linked, type }
   if (given.location !== null) return behindLocation(context, task, given.location)
   if (kind === 'text' && !isUnready(value)) return plainJson(context, task, given)
   throw notThereYet(task, value)
