@@ -110,15 +110,6 @@ export function createCatalogAnswerReader(db: Db) {
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
-  const missing = db.prepare<[], MissingPath>(
-    'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
-  )
-  const missingOne = db.prepare<[string], MissingPath>(
-    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
-  )
-  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
-    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
-  )
   const missingVex = db
     .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
     .pluck()
@@ -149,15 +140,9 @@ export function createCatalogAnswerReader(db: Db) {
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
-    /** Returns the path when the last run was to fetch it and could not; null otherwise. */
-    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
-    listMissingPaths: (): MissingPath[] => missing.all(),
-    /** Of these, the paths that the service refuses to the credential (403). */
-    listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
-    /** Numbers of the same paths by their resource. */
-    countMissingPaths: () => missingCounts.all(),
+    ...createMissingPaths(db),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
@@ -168,6 +153,28 @@ export function createCatalogAnswerReader(db: Db) {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]
       return { entries: all, answers, documents }
     },
+  }
+}
+
+/** Creates reads of the paths that the scope wants and the last run could not have. */
+function createMissingPaths(db: Db) {
+  const missing = db.prepare<[], MissingPath>(
+    'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
+  )
+  const missingOne = db.prepare<[string], MissingPath>(
+    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
+  )
+  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
+    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
+  )
+  return {
+    /** Returns the path when the last run was to fetch it and could not; null otherwise. */
+    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
+    listMissingPaths: (): MissingPath[] => missing.all(),
+    /** Of these, the paths that the service refuses to the credential (403). */
+    listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
+    /** Numbers of the same paths by their resource. */
+    countMissingPaths: () => missingCounts.all(),
   }
 }
 
