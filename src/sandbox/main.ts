@@ -33,6 +33,7 @@ How it behaves
   --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
   --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}',
                        '{"index":"ids"}' (list, ids, objects, map, keyed, lines, groups), '{"feed":"keyed","matrix":"array"}'
+                       '{"artifacts":{"around":"json-api"},"http":{"refused":["/v1/me"]}}'
   --dialect NAME       how deliveries are signed: standard or vendor (standard)
   --webhook-secret S   the secret of each new webhook subscription (a random one each)
   --keep-requests N    requests that it remembers for /-/sandbox/requests (20000)

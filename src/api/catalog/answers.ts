@@ -53,9 +53,11 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const { body: stored, changed } = answer
       const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const places = placesOf(body, answer.links)
-      if (places.length > 0) return sendLinked(call, body, places, links, own)
+      const type = answer.type === null || answer.type === undefined ? {} : { type: answer.type }
+      if (places.length > 0) return sendLinked(call, { ...type, body }, places, links, own)
       const tag = answer.sha256.toString('hex', 0, 16)
-      respond(call, { body, gzip: () => stored ?? body, tag, changed, origin: own }, heads)
+      const gzip = (): Buffer => stored ?? body
+      respond(call, { ...type, body, gzip, tag, changed, origin: own }, heads)
     },
   }
 
@@ -69,7 +71,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
   function sendLinked(
     call: ReadCall,
-    text: Buffer,
+    { body: text, ...type }: { readonly body: Buffer; readonly type?: string },
     places: readonly Place[],
     { signLink, expiry }: Links,
     origin: SnapshotOrigin,
@@ -84,7 +86,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
         base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
     const vary = 'Accept-Encoding, Authorization'
-    respondUnstored(call, { ...encode(call.requestHeaders, { body }), vary, origin })
+    respondUnstored(call, { ...type, ...encode(call.requestHeaders, { body }), vary, origin })
   }
 }
 

@@ -209,7 +209,18 @@ function notListed(
 /** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */
 function outOfScope(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
+  throwIfUnread(config, served, path)
   return leftOutOfScope(config)
+}
+
+const SUBSCRIPTIONS = '/v1/subscriptions'
+
+/** Throws `not_ready` where the scope is what the account subscribes to, and the subscriptions were never read. */
+function throwIfUnread(config: Config, { reads }: Origins, path: string): void {
+  if (catalogOwner(config) !== null || config.catalog.scope !== 'subscribed') return
+  const missing = reads.catalog.readMissingPath(SUBSCRIPTIONS)
+  if (missing === null || reads.catalog.readList(SUBSCRIPTIONS) !== null) return
+  throw notFetched(path, `whether it is in scope is not known without the subscriptions (${missing.reason ?? 'they could not be read'})`) // prettier-ignore
 }
 
 /** The answer for what a stored list names and the settings leave out. */

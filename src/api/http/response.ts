@@ -59,13 +59,25 @@ interface JsonContent {
   readonly origin: SnapshotOrigin
   /** Further header fields, flat. */
   readonly more?: readonly string[]
+  /** Its media type; absent: `application/json`. */
+  readonly type?: string
 }
 
 /** Answers a request with JSON in the coding that the client accepts: 200, 304 or 412, with validators. */
 export function respond(exchange: AnswerExchange, content: JsonContent, heads: Heads): void {
   const { coding, body } = encode(exchange.requestHeaders, content)
   const answer = createAnswer(coding, body, content.tag, content.changed)
-  sendAnswer(exchange, answer, content.origin, heads, content.more)
+  sendAnswer(exchange, answer, content.origin, typed(heads, content.type), content.more)
+}
+
+/** Returns heads with another media type than that of most answers. */
+function typed(heads: Heads, type: string | undefined): Heads {
+  if (type === undefined) return heads
+  return (origin, coding) => {
+    const head = heads(origin, coding)
+    const value = head.full.indexOf('Content-Type') + 1
+    return { ...head, full: head.full.with(value, type) }
+  }
 }
 
 /** Content in one coding. */
@@ -93,15 +105,17 @@ interface UnstoredContent extends Encoded {
   readonly vary: string | null
   readonly origin: SnapshotOrigin | null
   readonly more?: readonly string[]
+  /** Its media type; absent: `application/json`. */
+  readonly type?: string
 }
 
 /** Answers a request with JSON that must not be stored: 200. */
 export function respondUnstored(
   { request, response }: Pick<AnswerExchange, 'request' | 'response'>,
-  { body, coding, vary, origin, more = [] }: UnstoredContent,
+  { body, coding, vary, origin, more = [], type = 'application/json' }: UnstoredContent,
 ): void {
   response.writeHead(200, [
-    ...['Content-Type', 'application/json', 'Content-Length', String(body.length)],
+    ...['Content-Type', type, 'Content-Length', String(body.length)],
     ...['Cache-Control', 'no-store', ...(vary === null ? [] : ['Vary', vary])],
     ...(origin === null ? [] : originFields(origin)),
     ...more,

@@ -3,6 +3,7 @@ import { type Representation, jsonRepresentation } from '../feed/representation.
 import type { Call } from './call.ts'
 import type { Entry } from './data/collection.ts'
 import { type Order, takePage } from './paging.ts'
+import { UNFINISHED_ANSWERS, linkedBody } from './shapes/around.ts'
 import { type ArtifactUrls, artifactBody } from './shapes/artifact.ts'
 import { enveloped } from './shapes/list.ts'
 import { type Noun, worded } from './shapes/record.ts'
@@ -50,6 +51,7 @@ export function artifactReply(
   { request }: Call,
   form: ArtifactForm,
   { kind, urls, keyUrl }: ArtifactUrls,
+  artifactUrl: string,
 ): NegotiatedAnswer {
   const { fault } = request
   const forged = fault?.kind === 'artifactUrl' ? fault.url : undefined
@@ -57,11 +59,17 @@ export function artifactReply(
   const [only, ...more] = named.urls
   if (form.form === 'redirect' && only !== undefined && more.length === 0)
     return { ...emptyReply(), status: 302, headers: { Location: only } }
-  return jsonAnswer(200, artifactBody(form, named))
+  if (form.links === 'location' && only !== undefined && more.length === 0) {
+    const answer = jsonAnswer(200, { status: 'ready' })
+    return { ...answer, headers: { ...answer.headers, Location: only } }
+  }
+  const self = `http://${request.headers.host ?? ''}${request.path}`
+  return jsonAnswer(200, linkedBody(form.links, named, { self, artifactUrl }) ?? artifactBody(form, named)) // prettier-ignore
 }
 
-/** 202: the artifact is in the making. */
-export function pendingReply(): NegotiatedAnswer {
+/** 202, or a 200 without a document: the artifact is in the making. */
+export function pendingReply({ unfinished }: ArtifactForm): NegotiatedAnswer {
+  if (unfinished !== undefined) return jsonAnswer(200, UNFINISHED_ANSWERS[unfinished])
   const answer = jsonAnswer(202, { status: 'pending' })
   return { ...answer, headers: { ...answer.headers, 'Retry-After': 1 } }
 }

@@ -45,6 +45,12 @@ export function createRouter(
   }
 }
 
+/** Returns a test for paths of these forms. */
+export function createPathTest(forms: readonly string[] = []): (path: string) => boolean {
+  const expressions = forms.map(expressionOf)
+  return (path) => expressions.some((expression) => expression.test(path))
+}
+
 function expressionOf(path: string): RegExp {
   const source = path.replace(/[.+]/g, '\\$&').replace(/\{(\w+)\}/g, (_, name: string) => {
     return name === 'imageRepo' || name === 'name' ? '(.+)' : '([^/]+)'

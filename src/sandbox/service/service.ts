@@ -10,6 +10,7 @@ import { type ServiceEdits, createServiceEdits } from './data/edits.ts'
 import type { Tag } from './data/images.ts'
 import { type Surface, TIERS, createRequestLimiter, createSurface } from './surface.ts'
 import type { ServiceOptions, Parts } from './types.ts'
+import { fileRoute } from './routes/artifacts.ts'
 import { accountRoutes, TOKEN_PATH, identityRoutes } from './routes/account.ts'
 import { imageRoutes } from './routes/images.ts'
 import { catalogRoutes, packageRoutes } from './routes/packages.ts'
@@ -76,7 +77,7 @@ export function createService(
   const presigner = createPresigner({ seed, seconds: urlSeconds, now }, () => addresses.artifactUrl)
   const deliverer = createDeliverer(options, right)
   const { counts, origin, artifacts: owned } = state
-  const size = { largeSboms: counts.largeSboms, largeBytes, types: shape.artifacts.types }
+  const size = { largeSboms: counts.largeSboms, largeBytes, form: shape.artifacts }
   const documents = createDocuments({ ...origin, ...size, sbomOf: (vex) => owned.sbomOf(vex) })
   const parts: Parts = {
     state,
@@ -88,6 +89,7 @@ export function createService(
     shape,
     now,
     pending: new Map(),
+    addresses,
   }
   const read = (kind: ArtifactKind | 'key', number: number): Buffer =>
     Buffer.concat(documents.read({ kind, number }).chunks())
@@ -129,6 +131,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
   const { credentials, options, shape, now } = parts
   const { rateLimit, tier, catalogNeedsCredential = false } = options
   const limiter = createRequestLimiter(rateLimit, now)
+  const { http } = shape
   const api = createSurface({
     host: 'api',
     owns: (path) => /^\/v[13]\//.test(path),
@@ -139,18 +142,21 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
       ...imageRoutes(parts),
       ...packageRoutes(parts),
       ...webhookRoutes(parts),
+      fileRoute(parts),
     ],
     admit: (headers) => credentials.remediation(headers),
     limiter: () => limiter(),
     wordError: (error) => messageOf(shape, error),
+    http,
   })
   const catalog = createSurface({
     host: 'catalog',
     owns: () => true,
-    routes: catalogRoutes(parts),
+    routes: [...catalogRoutes(parts), fileRoute(parts)],
     admit: (headers) => (catalogNeedsCredential ? credentials.remediation(headers) : ANYONE),
     limiter: () => ({}),
     wordError: (error) => messageOf(shape, error),
+    http,
   })
   const perMinute = tier && { requests: TIERS[tier], windowSeconds: 60 }
   const identityLimiter = createRequestLimiter(perMinute, now)
@@ -161,6 +167,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
     admit: (headers, path) => (path === TOKEN_PATH ? ANYONE : credentials.identity(headers)),
     limiter: (path) => (path === TOKEN_PATH ? {} : identityLimiter()),
     wordError: identityError,
+    http,
   })
   return { api, catalog, identity }
 }

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ResourceKind } from '../faults/fault.ts'
-import { type NegotiatedAnswer, type Policy, negotiate } from '../http/negotiate.ts'
+import { type NegotiatedAnswer, type Policy, jsonAnswer, negotiate } from '../http/negotiate.ts'
 import type { LoggedRequest } from '../request-log.ts'
 import { type Caller, type ServiceRequest, ServiceError } from './call.ts'
-import { type Match, type Route, createRouter } from './router.ts'
+import { type Match, type Route, createPathTest, createRouter } from './router.ts'
+import type { HttpForm } from './shapes/shape.ts'
 
 /** One of the service's addresses with its rules. */
 export interface Surface {
@@ -24,14 +25,23 @@ interface SurfaceRules {
   admit: (headers: IncomingHttpHeaders, path: string) => Caller
   limiter: (path: string) => Record<string, string>
   wordError: (error: ServiceError) => NegotiatedAnswer
+  /** Which paths are refused, or have another form. */
+  http: Pick<HttpForm, 'refused' | 'keyed'>
 }
+
+const KEYED = { 7: { name: 'seven' }, 8: { name: 'eight' } }
 
 /** A surface: limit, then credential, then route; a wrong credential cannot learn which paths exist. */
 export function createSurface(rules: SurfaceRules): Surface {
   const find = createRouter(rules.routes)
+  const isRefused = createPathTest(rules.http.refused)
+  const isKeyed = createPathTest(rules.http.keyed)
   const serve = async (request: ServiceRequest, policy: Policy): Promise<NegotiatedAnswer> => {
     const caller = rules.admit(request.headers, request.path)
     const { route, params } = allowed(find(request.method, request.path), request)
+    if (isRefused(request.path))
+      throw new ServiceError(403, 'this key has no right to it', 'insufficient_scope')
+    if (isKeyed(request.path)) return jsonAnswer(200, KEYED)
     const reply = await route.serve({ request, params, caller })
     if ('status' in reply) return reply
     return negotiate(request.method, request.headers, reply, policy)

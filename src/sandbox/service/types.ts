@@ -20,6 +20,8 @@ export interface Parts {
   now: () => number
   /** How often an artifact was asked for while it was in the making. */
   pending: Map<string, number>
+  /** Filled in once the servers listen. */
+  addresses: { readonly artifactUrl: string }
 }
 
 /** A secret that the sandbox knows, and what it is good for. */

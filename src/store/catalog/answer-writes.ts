@@ -26,7 +26,8 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     /** Stores an answer until it is published; it survives the process. */
     keepFetched: (answer: FetchedAnswer): void => {
       const { links, mentions } = answer
-      sql.keep.run({ ...answer, links: JSON.stringify(links), mentions: JSON.stringify(mentions) })
+      const texts = { links: JSON.stringify(links), mentions: JSON.stringify(mentions) }
+      sql.keep.run({ type: null, ...answer, ...texts })
     },
     ...createFetchedAnswers(sql),
     /** Publishes the fetched answers of the owned resources for the wanted paths; deletes their other ones. */
@@ -152,9 +153,9 @@ type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string
 
 function prepareAnswerWrites(db: Db) {
   const columns =
-    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at'
+    'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at, type'
   const named =
-    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions, @confirmedAt'
+    '@path, @resource, @owner, @ownerSha, @status, @body, @size, @sha256, @etag, @links, @mentions, @confirmedAt, @type'
   return {
     /** Copies a fetched answer within the database. */
     adopt: db.prepare(

@@ -31,6 +31,8 @@ export interface CatalogAnswer {
   mentions: readonly string[]
   /** Upstream's date when it last sent or confirmed it, Unix milliseconds; null: unknown. */
   confirmedAt: number | null
+  /** The media type of its JSON; null or absent: `application/json`. */
+  type?: string | null
 }
 
 /** The stored state of an answer, for the decision whether to fetch it again. */
@@ -71,7 +73,7 @@ type AnswerRow = Omit<CatalogAnswer, 'links' | 'mentions'> & { links: string; me
 
 /** Columns of an answer, in the order of its table. */
 const ANSWER =
-  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt'
+  'path, resource, owner, owner_sha AS ownerSha, status, body, size, sha256, changed, etag, links, mentions, confirmed_at AS confirmedAt, type'
 
 function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   if (row === undefined) return null
@@ -102,18 +104,12 @@ export function createCatalogAnswerReader(db: Db) {
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
+  const type = db
+    .prepare<[string], string | null>('SELECT type FROM catalog_answer WHERE path = ?')
+    .pluck()
   const ofOwner = db
     .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
     .pluck()
-  const missing = db.prepare<[], MissingPath>(
-    'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
-  )
-  const missingOne = db.prepare<[string], MissingPath>(
-    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
-  )
-  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
-    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
-  )
   const missingVex = db
     .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
     .pluck()
@@ -139,18 +135,14 @@ export function createCatalogAnswerReader(db: Db) {
   return {
     readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
     /** Returns `answerState` of a stored answer without reading the answer itself. */
+    /** Returns the media type of a stored answer's JSON; null: `application/json`, or none is stored. */
+    readAnswerType: (path: string): string | null => type.get(path) ?? null,
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
-    /** Returns the path when the last run was to fetch it and could not; null otherwise. */
-    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
-    listMissingPaths: (): MissingPath[] => missing.all(),
-    /** Of these, the paths that the service refuses to the credential (403). */
-    listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
-    /** Numbers of the same paths by their resource. */
-    countMissingPaths: () => missingCounts.all(),
+    ...createMissingPaths(db),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
     readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
@@ -161,6 +153,28 @@ export function createCatalogAnswerReader(db: Db) {
       const [all, answers, documents] = counts.get() ?? [0, 0, 0]
       return { entries: all, answers, documents }
     },
+  }
+}
+
+/** Creates reads of the paths that the scope wants and the last run could not have. */
+function createMissingPaths(db: Db) {
+  const missing = db.prepare<[], MissingPath>(
+    'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
+  )
+  const missingOne = db.prepare<[string], MissingPath>(
+    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
+  )
+  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
+    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
+  )
+  return {
+    /** Returns the path when the last run was to fetch it and could not; null otherwise. */
+    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
+    listMissingPaths: (): MissingPath[] => missing.all(),
+    /** Of these, the paths that the service refuses to the credential (403). */
+    listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
+    /** Numbers of the same paths by their resource. */
+    countMissingPaths: () => missingCounts.all(),
   }
 }
 

@@ -205,3 +205,32 @@ test('patches are read as texts in an answer, behind links, and as a list withou
   expect(await (await fetch(patches[0]?.href ?? '')).text()).toBe(PATCH)
   expect(patches[1]?.href).toBe(`${STRANGER}2.patch`)
 })
+
+test('details and answers that are JSON have the media type that the service gave them, until it gives another', async () => {
+  const { url: store } = await createStore()
+  const typed = (body: unknown, type: string): Said => ({ body, headers: { 'content-type': type } })
+  const made = await benchOf({
+    links: ['sbom', typed({ url: `${store}/sbom/1` }, 'application/hal+json')],
+    inside: ['vex', typed({ data: VEX }, 'application/vnd.api+json; charset=utf-8')],
+    odd: ['vex', typed({ data: VEX }, 'text/html')],
+  })
+  const say = (type: string): void =>
+    made.say({ '/v1/tags/links': () => typed({ id: 'links' }, type) })
+  const typeAt = async (path: string): Promise<string | null> =>
+    (await made.ask(path)).headers.get('content-type')
+  say('application/vnd.api+json')
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await typeAt('/v1/tags/links/sbom')).toBe('application/hal+json')
+  expect(await typeAt('/v1/tags/inside/vex')).toBe('application/vnd.api+json; charset=utf-8')
+  expect(await typeAt('/v1/tags/odd/vex')).toBe('application/json')
+  expect(await typeAt('/v1/tags/inside')).toBe('application/json')
+  expect(await typeAt('/v1/tags/links')).toBe('application/vnd.api+json')
+  say('application/problem+json')
+  made.say({
+    '/v1/tags/': () => ({
+      body: { data: [{ id: 'links', n: 2 }, { id: 'inside' }, { id: 'odd' }], cursor: { after: null } }, // prettier-ignore
+    }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await typeAt('/v1/tags/links')).toBe('application/problem+json')
+})

@@ -132,3 +132,16 @@ test.each([
   expect(report.state).toBe('partial')
   expect(report.asOf).toBeGreaterThan(now - 60_000)
 })
+
+test.each([
+  ['refused', refusing('no list')],
+  ['a number', (() => ({ body: 12 })) as Saying],
+])('while the subscriptions are %s, nothing is said to be out of scope', async (_how, said) => {
+  const made = await plainBench(
+    { ...TAGS, '/v1/subscriptions/': said },
+    { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
+  )
+  await made.run('catalog')
+  const unknown = expect.stringContaining('without the subscriptions') as string
+  expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual([503, unknown])
+})

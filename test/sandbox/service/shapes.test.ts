@@ -212,3 +212,34 @@ describe('a shape with one changed part', () => {
     expect(await names('data', ['data'])).toEqual(expected)
   })
 })
+
+test('an artifact has around it, beside it and before it what its forms say', async () => {
+  const bodyOf = async (artifacts: Partial<Shape['artifacts']>, name: ShapeName = 'items') => {
+    const sandbox = await service(shaped(name, { artifacts }))
+    const [tag = ''] = sandbox.service.ids('tags')
+    const { value, bytes, headers } = await asAdmin(sandbox, `/v1/tags/${tag}/sbom`)
+    const [file = Buffer.of()] = sandbox.service.documents('tag', tag, 'sbom')
+    return { value, text: bytes.toString(), headers, file: file.toString() }
+  }
+  const inside = await bodyOf({ around: 'json-api' })
+  expect(inside.text).toBe(`{"data":{"id":"1","attributes":{"document":${inside.file}}}}`)
+  const list = await bodyOf({ around: 'list' })
+  expect(list.text).toBe(`[${list.file}]`)
+  const packed = await bodyOf({ around: 'base64' })
+  expect(atob(packed.value['content'] as string)).toBe(packed.file)
+  const hal = await bodyOf({ links: 'hal' }, 'wire')
+  expect(hal.text).toMatch(/"self":\{"href":"http:[^"]*\/sbom"\}.*"download"/)
+  const located = await bodyOf({ links: 'location' }, 'wire')
+  expect(located.headers.get('location')).toMatch(/^\/v1\/files\/sbom-/)
+  const making = await bodyOf({ pending: 1, unfinished: 'processing' }, 'wire')
+  expect(making.value).toEqual({ status: 'processing' })
+})
+
+test('paths are refused, or have another form, as the shape says', async () => {
+  const http = { refused: ['/v1/tags/{tagID}/sbom'], keyed: ['/v1/subscriptions/'] }
+  const sandbox = await service(shaped('wire', { http }))
+  const [tag = ''] = sandbox.service.ids('tags')
+  expect((await asAdmin(sandbox, `/v1/tags/${tag}/sbom`)).status).toBe(403)
+  expect((await asAdmin(sandbox, `/v1/tags/${tag}/vex`)).status).toBe(200)
+  expect((await asAdmin(sandbox, '/v1/subscriptions/')).value).toHaveProperty('7')
+})

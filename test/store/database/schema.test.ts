@@ -58,7 +58,7 @@ const MIRROR_STEPS: readonly string[] = [
   '9c40cf396a4c3a19',
   '027a6ad6bee5bfe8',
   '153ef872b860262d',
-  'caeed4266c7a1837',
+  'ee27f0f0c61cbd32',
   '7f9fcce869414681',
 ]
 const INBOX_STEPS: readonly string[] = [

@@ -29,7 +29,7 @@ interface DocumentOptions {
   /** SBOMs with a number below this are of `largeBytes`. */
   largeSboms: number
   largeBytes: number
-  types: ArtifactForm['types']
+  form: Pick<ArtifactForm, 'types' | 'gzipFiles'>
   /** As in `Origin`. */
   records: number
   /** The number of the SBOM that a VEX document is about. */
@@ -55,7 +55,10 @@ export function createDocuments(options: DocumentOptions): Documents {
       const found = written.get(key) ?? cache.get(key)
       if (found !== undefined) return found
       const { bytes: content, type } = makeDocument({ ...options, known }, name)
-      const made = representationOf({ bytes: content, type: typeOf(type, options.types) })
+      const isFile = options.form.gzipFiles === true && name.kind !== 'key'
+      const made = isFile
+        ? gzipFile(content)
+        : representationOf({ bytes: content, type: typeOf(type, options.form.types) })
       cache.set(key, made)
       bytes += made.size
       for (const [oldest, { size }] of cache) {
@@ -141,6 +144,12 @@ function representationOf({ type, bytes }: Made): Representation {
   if (bytes.length > GZIP_UP_TO) return plain
   let zipped: Buffer | undefined
   return { ...plain, gzip: () => (zipped ??= gzipSync(bytes)) }
+}
+
+function gzipFile(content: Buffer): Representation {
+  const made = representationOf({ bytes: gzipSync(content), type: 'application/gzip' })
+  const { gzip: _none, ...file } = made // it has no Content-Encoding
+  return file
 }
 
 /** What documents may hang on. */

@@ -63,8 +63,19 @@ export interface ArtifactForm {
    * `redirect`: 302 to the document (several patches: URLs in an object).
    */
   form: 'named' | 'renamed' | 'bare' | 'inline' | 'redirect'
-  /** Number of requests for an artifact that are answered 202 before it is ready. */
+  /** Number of requests for an artifact that are answered 202, or as `unfinished`, before it is ready. */
   pending: number
+  /** What an artifact that is not ready is answered with 200 (`shapes/around.ts`). */
+  unfinished?: 'processing' | 'empty' | 'null' | 'blank' | 'spaces' | 'network'
+  /** What is around an `inline` document: an envelope, a list, JSON lines, or a field that has it as a text. */
+  around?: 'json-api' | 'list' | 'lines' | 'text' | 'base64'
+  /**
+   * Links of other kinds: `hal`: one back to the service; `documented`: one to a page that is not there; `relative`: paths
+   * of the service, which ask for the credential; `location`: the same in the header `Location` of a 200.
+   */
+  links?: 'hal' | 'documented' | 'relative' | 'location'
+  /** Whether documents are gzip files, without a Content-Encoding. */
+  gzipFiles?: boolean
   /** The status for an owner that has none of a kind. */
   none: 404 | 204
   /**
@@ -125,6 +136,10 @@ export interface HttpForm {
   length: boolean
   /** By how much the service's clock is fast; deliveries are stamped with the right time all the same. */
   clockSeconds: number
+  /** Paths, such as `/v1/tags/{tagID}/sbom`, that the service refuses to every credential (403). */
+  refused?: readonly string[]
+  /** Paths whose answer is an object keyed by id, in place of a list or an item. */
+  keyed?: readonly string[]
 }
 
 /** One reading of everything that the contract leaves open (service API, sections 4, 6 and 7). */

@@ -161,10 +161,13 @@ const REPAIR_TABLE = `
   ) STRICT, WITHOUT ROWID;
   `
 
-/** The schema step for the paths of the catalog that the service refuses. */
-const REFUSED_COLUMN = `
+/** The schema step for the paths of the catalog that the service refuses, and for the media types of its answers. */
+const STATES_AND_TYPES = `
   -- 403: the service refuses the path to the credential; null: any other reason.
   ALTER TABLE catalog_lacking ADD COLUMN status INTEGER;
+  -- The media type that upstream gives to JSON; null: application/json, or a bundle brought the row.
+  ALTER TABLE catalog_answer ADD COLUMN type TEXT;
+  ALTER TABLE catalog_fetched ADD COLUMN type TEXT;
   `
 
 /** The schema step for on what the completeness of lists rests. */
@@ -184,6 +187,6 @@ export const LATER_STEPS: readonly string[] = [
   DATES_TABLES,
   DOUBTS_COLUMN,
   REPAIR_TABLE,
-  REFUSED_COLUMN,
+  STATES_AND_TYPES,
   EVIDENCE_COLUMN,
 ]

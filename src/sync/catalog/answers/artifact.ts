@@ -9,10 +9,10 @@ import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
 import { deflate } from '../../../zip/member.ts'
 import type { CatalogContext } from '../context.ts'
-import { type DocumentContent, servedType } from './document-type.ts'
+import { type DocumentContent, jsonType, servedType } from './document-type.ts'
 import { type LinkedDocument, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
-import { describeFailures, linkFailure, followLink, followLinks } from './follow.ts'
+import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
 import { type InlineDocument, findInline, hasDocumentLine, hasPatchText } from './inline.ts'
 import { createKindCheck, isDocumentValue } from './kind-check.ts'
 import { linksIn } from './links.ts'
@@ -33,6 +33,8 @@ export interface ArtifactContent {
   readonly size: number
   readonly sha256: Buffer
   readonly links: readonly CatalogLink[]
+  /** The media type of the JSON; null: `application/json`. */
+  readonly type?: string | null
   /** Why links of it gave no document; they stay as they are. */
   readonly left: readonly string[]
 }
@@ -55,10 +57,11 @@ export async function readArtifact(
   const { value } = read.json
   const kind = task.document ?? 'text'
   const found = kind === 'text' ? [] : findInline(kind, read.body, value)
-  if (found.length > 0) return inlineDocuments(context, read.body, found)
+  const type = jsonType(given.type)
+  if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
   const linked = await linkedDocuments(context, task, read.body, value, mayRenew)
-  if (linked !== null) return linked
+  if (linked !== null) return { ...linked, type }
   if (given.location !== null) return behindLocation(context, task, given.location)
   if (kind === 'text' && !isUnready(value)) return plainJson(context, task, given)
   throw notThereYet(task, value)
@@ -170,6 +173,8 @@ async function linkedDocuments(
   const links = linksIn(value, addressOf(context, task))
   const followed = await followLinks(context, task, links.map(({ url }) => url)) // prettier-ignore
   const failure = linkFailure(followed, mayRenew)
+  if (failure !== null && saysNone(task, value, links) && !isPassing(failure))
+    return { ...packed(body), links: [], left: describeFailures(followed) }
   if (failure !== null) throw failure
   const found = links.flatMap(({ at, url }) => {
     const document = followed.documents.get(url)
@@ -177,6 +182,21 @@ async function linkedDocuments(
   })
   if (found.length === 0) return null
   return { ...packed(withoutUrls(body, found)), links: found, left: describeFailures(followed) }
+}
+
+/** Envelopes around the content of an answer, at most. */
+const MAX_WRAPS = 8
+
+/** Returns whether an answer about patches lists none: what else it links to is no patch. */
+function saysNone(task: Task, value: unknown, links: ReturnType<typeof linksIn>): boolean {
+  const isListed = links.some(({ at }) => at.some((step) => typeof step === 'number'))
+  return task.document === 'text' && !isListed && hasEmptyList(value)
+}
+
+function hasEmptyList(value: unknown, depth = 0): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  if (!isObject(value) || depth > MAX_WRAPS) return false
+  return Object.values(value).some((inner) => hasEmptyList(inner, depth + 1))
 }
 
 /** Returns the address of an artifact's answer, by which relative links are resolved. */
@@ -210,19 +230,15 @@ const OF_STATE = ['status', 'state', 'phase']
 const OF_URL = ['url', 'href', 'download_url', 'location', 'uri', 'link']
 
 /** Returns whether JSON without links says that what it is to contain is not there yet. */
-function isUnready(value: unknown): boolean {
+function isUnready(value: unknown, depth = 0): boolean {
   if (value === null || value === '') return true
   if (typeof value === 'string') return UNFINISHED.test(value)
   if (!isObject(value)) return false
   const names = Object.keys(value)
   if (names.length === 0 || names.some((name) => OF_URL.includes(name.toLowerCase()))) return true
-  return UNFINISHED.test(readText(value, OF_STATE) ?? '') || isWrapped(value)
-}
-
-/** Returns whether the only member of an object is not there yet. */
-function isWrapped(value: Readonly<Record<string, unknown>>): boolean {
-  const inner = Object.values(value)
-  return inner.length === 1 && isObject(inner[0]) && isUnready(inner[0])
+  if (UNFINISHED.test(readText(value, OF_STATE) ?? '')) return true
+  const [only, ...others] = Object.values(value)
+  return others.length === 0 && isObject(only) && depth < MAX_WRAPS && isUnready(only, depth + 1)
 }
 
 const MAX_STATE = 100

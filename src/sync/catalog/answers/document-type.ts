@@ -17,6 +17,7 @@ export interface DocumentContent {
   readonly styled: boolean
 }
 
+const JSON_TYPE = 'application/json'
 const OPAQUE = 'application/octet-stream'
 
 /** Generic types that object stores send for an object that was stored without a type. */
@@ -57,6 +58,12 @@ export function servedType(given: string, content: DocumentContent): string {
   const text = given.trim()
   const type = isMediaType(text) && agrees(essenceOf(text), content) ? text : content.type
   return isActive(type) || (content.styled && XML.test(essenceOf(type))) ? OPAQUE : type
+}
+
+/** Returns the media type that JSON is served with where it is another than `application/json`; null otherwise. */
+export function jsonType(given: string): string | null {
+  const type = servedType(given, { type: JSON_TYPE, form: 'json', format: null, styled: false })
+  return type === JSON_TYPE ? null : type
 }
 
 function agrees(essence: string, { type, form, format }: DocumentContent): boolean {

@@ -17,6 +17,7 @@ import {
   behindLocation,
   readArtifact,
 } from './artifact.ts'
+import { jsonType } from './document-type.ts'
 import { type Task, mustExist } from './plan.ts'
 
 /**
@@ -58,8 +59,11 @@ async function buildAnswer(
   if (answer === 404 || answer === 204)
     return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
-    const item = itemAnswer(task, answer.body, answer.etag)
-    return stored?.status === 200 && stored.sha256.equals(item.sha256) ? null : item
+    const item = itemAnswer(task, answer)
+    const isSame = stored?.status === 200 && stored.sha256.equals(item.sha256)
+    return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type
+      ? null
+      : item
   }
   try {
     return await documentAnswer(context, task, answer, true)
@@ -134,11 +138,12 @@ function blank({
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 
-function itemAnswer(task: Task, body: Buffer, etag: string | null): FetchedAnswer {
+function itemAnswer(task: Task, { body, etag, type }: OkResponse) {
   const value = parse(task.path, body)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean, deflate)
-  return { ...jsonAnswer(task, clean, packed), etag, mentions: mentionsOf(value) }
+  const answer = jsonAnswer(task, clean, packed)
+  return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
 }
 
 function jsonAnswer(task: Task, body: Buffer, packed: Buffer): FetchedAnswer {

@@ -6,7 +6,7 @@ import type { CatalogContext } from '../context.ts'
 import { isFatal } from '../lists/walk.ts'
 import { type LinkedDocument, storeDocument, streamDocument } from './documents.ts'
 import { contentOfFile } from './file-check.ts'
-import { isContractPath, serviceHosts } from './links.ts'
+import { isContractPath, isServiceHost } from './links.ts'
 import type { Task } from './plan.ts'
 
 /** What the links of an answer gave. */
@@ -55,8 +55,8 @@ export async function followLink(
 ): Promise<LinkedDocument | null> {
   const { config } = context
   const url = URL.parse(text)
-  if (url === null || !serviceHosts(config).has(url.host))
-    return streamDocument(context, text, task)
+  if (url === null || url.username !== '' || url.password !== '' || !isServiceHost(config, url))
+    return streamDocument(context, text, task) // refuses what is no URL, and one with a credential
   const isAsked = url.origin === new URL(context.sessionOf(task.surface).root).origin
   if (!isAsked || isContractPath(url, config.upstream.apiRoot)) return null
   return ownDocument(context, task, url)
@@ -98,6 +98,11 @@ export function linkFailure(
   const hosts = new Set([...documents.keys()].map(hostOf))
   const passing = [...failures].find(([url, error]) => isTransient(error) && hosts.has(hostOf(url)))
   return passing?.[1] ?? null
+}
+
+/** Returns whether a failure may pass: with a new URL, or later. */
+export function isPassing(failure: MirrorError): boolean {
+  return isExpiredUrl(failure) || isTransient(failure)
 }
 
 function hostOf(url: string): string {

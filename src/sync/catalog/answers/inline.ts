@@ -1,6 +1,12 @@
 import type { DocumentKind } from '../../../domain/resources.ts'
 import { isObject, jsonTextOf } from '../../../json/objects.ts'
-import { type JsonPath, elementsOf, membersOf, skipSpace } from '../../../json/slices.ts'
+import {
+  type JsonPath,
+  type Slice,
+  elementsOf,
+  membersOf,
+  skipSpace,
+} from '../../../json/slices.ts'
 import type { DocumentContent } from './document-type.ts'
 import { createKindCheck, isDocumentValue } from './kind-check.ts'
 
@@ -13,37 +19,52 @@ export interface InlineDocument {
 }
 
 /** Nesting down to which documents are looked for: more than any real answer has. */
-const MAX_DEPTH = 200
+const MAX_DEPTH = 64
 /** Shortest text that can be a document. */
 const SHORTEST = 16
 
 /** Returns the documents of a kind in a JSON answer, wherever they stand; what is within one is not looked at. */
 export function findInline(kind: DocumentKind, body: Buffer, value: unknown): InlineDocument[] {
   const found: InlineDocument[] = []
-  const take = (at: JsonPath, bytes: Buffer): boolean => {
+  const marks = markDocuments(kind, value)
+  const take = (at: JsonPath, bytes: Buffer): void => {
     const content = contentOf(kind, bytes)
     if (content !== null) found.push({ at, bytes, content })
-    return content !== null
   }
-  const visit = (inner: unknown, start: number, end: number, at: JsonPath): void => {
-    if (at.length > MAX_DEPTH) return
-    if (typeof inner === 'string') {
-      const text = documentText(inner)
-      if (text !== null) take(at, text)
-    } else if (Array.isArray(inner)) {
+  /** Only what contains a document is located in the text, which takes long in large answers. */
+  const visit = (inner: unknown, { start, end }: Slice, at: JsonPath): void => {
+    if (!marks.has(inner)) return
+    if (typeof inner === 'string') take(at, documentText(inner) ?? Buffer.alloc(0))
+    else if (marks.get(inner) === 'document') take(at, body.subarray(start, end))
+    else if (Array.isArray(inner)) {
       let place = 0
-      for (const slice of elementsOf(body, start)) {
-        visit(inner[place], slice.start, slice.end, [...at, place])
-        place++
-      }
-    } else if (isObject(inner)) {
-      if (isDocumentValue(kind, inner) && take(at, body.subarray(start, end))) return
+      for (const slice of elementsOf(body, start)) visit(inner[place], slice, [...at, place++])
+    } else if (isObject(inner))
       for (const { name, value: slice } of membersOf(body, start))
-        visit(inner[name], slice.start, slice.end, [...at, name])
-    }
+        visit(inner[name], slice, [...at, name])
   }
-  visit(value, skipSpace(body, 0), body.length, [])
+  visit(value, { start: skipSpace(body, 0), end: body.length }, [])
   return found
+}
+
+/** Returns the values that may be documents, and those that contain some. */
+function markDocuments(kind: DocumentKind, value: unknown): Map<unknown, 'document' | 'around'> {
+  const marks = new Map<unknown, 'document' | 'around'>()
+  const mark = (inner: unknown, depth: number): boolean => {
+    const isDocument =
+      typeof inner === 'string'
+        ? documentText(inner) !== null
+        : isObject(inner) && isDocumentValue(kind, inner)
+    if (isDocument) marks.set(inner, 'document')
+    if (isDocument || typeof inner !== 'object' || inner === null || depth > MAX_DEPTH)
+      return isDocument
+    let isAround = false
+    for (const one of Object.values(inner)) if (mark(one, depth + 1)) isAround = true
+    if (isAround) marks.set(inner, 'around')
+    return isAround
+  }
+  mark(value, 0)
+  return marks
 }
 
 /** Returns whether any line of a text is a document of a kind. */

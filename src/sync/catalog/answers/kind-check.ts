@@ -133,13 +133,17 @@ function isCsaf({ document, item }: Item): boolean {
   return isObject(document) && OF_CSAF.some((name) => name in document)
 }
 
+/** Nesting down to which an attestation is looked for. */
+const MAX_DEPTH = 32
+
 /** Returns whether an attestation, or what a build service says of one, is anywhere within a value. */
-function hasAttestation(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(hasAttestation)
+function hasAttestation(value: unknown, depth = 0): boolean {
+  if (depth > MAX_DEPTH) return false
+  if (Array.isArray(value)) return value.some((inner) => hasAttestation(inner, depth + 1))
   if (!isObject(value)) return false
   const outline: Outline = { sound: true, members: membersOf(value), values: 1, list: false }
   if (attestationType(outline) !== null || 'predicateType' in value || 'envelope' in value) return true // prettier-ignore
-  return Object.values(value).some(hasAttestation)
+  return Object.values(value).some((inner) => hasAttestation(inner, depth + 1))
 }
 
 const PEM = '-----BEGIN '

@@ -58,16 +58,21 @@ function isOfLinks(at: JsonPath): boolean {
   )
 }
 
-/** Returns the hosts of the service's surfaces, with their ports: what leads there is no pre-signed URL. */
-export function serviceHosts({ upstream, identity }: Config): ReadonlySet<string> {
-  const roots = [
-    upstream.apiRoot,
-    upstream.catalogUrl,
-    upstream.authUrl,
-    identity.apiUrl,
-    identity.authUrl,
-  ]
-  return new Set(roots.flatMap((root) => (root === null ? [] : [URL.parse(root)?.host ?? ''])))
+/** Returns whether a URL leads to a host of the service's surfaces, at its port: it is no pre-signed URL. */
+export function isServiceHost({ upstream, identity }: Config, url: URL): boolean {
+  const { apiRoot, catalogUrl, authUrl } = upstream
+  const roots = [apiRoot, catalogUrl, authUrl, identity.apiUrl, identity.authUrl]
+  return roots.some((root) => root !== null && hostOfRoot(root) === plainHost(url))
+}
+
+function hostOfRoot(root: string): string | null {
+  const url = URL.parse(root)
+  return url === null ? null : plainHost(url)
+}
+
+/** Returns host and port; a dot at the end of a name changes nothing. */
+function plainHost({ host }: URL): string {
+  return host.replace(/\.(?=:\d+$|$)/, '')
 }
 
 const TEMPLATES: readonly string[] = [
