@@ -1,7 +1,9 @@
 import { namedValue, onlyValue, readLimit } from '../api/http/request-target.ts'
+import { NOT_NAMED } from '../api/lookup/named.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../core/errors.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../core/time.ts'
+import { type Incompleteness, requireWhole } from '../store/catalog/completeness.ts'
 import { readFindings } from '../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../store/findings/message.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
@@ -41,6 +43,8 @@ export interface FindingsQuestion {
   readonly now: number
   /** Ids of the mirrored tags that a digest names. */
   readonly idsOfDigest: (digest: string) => readonly string[]
+  /** Why the list of tags may lack some; null or absent: it does not. */
+  readonly incomplete?: Incompleteness | null
   /** When the catalog lost a tag, Unix milliseconds; null: it is not known. */
   readonly removedAt?: (id: string) => number | null
 }
@@ -56,6 +60,10 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
     if (tag === null) throw new MirrorError('not_found', `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`) // prettier-ignore
     return { tags: [tagMessage(tag)], next: null }
   }
+  requireWhole(
+    question.incomplete ?? null,
+    `the findings of all tags take the whole list of tags: it is stored`,
+  )
   const [name, owner] = readCursor(onlyValue(query, 'after'))
   const found = reads.listTags(name, owner, limit + 1)
   const tags = found.slice(0, limit)
@@ -70,7 +78,7 @@ const NO_SUCH_TAG =
 /** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
 export function ownerNamed(
   reads: FindingsReads,
-  { idsOfDigest }: Pick<FindingsQuestion, 'idsOfDigest'>,
+  { idsOfDigest, incomplete = null }: Pick<FindingsQuestion, 'idsOfDigest' | 'incomplete'>,
   text: string,
 ): string {
   if (reads.readTag(text) !== null || reads.listLogOf(text, 1).length > 0) return text
@@ -78,7 +86,10 @@ export function ownerNamed(
   const present = named.length > 0 ? named : idsOfDigest(text)
   const ids = present.length > 0 ? present : reads.listOwnersLogged(text)
   const [id] = ids
-  if (id === undefined) throw new MirrorError('not_found', NO_SUCH_TAG)
+  if (id === undefined) {
+    requireWhole(incomplete, `${NO_SUCH_TAG}; ${NOT_NAMED}`)
+    throw new MirrorError('not_found', NO_SUCH_TAG)
+  }
   if (ids.length === 1) return id
   throw new MirrorError('not_found', `several tags are named so: ask for one of their ids, such as ${ids.slice(0, 2).join(' or ')}`) // prettier-ignore
 }

@@ -5,7 +5,7 @@ import { respondUnstored } from '../api/http/response.ts'
 import { missingOf } from '../api/snapshot/missing.ts'
 import { refuseStale } from '../api/snapshot/stale.ts'
 import type { Config } from '../config/schema.ts'
-import { findTags, tagRemovedAt } from '../api/lookup/named.ts'
+import { TAGS, findTags, tagRemovedAt } from '../api/lookup/named.ts'
 import type { FindingsReads } from '../store/findings/reads.ts'
 import type { Reads } from '../store/reads.ts'
 import type { MissingOf } from './messages.ts'
@@ -38,10 +38,11 @@ export function createFindingsRoutes(
       answer(call) {
         const origin = served.knownOrigin('osv')
         if (origin !== null) refuseStale(origin)
+        const incomplete = reads.catalog.whyIncomplete(TAGS)
         send(
           call,
           answerFindings(config, missing, (from) =>
-            answer(from, { query: call.query, now: now(), idsOfDigest, removedAt }),
+            answer(from, { query: call.query, now: now(), idsOfDigest, removedAt, incomplete }),
           ),
         )
         return undefined

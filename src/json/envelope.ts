@@ -112,8 +112,10 @@ function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: numbe
   if (frame.cursor !== null) set({ ...frame, path: frame.cursor }, ending)
   const isText = typeof valueAt(frame.envelope, frame.total ?? []) === 'string'
   if (total !== null) put(frame.total, isText ? String(total) : total)
-  put(frame.limit, limit)
-  put(frame.shown, shown)
+  if (!isPartial || total !== null) {
+    put(frame.limit, limit)
+    put(frame.shown, shown)
+  }
   if (total !== null) put(frame.pages, Math.ceil(total / limit))
   return page
 }

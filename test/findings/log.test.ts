@@ -85,6 +85,22 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
     expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
 })
 
+test('the findings of all tags, and of one that nothing names, are refused while the list of tags is cut', () => {
+  const dir = scratch()
+  beginFindings(dir)
+  logFindings(dir, 's1', ['a'])
+  const ask = (query: Readonly<Record<string, string>>, grade: 'cut' | 'unproved') => {
+    const incomplete = { grade, reason: 'upstream counts 9 items' }
+    const question = { ...ASKED, query: new URLSearchParams(query), incomplete }
+    return readFindings(dir, (reads) => listTags(reads, question).tags)
+  }
+  const why = 'not known to be complete (upstream counts 9 items)'
+  expect(() => ask({}, 'cut')).toThrow(why)
+  expect(() => ask({ tag: 'c' }, 'cut')).toThrow(why)
+  expect(ask({}, 'unproved')).toEqual([])
+  expect(() => ask({ tag: 'c' }, 'unproved')).toThrow('no tag of this id, name or digest')
+})
+
 test('what is stored is read on a full disk, and judged again when there is room', (context) => {
   const dir = mountDisk('1m')
   if (dir === null) return context.skip('no file system can be mounted')

@@ -1,6 +1,7 @@
 import { type Frame, joinPage } from '../../json/envelope.ts'
 import { LAST_ID_PARAMS } from '../../json/list-names.ts'
 import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
+import { incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
 import type { OrderedEntry, Where } from '../../store/catalog/list-query.ts'
 import { contentTag, respond } from '../http/response.ts'
 import { type CatalogParts } from './answers.ts'
@@ -43,6 +44,9 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     if (list === null || frame === null)
       return call.refuse(missing.explain(resource, call.params, path))
     const order = readOrder(query, facets, () => counts.fieldsOf(origin.version, list))
+    const incomplete = served.reads.catalog.whyIncomplete(list.path)
+    if (where.length > 0 || order.text !== '')
+      requireWhole(incomplete, `${path} is stored, but a filter or an order takes the whole list`)
     counts.checkFilters(list, facets, where)
     counts.checkOrder(list, facets, order.facet)
     // Upstream gives such a list whole: so does the mirror, unless less is asked for.
@@ -76,7 +80,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     )
     const always = declared === resource.list // the lists of items are walked when their item changes
     const own = originOfOne(origin, list, { always, reads: served.reads })
-    const more = [...ignoredField(unknown), ...links]
+    const more = [...ignoredField(unknown), ...links, ...incompleteFields(incomplete)]
     respond(call, { body: page, tag, changed: list.changed, origin: own, more }, heads)
   }
   return { send }

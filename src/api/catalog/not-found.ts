@@ -8,9 +8,12 @@ import {
   identityVersion,
 } from '../../domain/resources.ts'
 import { SOURCES, type SourceName, activeSources } from '../../domain/sources.ts'
-import type { Frame } from '../../json/envelope.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
-import type { CatalogList } from '../../store/catalog/lists.ts'
+import {
+  type Incompleteness,
+  incompleteFields,
+  requireWhole,
+} from '../../store/catalog/completeness.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
 import { notFetched, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
@@ -114,7 +117,7 @@ function explainMissing(
   const { id, repo } = params
   const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
   if (found === null || reads.catalog.readEntry(list.id, found) === null)
-    return notListed(config, `list of ${resource.name}`, list)
+    return notListed(config, `list of ${resource.name}`, reads.catalog.whyIncomplete(list.path))
   if (resource.reach === 'always') throw coming()
   return excludedOrPending(config, served, `${resource.name}/${found}`, path)
 }
@@ -136,7 +139,8 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
     list.id,
     (one) => one.ecosystem === ecosystem && one.name === name,
   )
-  if (found.length === 0) return notListed(config, 'list of packages', list)
+  const incomplete = reads.catalog.whyIncomplete(list.path)
+  if (found.length === 0) return notListed(config, 'list of packages', incomplete)
   const exact = found.find(
     ({ release }) =>
       (version === undefined || release.version === version) &&
@@ -146,7 +150,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   // The name is there, that version or architecture of it is not.
   const isMirrored = found.some(({ id }) => reads.catalog.hasAnswers(`packages/${id}`))
   return isMirrored
-    ? notListed(config, 'versions and architectures of the package', list)
+    ? notListed(config, 'versions and architectures of the package', incomplete)
     : outOfScope(config, served, path)
 }
 
@@ -186,24 +190,27 @@ function unnamed(config: Config, served: Origins, path: string): Problem {
 
 /**
  * Nothing that was synced names it. Only the service knows whether it has it by now: no stored list contains what was created
- * since the last sync, and an incomplete list does not name every item.
+ * since the last sync. Throws `not_ready` where the list that would name it is cut.
  */
 function notListed(
   config: Config,
   what: string,
-  list: Pick<CatalogList, 'frame'> | null = null,
+  incomplete: Incompleteness | null = null,
 ): Problem {
-  const { partial } = list === null ? {} : (JSON.parse(list.frame) as Frame)
+  const stored = `what is stored of the service's ${what} does not name it`
+  requireWhole(incomplete, `this is not mirrored: ${stored}`)
   const named =
-    partial === undefined
+    incomplete === null
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
-      : `what is stored of the service's ${what} does not name it, and that is not known to be complete (${partial})`
+      : `${stored}, and the end of that is not proved (${incomplete.reason})`
   const later =
     catalogOwner(config) === null
       ? 'is added by the next sync'
       : 'comes with a later sync or bundle'
   const message = `this is not mirrored: ${named}; what the service has created since ${later}`
-  return { status: 404, error: 'not_mirrored', message }
+  const [, value] = incompleteFields(incomplete)
+  const headers = value === undefined ? {} : { headers: { 'X-Mirror-Incomplete': value } }
+  return { status: 404, error: 'not_mirrored', message, ...headers }
 }
 
 /** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */

@@ -95,7 +95,7 @@ export function listContract(resource: CatalogResource, list: ListPath): PathCon
         ...mirrored({
           description: 'A page of the list.',
           schema: schemaOf('ServiceList'),
-          more: ['Link', 'X-Mirror-Ignored-Parameters'],
+          more: ['Link', 'X-Mirror-Ignored-Parameters', 'X-Mirror-Incomplete'],
         }),
         ...problems(resource.surface === 'identity' ? 'identity' : 'message', 403, 501),
       },

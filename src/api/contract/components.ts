@@ -33,7 +33,8 @@ export const HEADERS = {
   'X-Mirror-Scope': header(
     'The part of OSV that is mirrored, percent-encoded; with `osv.include` or `osv.exclude`.',
   ),
-  'X-Mirror-Stale': header('The limit that the age exceeds, or why no age is known.'),
+  'X-Mirror-Incomplete': header('Why items may be missing.'),
+  'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
   'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore
   'Cache-Groups': header('Names by which caches drop the answer.'),
   'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),

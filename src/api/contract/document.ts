@@ -33,11 +33,11 @@ export interface ContractTables {
 }
 
 const INTRODUCTION = [
-  'The mirror answers the paths of the service, read-only, and a few of its own.',
-  'HEAD is answered as GET is. Any other method is 405 with `Allow`.',
-  'A path is the same with and without a slash at its end, except under /external/, /osv/ and /-/.',
-  'Answers may come compressed (`Accept-Encoding: gzip`), except archives. A malformed request gets 400, 408 or 431.',
-  'While all connections are in use (`server.maxConnections`), every path except /-/health answers 503.',
+  'The paths of the service, read-only, and a few of the mirror.',
+  'HEAD is as GET. Any other method is 405 with `Allow`.',
+  'A slash at the end of a path changes nothing, except under /external/, /osv/ and /-/.',
+  'Answers may be compressed (`Accept-Encoding: gzip`), except archives. A malformed request is 400, 408 or 431.',
+  'While all connections are in use (`server.maxConnections`), all but /-/health answers 503.',
 ].join('\n\n')
 
 const TAGS = [
@@ -46,9 +46,9 @@ const TAGS = [
   ['Catalog', 'What the service shows behind a credential.'],
   ['Package catalog', 'Versions, CVEs, details and provenance of packages.'],
   ['Identity', 'Users; only where a setting allows it.'],
-  ['VEX repository', 'The mirrored OpenVEX documents, for Trivy.'],
+  ['VEX repository', 'OpenVEX documents, for Trivy.'],
   ['Mirror', "The mirror's own pages."],
-  ['Pages', 'Pages for people, below /-/ui/.'],
+  ['Pages', 'Pages for people.'],
   ['Webhooks', 'Deliveries of the service.'],
 ] as const
 

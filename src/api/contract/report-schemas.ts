@@ -16,6 +16,8 @@ export const object = (
   required: readonly string[] = Object.keys(properties),
 ) => ({ type: 'object', ...(description !== '' && { description }), required, properties })
 
+const LISTS = { type: 'array', items: object('', { path: TEXT, reason: TEXT }) }
+
 /** Why the guard doubted a change that was published. */
 export const RECORD_DOUBTS = {
   type: 'array',
@@ -89,15 +91,9 @@ export const SOURCE_STATUS = object(
       }),
       type: ['object', 'null'],
     },
-    partialLists: {
-      type: 'array',
-      items: object('', { path: TEXT, reason: TEXT }),
-    },
+    partialLists: LISTS,
     partialListCount: COUNT,
-    unprovedLists: {
-      type: 'array',
-      items: object('', { path: TEXT, reason: TEXT }),
-    },
+    unprovedLists: LISTS,
     partial: { type: 'boolean' },
     missing: MAYBE_NUMBER,
     unsynced: MAYBE_TEXT,

@@ -188,7 +188,7 @@ export const SCHEMAS = {
     ['id', 'state', 'firstSeen', 'fixSeen', 'changed', 'removedAt', 'returnedAt', 'upstream', 'asOf', 'stale', 'tags'], // prettier-ignore
   ),
   Readiness: object(
-    'Whether every source is served and recent enough, and the data folder can be written to.',
+    'Whether every source is served and recent, and the data folder writable.',
     {
       ready: { type: 'boolean' },
       sources: {
@@ -199,7 +199,6 @@ export const SCHEMAS = {
             name: TEXT,
             ready: { type: 'boolean' },
             reason: TEXT,
-            partialLists: { type: 'array', items: TEXT },
           },
           ['name', 'ready', 'reason'],
         ),

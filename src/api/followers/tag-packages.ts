@@ -1,8 +1,9 @@
 import { MirrorError } from '../../core/errors.ts'
 import { readMirroredSbom, sbomDigestsOf, sbomPathOf } from '../../sboms/mirrored.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
+import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { Reads } from '../../store/reads.ts'
-import { findTags } from '../lookup/named.ts'
+import { NOT_NAMED, TAGS, findTags } from '../lookup/named.ts'
 import { type PackageFilter, filterOfPurls } from './filter.ts'
 
 /** The packages that SBOMs list, whatever their versions. */
@@ -35,7 +36,10 @@ export function packagesOfTag(
 ): ListedPackages {
   const name = text.slice(0, 100)
   const [tag, another] = text.length > LONGEST_NAME ? [] : findTags(catalog, text)
-  if (tag === undefined) throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
+  if (tag === undefined) {
+    requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag is named ${name}: ${NOT_NAMED}`)
+    throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
+  }
   if (another !== undefined)
     throw new MirrorError('not_found', `${name} names several tags: name one by its digest or id`)
   const isRefused = catalog.readMissingPath(sbomPathOf(tag.id))?.status === 403

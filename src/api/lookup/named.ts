@@ -51,7 +51,12 @@ export function findItems(catalog: Reads['catalog'], text: string, limit: number
 
 /** Tags of one name that are looked for. */
 export const MOST_TAGS = 1000
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+/** Canonical path of the list of all tags. */
+export const TAGS =
+  canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+/** What a look-up in the list of tags found that finds nothing, in words. */
+export const NOT_NAMED = "what is stored of the service's list of tags does not name it"
 
 /** Returns the listed tags that an id, a digest, a reference or a repository names; at most `MOST_TAGS`. */
 export function findTags(catalog: Reads['catalog'], text: string): readonly TagItem[] {

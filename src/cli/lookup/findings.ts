@@ -146,7 +146,9 @@ function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): str
     return idOfTag(stored, name)
   } catch (error) {
     const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
-    if (!(error instanceof MirrorError) || error.code !== 'not_found' || !isGone) throw error
+    const isUnnamed =
+      error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
+    if (!isUnnamed || !isGone) throw error
     return ownerNamed(reads, { idsOfDigest: () => [] }, name)
   }
 }

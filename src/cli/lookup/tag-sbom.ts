@@ -1,7 +1,8 @@
-import { findTags } from '../../api/lookup/named.ts'
+import { NOT_NAMED, TAGS, findTags } from '../../api/lookup/named.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../sboms/mirrored.ts'
+import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { LookupCall } from './snapshot.ts'
 
 /**
@@ -24,8 +25,11 @@ export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */
 export function idOfTag(stored: LookupCall, name: string): string {
   const [tag, another] = findTags(stored.reads.catalog, name)
-  if (tag === undefined)
+  if (tag === undefined) {
+    const { catalog } = stored.reads
+    requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag is named ${name}: ${NOT_NAMED}`)
     throw new MirrorError('not_found', `not found: no mirrored tag is named ${name}`)
+  }
   if (another === undefined) return tag.id
   const message = `not found: ${name} names several tags: "patchmirror show ${name}" lists them with their ids`
   throw new MirrorError('not_found', message)

@@ -1,3 +1,4 @@
+import { createCompletenessReader } from './completeness.ts'
 import type { Db } from '../database/open.ts'
 
 /** A stored paged list: its frame is upstream's envelope without the items, and their positions in it. */
@@ -106,6 +107,7 @@ export function createCatalogListReader(db: Db) {
     listLists: (): CatalogList[] => lists.all(),
     listPages: (listId: number): CatalogPage[] => pages.all(listId),
     ...createFieldNameReader(db),
+    ...createCompletenessReader(db),
     /** Returns on what the completeness of a list rests, as JSON; null when it was not judged. */
     readEvidence: (listId: number): string | null => evidence.get(listId) ?? null,
     readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,

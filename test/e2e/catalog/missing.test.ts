@@ -169,7 +169,7 @@ describe('the 404 of a missing item or document', () => {
     })
     expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
     const answer = await told(made, '/v1/tags/u')
-    expect(answer).toMatchObject(UNKNOWN)
+    expect(answer).toMatchObject({ status: 503, error: 'not_ready' })
     expect(answer['message']).toContain('not known to be complete (upstream counts 3 items')
   })
 
