@@ -52,6 +52,8 @@ export interface RecordForm {
   none: 'null' | 'absent' | 'empty'
   /** `2025-01-31T10:20:30` and then `Z`, `.000Z`, nothing, or `+00:00`. */
   dates: 'zulu' | 'fraction' | 'zoneless' | 'offset'
+  /** What has an item's fields beside its id: the item itself, `attributes` (JSON:API), `spec`, or its own name (`{"tag": {…}}`). */
+  within: 'nothing' | 'attributes' | 'spec' | 'noun'
   /** Whether lists show of an item what its own page shows. */
   wholeInLists: boolean
 }
