@@ -188,7 +188,7 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_source_partial_lists: '`source`',
   patchmirror_source_last_run_seconds: '`source`',
   patchmirror_webhook_requests_total:
-    '`outcome`: `new`, `duplicate`, `ignored`, `unauthorized`, `unavailable`, `refused`, `handshake`, `gone`; `reason`',
+    '`outcome`: `new`, `altered`, `duplicate`, `ignored`, `unauthorized`, `unavailable`, `refused`, `handshake`, `gone`; `reason`',
   patchmirror_webhook_inbox_rows: '`state`: `pending`, `done`, `ignored`, `dead`',
   patchmirror_webhook_refreshes_total: '`outcome`: `ok`, `failed`',
   patchmirror_webhook_latency_seconds:
