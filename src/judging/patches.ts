@@ -1,7 +1,7 @@
 import { sha256Hex } from '../core/digest.ts'
 import { RESOURCES } from '../domain/resources.ts'
 import { resolveField } from '../json/field-names.ts'
-import { fieldsOfItem } from '../json/item-fields.ts'
+import { fieldsOfItem } from '../json/forms/item-fields.ts'
 import { type Fields, isObject } from '../json/objects.ts'
 import { ecosystemNames, findEcosystem, normalName } from '../query/orders/ecosystems.ts'
 import { purlNames } from '../query/purl.ts'

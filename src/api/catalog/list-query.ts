@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { plainName, resolveField } from '../../json/field-names.ts'
-import { namesOfPath } from '../../json/item-fields.ts'
+import { namesOfPath } from '../../json/forms/item-fields.ts'
 import type { Facet } from '../../domain/resources.ts'
 import type { ListOrder, Where } from '../../store/catalog/list-query.ts'
 import { onlyValue } from '../http/request-target.ts'

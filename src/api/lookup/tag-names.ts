@@ -1,7 +1,7 @@
 import { plainRepository } from '../../domain/image-reference.ts'
 import { readText } from '../../json/field-names.ts'
-import { fieldsOfItem } from '../../json/item-fields.ts'
-import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../../json/listed-names.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
+import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../../json/forms/listed-names.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
 
 /** Fields that have the name of a tag, in any spelling. */

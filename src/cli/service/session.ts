@@ -1,6 +1,6 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Config } from '../../config/schema.ts'
-import { fieldsOfItem } from '../../json/item-fields.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import { withoutSecrets } from '../../sync/catalog/lists/items.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import type { Item } from '../../upstream/service-api.ts'

@@ -1,6 +1,6 @@
 import { textsWithin } from '../../domain/image-reference.ts'
 import { plainName, readText } from '../../json/field-names.ts'
-import { fieldsOfItem } from '../../json/item-fields.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import type { Fields } from '../../json/objects.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'

@@ -1,6 +1,6 @@
 import { counted } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
-import { fieldsOfItem } from '../../json/item-fields.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
 import { type Cell, type Tone, code, plain, state, time } from '../cells.ts'

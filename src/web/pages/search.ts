@@ -1,6 +1,6 @@
 import { findMissingNamed } from '../../api/lookup/missing-record.ts'
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
-import { fieldsOfItem } from '../../json/item-fields.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
 import { type Cell, code, count, link, plain } from '../cells.ts'

@@ -34,6 +34,8 @@ export interface ListForm {
   previous?: MemberPath
   limit?: MemberPath
   total?: MemberPath
+  /** An object with the URLs of the page itself, the first and the last one; `hal`: each within `{"href": …}`. */
+  links?: { at: MemberPath; form: 'text' | 'hal' }
   /** Whether the total is rounded up to the next ten, and marked as an estimate beside it (`total_is_estimated`). */
   estimated?: boolean
   /** A page has no more items than this, for any `limit`. */

@@ -1,5 +1,5 @@
 import { plainName, resolveField } from '../../../json/field-names.ts'
-import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../json/item-fields.ts'
+import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../json/forms/item-fields.ts'
 import type { Facet } from '../../../domain/resources.ts'
 
 /** Maximum field names stored per list; items with more fields are maps, whose keys are not field names. */

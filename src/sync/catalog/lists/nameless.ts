@@ -1,5 +1,5 @@
 import { canonicalPath } from '../../../domain/path-templates.ts'
-import { NAMES_NOT_FOUND, namesAreFound } from '../../../json/listed-names.ts'
+import { NAMES_NOT_FOUND, namesAreFound } from '../../../json/forms/listed-names.ts'
 import type { Fields } from '../../../json/objects.ts'
 import type { SyncResult } from '../../context.ts'
 import { resourceNamed } from '../answers/plan.ts'

@@ -1,4 +1,4 @@
-import { fieldsOfItem } from '../../../json/item-fields.ts'
+import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { canonicalPath, fillPath, isAddressable } from '../../../domain/path-templates.ts'
 import {

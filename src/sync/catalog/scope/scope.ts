@@ -1,6 +1,6 @@
 import type { Config } from '../../../config/schema.ts'
 import { readText } from '../../../json/field-names.ts'
-import { IMAGE_NAME_FIELDS } from '../../../json/listed-names.ts'
+import { IMAGE_NAME_FIELDS } from '../../../json/forms/listed-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../../../domain/patterns.ts'
 import { refsOf } from './references.ts'
 import type { SubscribedKind } from './names.ts'

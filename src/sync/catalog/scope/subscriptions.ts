@@ -1,7 +1,7 @@
 import { textsWithin } from '../../../domain/image-reference.ts'
 import { readText, wordsOf } from '../../../json/field-names.ts'
 import { ECOSYSTEMS } from '../../../domain/resources.ts'
-import { IMAGE_NAME_FIELDS } from '../../../json/listed-names.ts'
+import { IMAGE_NAME_FIELDS } from '../../../json/forms/listed-names.ts'
 import { kindOf, refsOf } from './references.ts'
 import { type Mention, OWN_ID, mentionsIn } from './mentions.ts'
 import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'

@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../../domain/resources.ts'
 import { readText } from '../../../json/field-names.ts'
-import { fieldsOfItem } from '../../../json/item-fields.ts'
+import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
 import { type Fields, isObject } from '../../../json/objects.ts'
 import { type Cell, clip, plain, time } from '../../cells.ts'
 

@@ -1,5 +1,5 @@
-import { plainName } from './field-names.ts'
-import { type Fields, isObject } from './objects.ts'
+import { plainName } from '../field-names.ts'
+import { type Fields, isObject } from '../objects.ts'
 
 /** Names of objects that have an item's own fields, as JSON:API and others have them. */
 const ITEM_OBJECTS: readonly string[] = [

@@ -1,4 +1,4 @@
-import { type Fields, isObject } from './objects.ts'
+import { type Fields, isObject } from '../objects.ts'
 import { moreBeyond } from './more-beyond.ts'
 
 /** An entry of an index: the id of a record and its stamp; the stamp is empty where the index gives none. */

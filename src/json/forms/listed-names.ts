@@ -1,7 +1,7 @@
-import { readText } from './field-names.ts'
+import { readText } from '../field-names.ts'
 import { fieldsOfItem } from './item-fields.ts'
-import type { Fields } from './objects.ts'
-import { listedRelease } from './releases.ts'
+import type { Fields } from '../objects.ts'
+import { listedRelease } from '../releases.ts'
 
 /** Fields that contain the repository of an image. */
 export const REPOSITORY_FIELDS = [

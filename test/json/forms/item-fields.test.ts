@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../src/json/item-fields.ts'
-import { namesAreFound } from '../../src/json/listed-names.ts'
+import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../src/json/forms/item-fields.ts'
+import { namesAreFound } from '../../../src/json/forms/listed-names.ts'
 
 describe('the fields of an item', () => {
   test.each<[string, object, string, object]>([
