@@ -149,9 +149,7 @@ function compareIndex(
   const extra = [...stored.keys()].filter((id) => index.ids.get(id) === undefined)
   const stamped = [...stored].filter(
     ([id, stamp]) =>
-      index.ids.get(id) !== undefined &&
-      !index.unstamped.has(id) &&
-      index.ids.stamp(id) !== stamp,
+      index.ids.get(id) !== undefined && !index.unstamped.has(id) && index.ids.stamp(id) !== stamp,
   )
   if (lost.length > 0)
     report.disagreements.push(

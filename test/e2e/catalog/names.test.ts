@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { longTest } from '../../support/tables.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SMALL = { images: 2, tags: 3, packages: 2, tickets: 12, avrs: 0, users: 0, subscriptions: 0 }
@@ -62,7 +63,7 @@ describe('a list whose items have no names', () => {
     expect((await made.ask('/v1/images/77')).status).toBe(404) // it has ids
   })
 
-  test('denies no id where its items have none', async () => {
+  longTest('denies no id where its items have none', async () => {
     const made = await catalogBench(SMALL, { env: ENV })
     made.sandbox.faults.set('/v1/packages/', {
       kind: 'body',
@@ -73,7 +74,7 @@ describe('a list whose items have no names', () => {
     expect((await made.ask('/v1/packages/7/')).status).toBe(501)
   })
 
-  test('that is empty names nothing', async () => {
+  longTest('that is empty names nothing', async () => {
     const made = await mirrored({ images: 0, tags: 0 })
     expect((await made.ask('/v1/images/python/tags')).status).toBe(404)
   })

@@ -48,7 +48,11 @@ test('a delivery with the id of another body is stored beside it, once', async (
     expect.stringMatching(/^evt_1:[0-9a-f]{16}$/) as string,
     'evt_1',
   ])
-  expect(createInbox(db).readRow(rows[0]?.id ?? 0)?.body.toString()).toBe('other')
+  expect(
+    createInbox(db)
+      .readRow(rows[0]?.id ?? 0)
+      ?.body.toString(),
+  ).toBe('other')
   db.close()
 })
 
