@@ -17,6 +17,8 @@ export interface Facet {
   readonly values?: readonly string[]
   /** Whether several values, separated by commas, are allowed. */
   readonly many?: boolean
+  /** Whether values are the same in upper and lower case; they are compared in upper case. */
+  readonly isUpperCase?: boolean
 }
 
 /** A paged list. `path` may contain `{repo}`: then there is one list per parent item. */
@@ -117,7 +119,7 @@ export const RESOURCES: readonly CatalogResource[] = [
     list: {
       path: '/v1/patches',
       facets: [
-        { param: 'cve_id', field: 'cve_id' },
+        { param: 'cve_id', field: 'cve_id', isUpperCase: true },
         { param: 'package_src_name', field: 'package_src_name' },
         { param: 'ecosystem', field: 'ecosystem', values: ECOSYSTEMS },
         { param: 'severities', field: 'severity', values: SEVERITIES, many: true },

@@ -10,6 +10,7 @@ import {
   linkMember,
   placesOf,
 } from './list-names.ts'
+import { type LinkStyle, styleOfLink } from './forms/page-links.ts'
 import { type JsonPath, valueAt } from './slices.ts'
 
 /** Position of the cursor in the service's own lists (wire facts, lists and cursors). */
@@ -47,6 +48,7 @@ export function frameOf(
     ending: endingOf(page, cursor),
     url: next?.url ?? false,
     link: next?.link ?? null,
+    ...(next?.style !== undefined && { style: next.style }),
     also: alsoNamed(page, places, cursor),
     more: places.flatMap(({ path, name, value }) =>
       MORE.has(name) && typeof value === 'boolean' ? [path] : [],
@@ -61,8 +63,10 @@ export function frameOf(
 }
 
 /** Returns a frame with the way to name the next page that was learned from a page that is not the last. */
-export function withNextOf(frame: Frame, { cursor, url, link, also }: Frame): Frame {
-  return { ...frame, cursor, url, link, also, ending: endingOf(frame.envelope, cursor) }
+export function withNextOf(frame: Frame, { cursor, url, link, style, also }: Frame): Frame {
+  const { style: _style, ...rest } = frame
+  const ending = endingOf(frame.envelope, cursor)
+  return { ...rest, cursor, url, link, also, ending, ...(style !== undefined && { style }) }
 }
 
 /** Returns the value in the cursor's position on a page without a next one. */
@@ -91,11 +95,17 @@ function formOf(page: unknown, path: JsonPath | null): NextPlace | null {
   const value = valueAt(page, path)
   if (typeof value === 'object' && value !== null) {
     const link = linkMember(value)
-    return link === null ? null : { path, url: true, link }
+    return link === null ? null : { path, url: true, link, ...styleAt(valueAt(value, [link])) }
   }
   if (typeof value === 'number') return { path, url: false, link: null }
   if (typeof value !== 'string' || value === '') return null
-  return { path, url: isPageUrl(value), link: null }
+  return { path, url: isPageUrl(value), link: null, ...(isPageUrl(value) && styleAt(value)) }
+}
+
+/** Returns how a URL is written, where it is not a whole one. */
+function styleAt(url: unknown): { style?: LinkStyle } {
+  const style = typeof url === 'string' ? styleOfLink(url) : null
+  return style === null || style === 'absolute' ? {} : { style }
 }
 
 /** Returns other positions that name the same next page in another form. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { type LinkStyle, type PageUrls, styledLink, withLocalLinks } from './forms/page-links.ts'
 import { type JsonPath, valueAt } from './slices.ts'
 
 /** Position at which a page names the next one, and its form. */
@@ -8,6 +9,8 @@ export interface NextPlace {
   url: boolean
   /** Member that contains the URL, as in hypermedia formats; null: the position contains it directly. */
   link: string | null
+  /** How the URL is written; absent: as a whole. */
+  style?: LinkStyle
 }
 
 /**
@@ -24,6 +27,7 @@ export interface Frame {
   /** See `NextPlace`. */
   url: boolean
   link: string | null
+  style?: LinkStyle
   /** Further positions that name the next page. */
   also: readonly NextPlace[]
   /** Value in the cursor's position on the last page. */
@@ -85,10 +89,12 @@ interface PageFacts {
   /** Number of items in the list; null: keep upstream's value. */
   total: number | null
   limit: number
+  urls: PageUrls
 }
 
 /** Builds the envelope of a page of `shown` items, without the items. */
-function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: number): unknown {
+function fillFrame(frame: Frame, facts: PageFacts, shown: number): unknown {
+  const { next, total, limit } = facts
   let page = frame.envelope
   if (frame.items.length === 0) return page
   const put = (path: JsonPath | null, value: unknown): void => {
@@ -117,15 +123,15 @@ function fillFrame(frame: Frame, { next, total, limit }: PageFacts, shown: numbe
     put(frame.shown, shown)
   }
   if (total !== null) put(frame.pages, Math.ceil(total / limit))
-  return page
+  return withLocalLinks(page, frame.items, facts.urls)
 }
 
 function nextValue(
-  { url, link }: Pick<NextPlace, 'url' | 'link'>,
+  { url, link, style = 'absolute' }: Pick<NextPlace, 'url' | 'link' | 'style'>,
   next: { cursor: string; url: string },
   before: unknown,
 ): unknown {
-  const text = url ? next.url : next.cursor
+  const text = url ? styledLink(next.url, style) : next.cursor
   if (link === null) return text
   return { ...(typeof before === 'object' ? before : {}), [link]: text }
 }

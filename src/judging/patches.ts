@@ -1,6 +1,7 @@
 import { sha256Hex } from '../core/digest.ts'
 import { RESOURCES } from '../domain/resources.ts'
 import { resolveField } from '../json/field-names.ts'
+import { fieldsOfItem } from '../json/forms/item-fields.ts'
 import { type Fields, isObject } from '../json/objects.ts'
 import { ecosystemNames, findEcosystem, normalName } from '../query/orders/ecosystems.ts'
 import { purlNames } from '../query/purl.ts'
@@ -228,7 +229,7 @@ function ticketIn({ id, body }: CatalogEntry): Ticket[] {
 function itemOf(body: Buffer): Fields | null {
   try {
     const item: unknown = JSON.parse(body.toString('utf8'))
-    return isObject(item) ? item : null
+    return isObject(item) ? fieldsOfItem(item, 'patches') : null
   } catch {
     return null
   }

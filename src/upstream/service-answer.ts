@@ -23,8 +23,8 @@ const MAX_WRAPS = 3
 
 /**
  * Returns the object of a response, plain or wrapped (wire facts, /v3 answers): of all objects in it, the one with
- * most of the noun's fields; of equal ones the outermost. Throws `upstream_shape` for a response that is not an
- * object.
+ * most of the noun's fields; of equal ones the outermost. Without an id of its own it gets the one that lies around it, or
+ * beside it in the response. Throws `upstream_shape` for a response that is not an object.
  */
 export function itemIn(path: string, value: unknown, noun: Noun): Item {
   const [first, ...others] = objectsIn(value)
@@ -32,7 +32,39 @@ export function itemIn(path: string, value: unknown, noun: Noun): Item {
     throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
   const marks = (item: Item): number =>
     MARKS[noun].filter((mark) => Object.keys(item).some((name) => isNamed(name, mark))).length
-  return others.reduce((best, one) => (marks(one) > marks(best) ? one : best), first)
+  const best = others.reduce((best, one) => (marks(one) > marks(best) ? one : best), first)
+  if (noun === 'delivery' || itemIdOf(best) !== null) return best
+  const id = idAround(value, best) ?? idBeside(value)
+  return id === null ? best : { id, ...best }
+}
+
+/** Objects of a response that are about others: their ids are not the object's. */
+const OTHERS =
+  /^(organi[sz]ation|org|account|user|owner|tenant|team|member|creat|updat|request|trace)/
+
+/** Ids of requests, which envelopes have. */
+const REQUEST_ID = /^req(uest)?[-_]/i
+
+function answerIdOf(item: Item): string | null {
+  const id = itemIdOf(item)
+  return id === null || REQUEST_ID.test(id) ? null : id
+}
+
+/** Returns the id of the nearest object around another one that has an id. */
+function idAround(value: unknown, within: Item): string | null {
+  if (!isObject(value) || value === within) return null
+  const inner = Object.values(value).find((one) => objectsIn(one).includes(within))
+  if (inner === undefined) return null
+  return idAround(inner, within) ?? answerIdOf(value)
+}
+
+/** Returns the outermost id in a response, without those of others. */
+function idBeside(value: unknown, depth = 0): string | null {
+  if (!isObject(value)) return null
+  const own = answerIdOf(value)
+  if (own !== null || depth === MAX_WRAPS) return own
+  const inner = Object.entries(value).filter(([name]) => !OTHERS.test(plain(name)))
+  return inner.map(([, one]) => idBeside(one, depth + 1)).find((id) => id !== null) ?? null
 }
 
 const OWN_ID = /^((webhook|subscription|webhooksubscription|delivery|apikey|key)?id|uuid)$/

@@ -4,6 +4,9 @@ import { type Frame, joinPage } from '../../src/json/envelope.ts'
 import { endingOf, frameOf, withNextOf } from '../../src/json/envelope-learn.ts'
 import { learnList } from '../../src/upstream/lists/shape.ts'
 
+const MIRROR = 'http://mirror.example/things'
+const URLS = { base: 'http://mirror.example', self: MIRROR, first: MIRROR, next: null }
+
 /** A service's way to write a page. */
 type Envelope = (items: unknown[], next: string | null, total: number, limit: number) => unknown
 
@@ -57,7 +60,11 @@ function learn(page: unknown, limit: number): Frame {
 function join(frame: Frame, items: unknown[], cursor: string | null, total: number, limit: number) {
   const next = cursor === null ? null : { cursor, url: url(cursor) ?? '' }
   const bodies = items.map((item) => Buffer.from(JSON.stringify(item)))
-  return joinPage(frame, { next, total, limit }, bodies).toString()
+  return joinPage(
+    frame,
+    { next, total, limit, urls: { ...URLS, next: next?.url ?? null } },
+    bodies,
+  ).toString()
 }
 
 /** What leads to the next page, freed of its URL. */
@@ -118,7 +125,11 @@ test('an upstream list that is a bare array is served as a bare array', () => {
 test('the bytes of items stay unchanged, even where they look like a placeholder of the envelope', () => {
   const page = { note: '\u0000items\u0000?', data: [], cursor: { after: 'x' } }
   const bodies = ['{"n":90071992547409931}', '{ "a" : 1.0 }'].map((text) => Buffer.from(text))
-  const text = joinPage(learn(page, 5), { next: null, total: 2, limit: 5 }, bodies).toString()
+  const text = joinPage(
+    learn(page, 5),
+    { next: null, total: 2, limit: 5, urls: URLS },
+    bodies,
+  ).toString()
   expect(text).toBe(
     '{"note":"\\u0000items\\u0000?","data":[{"n":90071992547409931},{ "a" : 1.0 }],"cursor":{}}',
   )

@@ -156,7 +156,7 @@ function exitCodesPage(): string {
         row('0', 'complete: the stored data of each source that is synced is what upstream has, checked at the end of the run'), // prettier-ignore
         row(
           '1',
-          'failed: nothing was changed; the service refused; a webhook test was not delivered',
+          'failed: nothing was changed; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
         row('3', 'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)'), // prettier-ignore
@@ -188,7 +188,7 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_source_partial_lists: '`source`',
   patchmirror_source_last_run_seconds: '`source`',
   patchmirror_webhook_requests_total:
-    '`outcome`: `new`, `duplicate`, `ignored`, `unauthorized`, `unavailable`, `refused`, `handshake`, `gone`; `reason`',
+    '`outcome`: `new`, `altered`, `duplicate`, `ignored`, `unauthorized`, `unavailable`, `refused`, `handshake`, `gone`; `reason`',
   patchmirror_webhook_inbox_rows: '`state`: `pending`, `done`, `ignored`, `dead`',
   patchmirror_webhook_refreshes_total: '`outcome`: `ok`, `failed`',
   patchmirror_webhook_latency_seconds:

@@ -36,6 +36,24 @@ describe('a webhook subscription is found', () => {
     expect([textOf(found, 'url'), itemListOf(found, 'eventtypes')]).toEqual([URL, ['a']])
   })
 
+  const bare = { url: URL, event_types: ['a'], description: 'x' }
+  test.each<[string, object]>([
+    ['around it', { id: ID, secret: SECRET, webhook: bare }],
+    ['around its attributes', { data: { id: ID, type: 'webhook', attributes: bare } }],
+    ['beside its secret', { webhook: bare, credentials: { id: ID, secret: SECRET } }],
+    ['in an envelope of a request', { id: 'req_1', data: { webhook: bare, uuid: ID } }],
+    ['beside its organization', { organization: { id: 'org_1' }, webhook: bare, meta: { id: ID } }],
+  ])('with the id that lies %s', (_, answer) => {
+    const found = itemIn('/v3', answer, 'webhook')
+    expect(found).toEqual({ id: ID, ...bare })
+    expect(itemIdOf(found)).toBe(ID)
+  })
+
+  test('without an id where only others have one', () => {
+    const answer = { webhook: bare, organization: { id: 'org_1' }, created_by: { id: 7 } }
+    expect(itemIdOf(itemIn('/v3', answer, 'webhook'))).toBeNull()
+  })
+
   test.each([null, [], 'text', 7, [plain]])('but not in %j', (answer) => {
     expect(() => itemIn('/v3', answer, 'webhook')).toThrow('not a JSON object')
   })

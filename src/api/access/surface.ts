@@ -14,12 +14,19 @@ interface Surface {
   readonly form: ProblemForm
 }
 
+/**
+ * The identity surface: what its four groups of paths begin with, at any version, and everything of the versions that it
+ * alone has (service API, sections 1 and 9).
+ */
+const IDENTITY_PATHS =
+  /^\/(v\d+(-[a-z]+)?\/(users|roles|permissions|auth|authentication|login|logout|register|registration|tokens?)|v0|v2-beta|oauth)(\/|$)/
+
 /** In the order of asking: the first that matches. */
 const SURFACES: readonly Surface[] = [
   { name: 'public', paths: /^\/external(\/|$)/, private: false, form: 'message' },
   {
     name: 'identity',
-    paths: /^\/(v\d+(-[a-z]+)?\/users|oauth)(\/|$)/,
+    paths: IDENTITY_PATHS,
     private: true,
     form: 'identity',
   },

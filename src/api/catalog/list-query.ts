@@ -1,5 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { plainName, resolveField } from '../../json/field-names.ts'
+import { namesOfPath } from '../../json/forms/item-fields.ts'
 import type { Facet } from '../../domain/resources.ts'
 import type { ListOrder, Where } from '../../store/catalog/list-query.ts'
 import { onlyValue } from '../http/request-target.ts'
@@ -13,9 +14,10 @@ export type Ordering = ListOrder & { text: string }
 
 /** The filters of a list. Throws `bad_request` for a value outside the contract's vocabulary. */
 export function readWhere(query: URLSearchParams, facets: readonly Facet[]): Where[] {
-  return facets.flatMap(({ param, values, many = false }, facet) => {
-    const text = param === null ? null : onlyValue(query, param)
-    if (param === null || text === null) return []
+  return facets.flatMap(({ param, values, many = false, isUpperCase = false }, facet) => {
+    const value = param === null ? null : onlyValue(query, param)
+    if (param === null || value === null) return []
+    const text = isUpperCase ? value.toUpperCase() : value
     const given = many ? text.split(',').map((value) => value.trim()) : [text]
     const wanted = [...new Set(given.filter((value) => value !== ''))]
     const unknown = wanted.filter((value) => values !== undefined && !values.includes(value))
@@ -51,9 +53,20 @@ export function readOrder(
   const facet = facets.findIndex((one) => plainName(one.field) === plainName(field))
   const descending = direction === 'desc'
   if (facet >= 0) return { facet, field: null, descending, text }
-  const [name] = resolveField(field, fields().filter(isOrderable))
-  if (name === undefined) throw unknownField('order', field)
-  return { facet: null, field: name, descending, text }
+  const path = pathOf(field, fields())
+  if (path === null) throw unknownField('order', field)
+  return { facet: null, field: path, descending, text }
+}
+
+/** Returns the names that lead to a field, of an item's own before those within objects; null when it has none. */
+function pathOf(field: string, fields: readonly string[]): readonly string[] | null {
+  const paths = fields.map(namesOfPath).filter((path) => path.every(isOrderable))
+  const [name] = resolveField(
+    field,
+    paths.map((path) => path.at(-1) ?? ''),
+  )
+  const found = paths.filter((path) => path.at(-1) === name)
+  return found.sort((one, other) => one.length - other.length)[0] ?? null
 }
 
 /** Reports whether a field name can be used in a JSON path of SQLite. */

@@ -73,7 +73,8 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const isUpstreams = frame.partial !== undefined || frame.estimated === true
     const total = isUpstreams && where.length === 0 ? null : count
     const items = shown.map(({ body }) => body)
-    const page = joinPage(frame, { next, total, limit }, items)
+    const urls = { ...urlsOf(call, query, path), next: next?.url ?? null }
+    const page = joinPage(frame, { next, total, limit, urls }, items)
     const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
     const tag = contentTag(
       links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
@@ -125,6 +126,16 @@ function nextOf(
   for (const name of LAST_ID_PARAMS) next.delete(name)
   next.set('after', cursor)
   return { cursor, url: `${call.baseUrl()}${path}?${next.toString()}` }
+}
+
+/** Returns the mirror's URLs of the page that is asked for and of the first one. */
+function urlsOf(call: ReadCall, query: URLSearchParams, path: string) {
+  const base = call.baseUrl()
+  const first = new URLSearchParams(query)
+  for (const name of LAST_ID_PARAMS) first.delete(name)
+  const urlOf = (params: URLSearchParams): string =>
+    base + path + (params.size === 0 ? '' : `?${params.toString()}`)
+  return { base, self: urlOf(query), first: urlOf(first) }
 }
 
 /** What is remembered at most: counts of different filters, and fields of different lists. */

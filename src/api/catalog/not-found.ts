@@ -8,12 +8,16 @@ import {
   identityVersion,
 } from '../../domain/resources.ts'
 import { SOURCES, type SourceName, activeSources } from '../../domain/sources.ts'
+import { fieldsOfItem, itemObjectsOf } from '../../json/forms/item-fields.ts'
+import { NAMES_NOT_FOUND, namesAreFound } from '../../json/forms/listed-names.ts'
+import type { Fields } from '../../json/objects.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
 import {
   type Incompleteness,
   incompleteFields,
   requireWhole,
 } from '../../store/catalog/completeness.ts'
+import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
 import { notFetched, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
@@ -115,9 +119,13 @@ function explainMissing(
   const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
   if (list === null) throw coming()
   const { id, repo } = params
-  const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo])
-  if (found === null || reads.catalog.readEntry(list.id, found) === null)
+  const objects = itemObjectsOf(resource.name)
+  const found =
+    repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo], objects)
+  if (found === null || reads.catalog.readEntry(list.id, found) === null) {
+    if (!denies(reads, list, repo === undefined ? null : resource)) return undenied(resource)
     return notListed(config, `list of ${resource.name}`, reads.catalog.whyIncomplete(list.path))
+  }
   if (resource.reach === 'always') throw coming()
   return excludedOrPending(config, served, `${resource.name}/${found}`, path)
 }
@@ -140,7 +148,10 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
     (one) => one.ecosystem === ecosystem && one.name === name,
   )
   const incomplete = reads.catalog.whyIncomplete(list.path)
-  if (found.length === 0) return notListed(config, 'list of packages', incomplete)
+  if (found.length === 0) {
+    if (!denies(reads, list, PACKAGES)) return undenied(PACKAGES)
+    return notListed(config, 'list of packages', incomplete)
+  }
   const exact = found.find(
     ({ release }) =>
       (version === undefined || release.version === version) &&
@@ -154,6 +165,39 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
     : outOfScope(config, served, path)
 }
 
+/** Items of a list whose names are looked for. */
+const SAMPLE = 100
+
+/**
+ * Returns whether what a list does not name is not in it: its items have the names of the resource, or, without one, ids of
+ * their own. An empty list names nothing.
+ */
+function denies(
+  { catalog }: Origins['reads'],
+  list: CatalogList,
+  named: Pick<CatalogResource, 'name'> | null,
+): boolean {
+  const order = { facet: null, field: null, descending: false }
+  const query = { list: list.id, where: [], order, after: null, limit: SAMPLE }
+  const entries = catalog.listEntries(query)
+  if (entries.length === 0) return true
+  if (named === null) return entries.some(({ id }) => !isMadeUp(id))
+  const items = entries.map(({ body }) => JSON.parse(body.toString('utf8')) as Fields)
+  return namesAreFound(items, named.name)
+}
+
+/** Whether an item was stored under a digest, as it has no id. */
+function isMadeUp(id: string): boolean {
+  return /^-[0-9a-f]{32}$/.test(id)
+}
+
+function undenied({ name }: Pick<CatalogResource, 'name'>): Problem {
+  const message = `${NAMES_NOT_FOUND}: no field of the service's list of ${name} is known to name them, so whether it has this is not known here; ask the service itself`
+  return { status: 501, error: 'not_supported', message }
+}
+
+const PACKAGES = { name: 'packages' }
+
 /** The listed packages that a test accepts. Reads the whole list. */
 function findReleases(
   reads: Origins['reads'],
@@ -162,7 +206,8 @@ function findReleases(
 ): { id: string; release: ListedRelease }[] {
   const found: { id: string; release: ListedRelease }[] = []
   for (const { id, body } of reads.catalog.eachEntry(list)) {
-    const release = listedRelease(JSON.parse(body.toString('utf8')) as Record<string, unknown>)
+    const item = JSON.parse(body.toString('utf8')) as Fields
+    const release = listedRelease(fieldsOfItem(item, 'packages'))
     if (release !== null && accepts(release)) found.push({ id, release })
   }
   return found

@@ -28,7 +28,7 @@ export type ProblemForm = 'message' | 'identity'
 
 /**
  * The JSON body of a problem: `{"error", "message", …}`, or the identity surface's `{"error", "error_description",
- * "status_code"}` (service API, section 7), which has no other fields.
+ * "status_code"}` (service API, section 7), which has no other fields, and calls every 400 `invalid_request`.
  */
 export function problemBody(
   { status, error, message, fields }: Problem,
@@ -36,7 +36,11 @@ export function problemBody(
 ): object {
   return form === 'message'
     ? { error, message, ...fields }
-    : { error, error_description: message, status_code: status }
+    : {
+        error: status === 400 ? 'invalid_request' : error,
+        error_description: message,
+        status_code: status,
+      }
 }
 
 /** A 503 of this code lasts as long as its data; every other one is temporary. */

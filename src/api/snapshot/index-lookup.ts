@@ -1,6 +1,6 @@
 import { contentInPool } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
-import { type FormEntry, readIndexForm } from '../../json/index-forms.ts'
+import { type FormEntry, readIndexForm } from '../../json/forms/index-forms.ts'
 import { jsonTextOf } from '../../json/objects.ts'
 import { elementsInSteps, elementsOf, membersOf, sliceText } from '../../json/slices.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'

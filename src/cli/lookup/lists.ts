@@ -2,7 +2,9 @@ import { type ListPage, parseListPage } from '../../api/reading/list-page.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { canonicalPath, fillPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
-import { resolveField } from '../../json/field-names.ts'
+import { readText, resolveField } from '../../json/field-names.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
+import { IMAGE_NAME_FIELDS } from '../../json/forms/listed-names.ts'
 import type { Fields } from '../../json/objects.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../context.ts'
@@ -42,8 +44,8 @@ function repositoryOf({ reads }: LookupCall, image: string): string {
   const list = reads.catalog.readList(canonicalPath(IMAGES) ?? '')
   const entry = list === null ? null : reads.catalog.readEntry(list.id, image)
   if (entry === null) return image
-  const repository: unknown = (JSON.parse(entry.body.toString('utf8')) as Fields)['repository']
-  return typeof repository === 'string' ? repository : image
+  const item = JSON.parse(entry.body.toString('utf8')) as Fields
+  return readText(fieldsOfItem(item, 'images'), IMAGE_NAME_FIELDS) ?? image
 }
 
 /** `patchmirror patches`: the list of `/v1/patches` with its filters. */
@@ -55,7 +57,8 @@ export function patchesCommand(options: ListOptions & Record<string, unknown>): 
       if (param !== null && typeof value === 'string') query.set(param, value)
     }
     const page = read(stored, PATCHES, {}, query)
-    const rows = page.items.map((item) => [
+    const items = page.items.map((item) => fieldsOfItem(item, 'patches'))
+    const rows = items.map((item) => [
       cut(textIn(item, 'cve_id'), 17),
       cut(`${textIn(item, 'package_src_name')} ${textIn(item, 'version')}`, 26),
       cut(`${textIn(item, 'ecosystem')} ${textIn(item, 'os_distro_major')}`.replace(/ -$/, ''), 13),
@@ -76,7 +79,7 @@ export function tagCells(item: Fields, image?: string): string[] {
   return [
     names.filter((part) => part !== null).join(':'),
     digest === null ? '-' : digest.replace(/^sha256:/, '').slice(0, 12),
-    textIn(item, 'updated_at').slice(0, 10),
+    textIn(fieldsOfItem(item, 'tags'), 'updated_at').slice(0, 10),
   ]
 }
 

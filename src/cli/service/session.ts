@@ -1,5 +1,6 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import type { Config } from '../../config/schema.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import { withoutSecrets } from '../../sync/catalog/lists/items.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import type { Item } from '../../upstream/service-api.ts'
@@ -89,14 +90,21 @@ export function printItems(
   const shown = items.map((item) => masked(item, null))
   if (json === true) return print(JSON.stringify(shown, null, 2))
   if (shown.length === 0) return print('none')
-  const present = columns.filter((name) => shown.some((item) => item[name] !== undefined))
-  const own = present.length > 0 ? present : Object.keys(shown[0] ?? {}).slice(0, 6)
+  const rows = shown.map(ownFields)
+  const present = columns.filter((name) => rows.some((item) => item[name] !== undefined))
+  const own = present.length > 0 ? present : Object.keys(rows[0] ?? {}).slice(0, 6)
   print(
     table(
       own,
-      shown.map((item) => own.map((name) => cell(item[name]))),
+      rows.map((item) => own.map((name) => cell(item[name]))),
     ),
   )
+}
+
+/** Returns the fields of an item of any kind that commands list, also those within an object of it. */
+function ownFields(item: Item): Item {
+  const kinds = ['users', 'subscriptions', 'apiKeys', 'webhooks']
+  return kinds.reduce((fields, kind) => fieldsOfItem(fields, kind), item)
 }
 
 /** Prints one object, a field a line, or as JSON. What could be a secret is left out, and `secret` masked. */

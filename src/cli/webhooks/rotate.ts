@@ -16,6 +16,7 @@ import {
   LIST,
   removeIfThere,
   todoOf,
+  warnOfUnnamed,
   warnSecret,
   withWebhooks,
 } from './subscriptions.ts'
@@ -70,7 +71,7 @@ async function rotate(
   const passed = test?.delivered === true
   const removal = passed ? await retire(api, keeper, id, Date.now() + GRACE_MS) : null
   report(id, made, { test, removal }, keeper, options)
-  return passed ? 0 : 1
+  return passed && removal !== 'left' ? 0 : 1
 }
 
 async function find(api: WebhooksApi, id: string): Promise<Item> {
@@ -162,10 +163,19 @@ async function finish(
   }
   if (options.json === true)
     print(JSON.stringify({ deleted: removal === 'deleted' ? [id] : [], secretRemoved: own.length > 0, ...(todo !== null && { todo }) })) // prettier-ignore
-  else if (todo === null) print(`${id} is gone, and so is its secret`)
-  else print(`${id} is still at the service; its secret is gone from here`)
+  else print(endOf(id, todo === null, own.length > 0))
+  if (own.length === 0) warnOfUnnamed(config, id)
   if (todo !== null) warnSecret(todo)
-  return 0
+  return todo === null ? 0 : 1
+}
+
+/** Says what became of a subscription, and of its secret only where one was stored. */
+function endOf(id: string, isGone: boolean, hadSecret: boolean): string {
+  if (!isGone)
+    return `${id} is still at the service${hadSecret ? '; its secret is gone from here' : ''}`
+  return hadSecret
+    ? `${id} is gone, and so is its secret`
+    : `${id} is gone; no secret of it was stored here`
 }
 
 /** Refuses to delete a subscription that no other one replaces. Skips the check where the service returns no list. */

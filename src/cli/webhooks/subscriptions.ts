@@ -1,5 +1,6 @@
 import { withReads } from '../store-access.ts'
 import { MirrorError } from '../../core/errors.ts'
+import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
 import {
@@ -84,7 +85,7 @@ export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promi
   return named(what, LIST, api.test(id, tagId))
 }
 
-/** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. */
+/** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. 1 when it is still there. */
 export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `webhook subscription ${id}`
   return withWebhooks(options, async (api, config) => {
@@ -109,8 +110,19 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
       print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
     else print(`${what} ${end}${secret}`)
     if (todo !== null) warnSecret(todo)
-    return 0
+    if (!hasSecret) warnOfUnnamed(config, id)
+    return todo === null ? 0 : 1
   })
+}
+
+/** Warns where a stored secret may be that of a subscription, because it is not known whose it is. */
+export function warnOfUnnamed(config: Config, id: string): void {
+  const unnamed = readKeptSecrets(config).filter(({ subscription }) => subscription === null)
+  if (unnamed.length === 0) return
+  const labels = unnamed.map(({ label }) => label).join(', ')
+  warnSecret(
+    `no stored secret is known to be of ${id}, and none was removed: ${labels} in ${secretFilePath(config)} stays accepted; remove its entry there if it is the one`,
+  )
 }
 
 /** Returns the other subscriptions whose secrets are stored here. */

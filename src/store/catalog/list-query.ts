@@ -11,11 +11,12 @@ export interface Where {
 }
 
 /**
- * Order by a facet, by another field of the item (no quote, no backslash), or, with both null, in upstream's own order.
+ * Order by a facet, by another field of the item, or, with both null, in upstream's own order. A field is the names that
+ * lead to it (no quote, no backslash).
  */
 export interface ListOrder {
   facet: number | null
-  field: string | null
+  field: readonly string[] | null
   descending: boolean
 }
 
@@ -188,8 +189,9 @@ function selectOf(
 function keyOf({ facet, field }: ListOrder): string | null {
   if (facet !== null) return column(facet)
   if (field === null) return null
-  if (/["\\]/.test(field)) throw new Error(`not a field: ${field}`)
-  const json = `(CAST(body AS TEXT), '$."${field.replaceAll("'", "''")}"')`
+  if (field.some((name) => /["\\]/.test(name))) throw new Error(`not a field: ${field.join()}`)
+  const path = field.map((name) => `."${name.replaceAll("'", "''")}"`).join('')
+  const json = `(CAST(body AS TEXT), '$${path}')`
   // Numbers as the cursor represents them: JavaScript's, which would round a larger integer.
   const number = `CAST(json_extract${json} AS REAL)`
   return `iif(json_valid(CAST(body AS TEXT)), iif(json_type${json} = 'integer', ${number}, json_extract${json}), NULL)`

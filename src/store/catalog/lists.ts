@@ -73,10 +73,14 @@ export function createCatalogListReader(db: Db) {
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? ORDER BY ordinal',
   )
   const withTexts = db
-    .prepare<{ list: number; texts: string }, string>(
+    .prepare<{ list: number; texts: string; objects: string }, string>(
       `SELECT e.id FROM catalog_entry e WHERE e.list = @list AND NOT EXISTS (
          SELECT 1 FROM json_each(@texts) AS wanted WHERE wanted.value NOT IN (
-           SELECT field.value FROM json_each(CAST(e.body AS TEXT)) AS field WHERE field.type = 'text'))
+           SELECT field.value FROM json_each(CAST(e.body AS TEXT)) AS field WHERE field.type = 'text'
+           UNION ALL
+           SELECT inner.value FROM json_each(CAST(e.body AS TEXT)) AS field,
+             json_each(iif(field.type = 'object', field.value, '{}')) AS inner
+           WHERE inner.type = 'text' AND lower(field.key) IN (SELECT value FROM json_each(@objects))))
        ORDER BY e.ordinal LIMIT 1`,
     )
     .pluck()
@@ -113,10 +117,17 @@ export function createCatalogListReader(db: Db) {
     readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
     eachEntry: (listId: number) => entries.iterate(listId),
     /**
-     * Returns the id of a list's first item in which each of these texts is the value of a field; null if there is none.
+     * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
+     * these objects of it; null if there is none.
      */
-    findEntryWith: (listId: number, texts: readonly string[]): string | null =>
-      withTexts.get({ list: listId, texts: JSON.stringify(texts) }) ?? null,
+    findEntryWith: (
+      listId: number,
+      texts: readonly string[],
+      objects: readonly string[] = [],
+    ): string | null => {
+      const names = { texts: JSON.stringify(texts), objects: JSON.stringify(objects) }
+      return withTexts.get({ list: listId, ...names }) ?? null
+    },
   }
 }
 

@@ -1,3 +1,4 @@
+import { sha256Hex } from '../../core/digest.ts'
 import type { Db } from '../database/open.ts'
 import type { EventTarget } from '../../domain/image-reference.ts'
 
@@ -85,16 +86,48 @@ export function createInboxReads(db: Db) {
   }
 }
 
-/** Creates reads and writes of the inbox. A write is durable only after its transaction is committed. */
-export function createInbox(db: Db) {
-  const reads = createInboxReads(db)
+/** Creates the write that stores deliveries. */
+function createReceipts(db: Db) {
   const insert = db.prepare(RECEIVE)
   const pendingRows = db
     .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
     .pluck()
-  const known = db.prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>>(
-    `SELECT 1 FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
-  )
+  const known = db
+    .prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>, Buffer>(
+      `SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
+    )
+    .pluck()
+  /** Returns what a delivery is that has the id of a stored one; null when none has it. */
+  const notNew = ({ endpoint, webhookId, body }: NewDelivery): 'duplicate' | 'altered' | null => {
+    const stored = known.get({ endpoint, webhookId })
+    if (stored === undefined) return null
+    return stored.equals(body) ? 'duplicate' : 'altered'
+  }
+  const store = (delivery: NewDelivery): 'new' | 'duplicate' | 'altered' => {
+    const target = delivery.target === null ? null : JSON.stringify(delivery.target)
+    const size = delivery.body.byteLength
+    const isStored = insert.run({ ...delivery, target, size }).changes > 0
+    return isStored ? 'new' : (notNew(delivery) ?? 'duplicate')
+  }
+  return {
+    /**
+     * Stores a delivery; `duplicate` if one of this endpoint, id and body is stored already, else `full` if `maxPending`
+     * rows are pending. One with the id of another body is stored under an id of its own, which has its digest.
+     */
+    receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
+      const isFull = (pendingRows.get() ?? 0) >= maxPending
+      const first = isFull ? notNew(delivery) : store(delivery)
+      if (first !== 'altered') return first ?? 'full'
+      const own = { ...delivery, webhookId: alteredId(delivery) }
+      if (isFull) return notNew(own) ?? 'full'
+      return store(own) === 'new' ? 'altered' : 'duplicate'
+    },
+  }
+}
+
+/** Creates reads and writes of the inbox. A write is durable only after its transaction is committed. */
+export function createInbox(db: Db) {
+  const reads = createInboxReads(db)
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
     `UPDATE inbox SET state = 'pending', attempts = 0, due_at = @now, reason = NULL, refreshed_at = NULL,
@@ -115,19 +148,7 @@ export function createInbox(db: Db) {
   )
   return {
     ...reads,
-    /**
-     * Stores a delivery; `duplicate` if one of this endpoint and id is stored already, else `full` if `maxPending` rows
-     * are pending.
-     */
-    receive: (delivery: NewDelivery, maxPending = Infinity): Received => {
-      if ((pendingRows.get() ?? 0) >= maxPending) {
-        const { endpoint, webhookId } = delivery
-        return known.get({ endpoint, webhookId }) === undefined ? 'full' : 'duplicate'
-      }
-      const target = delivery.target === null ? null : JSON.stringify(delivery.target)
-      const size = delivery.body.byteLength
-      return insert.run({ ...delivery, target, size }).changes > 0 ? 'new' : 'duplicate'
-    },
+    ...createReceipts(db),
     /** Stores the results of rows. A row that does not exist any more is skipped. */
     settle: (settlements: readonly Settlement[]): void => {
       for (const settlement of settlements) {
@@ -149,6 +170,11 @@ export function createInbox(db: Db) {
     /** Deletes rows received before a time that are not pending, some hundred at a time: call it until it returns 0. */
     prune: (before: number): number => prune.run(before).changes,
   }
+}
+
+/** Returns the id of a delivery whose own id another body has; it is of the form of an id. */
+function alteredId({ webhookId, body }: NewDelivery): string {
+  return `${webhookId.slice(0, 239)}:${sha256Hex(Buffer.from(body)).slice(0, 16)}`
 }
 
 function rowOf(row: StoredRow): InboxRow {
@@ -181,8 +207,11 @@ export interface NewDelivery {
   readonly body: Uint8Array
 }
 
-/** `full`: the limit of pending rows is reached, and nothing was stored. */
-export type Received = 'new' | 'duplicate' | 'full'
+/**
+ * `altered`: stored beside a delivery of the same id with another body; `full`: the limit of pending rows is reached, and
+ * nothing was stored.
+ */
+export type Received = 'new' | 'altered' | 'duplicate' | 'full'
 
 /** A row of the inbox. */
 export interface InboxRow extends Omit<NewDelivery, 'body'> {

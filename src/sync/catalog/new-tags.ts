@@ -1,5 +1,7 @@
 import { textsWithin } from '../../domain/image-reference.ts'
 import { plainName, readText } from '../../json/field-names.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
+import type { Fields } from '../../json/objects.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
@@ -56,7 +58,8 @@ const REPOSITORY_FIELDS = [
 /**
  * Returns the names of a listed tag. Upstream's field names vary, so each name is read from the first field present.
  */
-export function namesOfTag(item: Record<string, unknown>): Names {
+export function namesOfTag(tag: Fields): Names {
+  const item = fieldsOfItem(tag, 'tags')
   const images = refsOf(item).filter(({ kind }) => kind === 'image')
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
     images.filter(({ field }) => plainName(field) === plainName(name)).map(({ value }) => value),
@@ -74,8 +77,10 @@ function equalNames(a: Names, b: Names): boolean {
 }
 
 /** Returns whether webhooks announce a tag: only remediated tags are announced (service API, section 6). */
-function isAnnounced(item: Record<string, unknown>): boolean {
-  return !Object.entries(item).some(([name, value]) => /remediated/i.test(name) && value === false)
+function isAnnounced(item: Fields): boolean {
+  return !Object.entries(fieldsOfItem(item, 'tags')).some(
+    ([name, value]) => /remediated/i.test(name) && value === false,
+  )
 }
 
 function parse(body: Buffer): Record<string, unknown> {

@@ -32,6 +32,7 @@ import {
   dailyTasks,
   tasksOfItem,
 } from './answers/plan.ts'
+import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
 import type { SyncResult } from '../context.ts'
 
@@ -84,6 +85,7 @@ async function crawlAll(
   crawl.carriedOver = carriedOver(context, crawl, stored)
   facts['listed'] = walks.walked.size
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
+  const nameless = namelessLists(context, walks)
   const unusable = unusableFilters(crawl)
   if (unusable.length > 0) facts['filtersUnusable'] = unusable
   const unproved = unprovedLists(crawl)
@@ -93,7 +95,7 @@ async function crawlAll(
   noteLinksLeft(facts, crawl)
   const refused = await guardCatalog(context, crawl, stored, approved)
   if (refused !== null) return refused
-  const result = await publishCatalog(context, crawl, stored)
+  const result = withNameless(await publishCatalog(context, crawl, stored), nameless)
   recordSettled(context, crawl)
   const message = [result.message, ...warningsOf(unusable, unproved)].join('; ')
   return { ...result, message }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { refuseCostly } from '../../json/limits.ts'
-import { moreBeyond } from '../../json/more-beyond.ts'
+import { moreBeyond } from '../../json/forms/more-beyond.ts'
 import { type Fields, isObject, jsonTextOf } from '../../json/objects.ts'
 
 /**

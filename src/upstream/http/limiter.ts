@@ -87,19 +87,31 @@ const STEADY = 0.8
 const BURST = 0.1
 
 /**
- * Spaces requests evenly below a limit that responses need not contain: in any minute that the service counts, a
- * tenth is left.
+ * Spaces requests evenly below a limit that responses need not contain: in any minute that the service counts, a crawl
+ * leaves a tenth, which commands (`ops`) may use, and nothing exceeds it.
  */
 function createPace(perMinute: number | null): {
   waitFor(priority: Priority, now: number): number
   take(now: number): void
 } {
   if (perMinute === null) return { waitFor: () => 0, take: () => undefined }
-  const interval = 60_000 / (perMinute * STEADY)
+  const paces = { crawl: createSteps(perMinute, STEADY), ops: createSteps(perMinute, 1 - BURST) }
+  return {
+    waitFor: (priority, now) => paces[priority === 'ops' ? 'ops' : 'crawl'].waitFor(now),
+    take(now) {
+      paces.crawl.take(now)
+      paces.ops.take(now)
+    },
+  }
+}
+
+/** Spaces requests evenly at a share of a limit, after a burst. */
+function createSteps(perMinute: number, share: number) {
+  const interval = 60_000 / (perMinute * share)
   const slack = interval * (Math.max(1, perMinute * BURST) - 1)
   let due = 0
   return {
-    waitFor: (priority, now) => (priority === 'ops' ? 0 : Math.max(0, due - slack - now)),
-    take: (now) => void (due = Math.max(due, now) + interval),
+    waitFor: (now: number): number => Math.max(0, due - slack - now),
+    take: (now: number): void => void (due = Math.max(due, now) + interval),
   }
 }

@@ -1,5 +1,6 @@
 import { counted } from '../../core/text.ts'
 import { RESOURCES } from '../../domain/resources.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import type { Fields } from '../../json/objects.ts'
 import type { Block, FormField } from '../blocks.ts'
 import { type Cell, type Tone, code, plain, state, time } from '../cells.ts'
@@ -60,7 +61,8 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ['high', 'warn'],
 ])
 
-function rowOf({ ui, now }: PageCall, item: Fields): (Cell | Cell[])[] {
+function rowOf({ ui, now }: PageCall, listed: Fields): (Cell | Cell[])[] {
+  const item = fieldsOfItem(listed, 'patches')
   const cve = item['cve_id']
   const severity = item['severity']
   const updated = item['updated_at']

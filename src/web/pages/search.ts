@@ -1,5 +1,6 @@
 import { findMissingNamed } from '../../api/lookup/missing-record.ts'
 import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
+import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
 import { type Cell, code, count, link, plain } from '../cells.ts'
@@ -164,7 +165,7 @@ function imageBlocks({ reads, signedIn, ui, root }: PageCall, query: string): Bl
 
 /** Texts of an item that people know it by. */
 function namesOf(body: Buffer): string {
-  const fields = fieldsOf(JSON.parse(body.toString('utf8')))
+  const fields = fieldsOfItem(fieldsOf(JSON.parse(body.toString('utf8'))), 'tags')
   const texts = ['repository', 'name', 'tag', 'digest'].map((name) => fields[name])
   return texts.filter((text) => typeof text === 'string').join(' ')
 }

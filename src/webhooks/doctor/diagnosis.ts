@@ -86,7 +86,7 @@ function otherwise(
   if (refusal === 'signature')
     return `the signature is sound, but not of the form that webhooks.dialect pins (${dialect}): set it to any`
   if (refusal === 'header_signature')
-    return 'webhook-signature is malformed beside a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, spaces between'
+    return 'webhook-signature is malformed around a sound signature: it takes at most 16 of "v1,<signature>", 4 KiB, with spaces and no tabs between'
   return `refused by the receiver: ${refusal}`
 }
 

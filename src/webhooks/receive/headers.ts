@@ -4,7 +4,7 @@ export type HeaderRefusal =
   | 'header_repeated' // one of them is there twice, or could be: there are more lines than Node keeps
   | 'header_id' // the id is not of the form that is accepted
   | 'header_timestamp' // the time is not a whole number of seconds
-  | 'header_signature' // the list of signatures is too long, or one of them is malformed
+  | 'header_signature' // the list of signatures is too long, or none of them is well-formed
   | 'too_old'
   | 'too_new'
   | 'signature' // no secret and no form fits
@@ -71,26 +71,29 @@ interface SignatureList {
   readonly asymmetric: readonly Buffer[]
 }
 
-/** `v1,<signature>`, separated by spaces. Null when there are too many, or one of version 1 is not written as it must be. */
+/**
+ * `v1,<signature>`, separated by spaces. What is not written as it must be is passed over, as in the reference libraries: it
+ * fits nothing. Null when there are too many, or nothing is left.
+ */
 function readSignatures(list: string): SignatureList | null {
   if (list.length > MAX_SIGNATURE_BYTES) return null
-  const entries = list.split(/[ \t]+/).filter((entry) => entry !== '')
+  const entries = list.split(' ').filter((entry) => entry !== '')
   if (entries.length === 0 || entries.length > MAX_SIGNATURES) return null
   const signatures: Signature[] = []
   const asymmetric: Buffer[] = []
+  let isReadable = false
   for (const entry of entries) {
     const comma = entry.indexOf(',')
     const version = entry.slice(0, comma)
-    if (comma < 0 || !VERSION.test(version)) return null
+    if (comma < 0 || !VERSION.test(version)) continue
     const text = entry.slice(comma + 1)
     if (version === 'v1a' && asymmetric.length < MAX_ASYMMETRIC && BASE64_OF_64.test(text))
       asymmetric.push(Buffer.from(text, 'base64'))
-    if (version !== 'v1') continue
-    const signature = readSignature(text)
-    if (signature === null) return null
-    signatures.push(signature)
+    const signature = version === 'v1' ? readSignature(text) : null
+    if (signature !== null) signatures.push(signature)
+    isReadable ||= version !== 'v1' || signature !== null
   }
-  return { signatures, asymmetric }
+  return isReadable ? { signatures, asymmetric } : null
 }
 
 /** Canonical base64 or lowercase hex of 32 bytes: one text for each digest, so that nothing can be varied. */

@@ -72,6 +72,7 @@ const internal = result(UNAVAILABLE, 'unavailable', 'internal')
 
 const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
   new: 'a webhook was received',
+  altered: 'a webhook was received again with another body',
   duplicate: 'a webhook was received again',
   ignored: 'a webhook of another type was ignored',
   unauthorized: 'a webhook was refused',
@@ -180,14 +181,15 @@ async function storeAndAnnounce(
   { inbox, followers }: ReceiverOptions,
 ): Promise<Received> {
   const outcome = await inbox.receive(delivery)
-  if (outcome === 'new' && delivery.state === 'pending')
-    for (const follower of followers) follower.arrived()
+  const isStored = outcome === 'new' || outcome === 'altered'
+  if (isStored && delivery.state === 'pending') for (const follower of followers) follower.arrived()
   return outcome
 }
 
 function storedResult(outcome: Received, state: NewDelivery['state']): Result {
   if (outcome === 'full') return { ...result(FULL, 'unavailable', 'full'), detail: FULL_TEXT }
   if (outcome === 'duplicate') return result(KNOWN, 'duplicate')
+  if (outcome === 'altered') return result(ACCEPTED, 'altered')
   return state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
 }
 

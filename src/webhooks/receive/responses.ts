@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 /** The outcome of a request at an endpoint, for counters. */
 export type ReceiptOutcome =
   | 'new'
+  | 'altered'
   | 'duplicate'
   | 'ignored'
   | 'unauthorized'

@@ -48,7 +48,7 @@ function createLast(now: () => number) {
   let refused: number | null = null
   return {
     countWebhook: (outcome: ReceiptOutcome, reason: string): void => {
-      if (['new', 'duplicate', 'ignored'].includes(outcome)) received = now()
+      if (['new', 'altered', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // no delivery: the address was requested with another method
       else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()

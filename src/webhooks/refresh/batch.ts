@@ -124,7 +124,7 @@ export function checkedBy(
 }
 
 /** Returns why a refresh failed for the rows: another source does not fail one whose images can be looked for; null: it did not. */
-export function failureOf(
+export function failureOfRefresh(
   batch: readonly Waiting[],
   { ok, reason, imageReason }: RefreshOutcome,
   seen: Seen,

@@ -5,7 +5,7 @@ import {
   type WaitingRows,
   checkedBy,
   chooseBatch,
-  failureOf,
+  failureOfRefresh,
   judgeBatch,
   lookForTargets,
   readDue,
@@ -119,7 +119,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     const outcome = await refreshBatch(deps.sync, batch)
     if (isStopped()) return
     const seen = await lookForTargets(checkedBy(outcome, batch), deps.catalog, breathe)
-    const failure = failureOf(batch, outcome, seen)
+    const failure = failureOfRefresh(batch, outcome, seen)
     state = counted(state, failure)
     earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, random()))
     const settled = judgeBatch(batch, seen, { failure, now: now(), random: random() })

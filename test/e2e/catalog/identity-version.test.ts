@@ -25,5 +25,19 @@ test('users are mirrored and served at the version that the base of the identity
       error_description: expect.stringContaining('/v2-beta/users') as string,
     })
   }
+  for (const [path, status, error] of [
+    ['/v2-beta/users?limit=x', 400, 'invalid_request'],
+    ['/v2-beta/roles', 404, 'not_found'],
+    ['/v0/no/such', 404, 'not_found'],
+  ] as const) {
+    const answer = await made.ask(path)
+    const body = (await answer.json()) as object
+    expect(Object.keys(body)).toEqual(['error', 'error_description', 'status_code'])
+    expect([path, answer.status, body]).toMatchObject([
+      path,
+      status,
+      { error, status_code: status },
+    ])
+  }
   expect(made.asked('/v1/users')).toEqual([])
 })

@@ -43,8 +43,8 @@ async function publish(store: Writes, items: readonly Item[]): Promise<void> {
 const ORDERS: readonly Ordering[] = [
   { facet: null, field: null, descending: false, text: '' },
   ...[true, false].flatMap((descending) => [
-    { facet: 0, field: 'colour', descending, text: `colour:${descending}` },
-    { facet: null, field: 'weight', descending, text: `weight:${descending}` },
+    { facet: 0, field: ['colour'], descending, text: `colour:${descending}` },
+    { facet: null, field: ['weight'], descending, text: `weight:${descending}` },
   ]),
 ]
 

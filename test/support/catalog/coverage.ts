@@ -1,5 +1,10 @@
 import { expect } from 'vitest'
-import { type Shape, type ShapeName, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import {
+  type Shape,
+  type ShapeChanges,
+  type ShapeName,
+  shaped,
+} from '../../../src/sandbox/service/shapes/shape.ts'
 import { formOf } from '../walk.ts'
 import { READING, allKnown } from './contract.ts'
 import { type Difference, itemDifference, listDifference } from './differences.ts'
@@ -73,8 +78,8 @@ function live({ service, feed }: CatalogBench['sandbox']): void {
 }
 
 /** Mirrors a service of a shape, and compares every row and rule of the contract before and after changes. */
-export async function proveContract(name: ShapeName): Promise<void> {
-  const shape = shaped(name, { lists: PAGES, patches: PAGES })
+export async function proveContract(name: ShapeName, changes: ShapeChanges = {}): Promise<void> {
+  const shape = shaped(shaped(name, changes), { lists: PAGES, patches: PAGES })
   const service = { ...SERVICE, shape, webhookSecret: WEBHOOK_SECRET }
   const made = await catalogBench(service, { env: ENV })
   await syncAll(made, shape)

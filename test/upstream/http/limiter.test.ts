@@ -224,10 +224,21 @@ describe('the request rate of a tier', () => {
     },
   )
 
-  test('does not delay interactive requests', async () => {
+  test('does not delay a few interactive requests', async () => {
     const made = bench(100)
     for (let i = 0; i < 60; i++) await made.send()
     expect(await made.send({}, 200, 'ops')).toBe(0)
+  })
+
+  test('bounds interactive requests too', async () => {
+    const made = bench(100)
+    const sent: number[] = []
+    for (let i = 0; i < 300; i++) {
+      await made.send({}, 200, 'ops')
+      sent.push(made.time())
+    }
+    const spans = sent.slice(100).map((at, i) => at - (sent[i] ?? 0))
+    expect(Math.min(...spans)).toBeGreaterThanOrEqual(60_000)
   })
 })
 

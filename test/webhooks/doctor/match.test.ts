@@ -103,7 +103,7 @@ describe('the doctor of webhooks', () => {
     expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
   })
 
-  test('says when a valid form is not the pinned one, or has malformed signatures beside it', () => {
+  test('says when a valid form is not the pinned one, or is not separated by spaces', () => {
     const pinned = judge(signed(), [SECRET], NOW, 'vendor')
     expect(pinned.problems.join()).toContain('webhooks.dialect pins (vendor)')
     const delivery = signed()
@@ -112,8 +112,13 @@ describe('the doctor of webhooks', () => {
       ...delivery,
       headers: { ...delivery.headers, 'webhook-signature': junk },
     })
-    expect(beside).toMatchObject({ verdict: 'refused', match: { usual: true } })
-    expect(beside.problems.join()).toContain('malformed beside a sound signature')
+    expect(beside).toMatchObject({ verdict: 'accepted', match: { usual: true } })
+    const tabbed = judge({
+      ...delivery,
+      headers: { ...delivery.headers, 'webhook-signature': junk.replace(' ', '\t') },
+    })
+    expect(tabbed.verdict).toBe('refused')
+    expect(tabbed.problems.join()).toContain('no tabs between')
   })
 
   test.each([

@@ -23,7 +23,7 @@ test('a delivery is stored once, and visible to another process when the promise
     subject: null,
   }
   expect(await inbox.receive(delivery({ target }))).toBe('new')
-  expect(await inbox.receive(delivery({ body: Buffer.from('other') }))).toBe('duplicate')
+  expect(await inbox.receive(delivery({ target }))).toBe('duplicate')
   expect(await inbox.receive(delivery({ endpoint: 'staging' }))).toBe('new')
   const db = openInbox(dir)
   const [row] = createInbox(db).listRows(null, 9).reverse()
@@ -31,6 +31,28 @@ test('a delivery is stored once, and visible to another process when the promise
   expect(createInbox(db).readRow(1)?.body).toEqual(delivery().body)
   expect(db.pragma('synchronous', { simple: true })).toBe(2)
   expect(statSync(join(dir, 'webhooks.db')).mode & 0o777).toBe(0o600)
+  db.close()
+})
+
+test('a delivery with the id of another body is stored beside it, once', async () => {
+  const dir = scratch()
+  const inbox = await startInbox(dir)
+  expect(await inbox.receive(delivery())).toBe('new')
+  const other = delivery({ body: Buffer.from('other') })
+  expect(await inbox.receive(other)).toBe('altered')
+  expect(await inbox.receive(other)).toBe('duplicate')
+  expect(await inbox.receive(delivery())).toBe('duplicate')
+  const db = openInbox(dir)
+  const rows = createInbox(db).listRows(null, 9)
+  expect(rows.map(({ webhookId }) => webhookId)).toEqual([
+    expect.stringMatching(/^evt_1:[0-9a-f]{16}$/) as string,
+    'evt_1',
+  ])
+  expect(
+    createInbox(db)
+      .readRow(rows[0]?.id ?? 0)
+      ?.body.toString(),
+  ).toBe('other')
   db.close()
 })
 

@@ -34,6 +34,8 @@ export interface ListForm {
   previous?: MemberPath
   limit?: MemberPath
   total?: MemberPath
+  /** An object with the URLs of the page itself, the first and the last one; `hal`: each within `{"href": …}`. */
+  links?: { at: MemberPath; form: 'text' | 'hal' }
   /** Whether the total is rounded up to the next ten, and marked as an estimate beside it (`total_is_estimated`). */
   estimated?: boolean
   /** A page has no more items than this, for any `limit`. */
@@ -52,6 +54,8 @@ export interface RecordForm {
   none: 'null' | 'absent' | 'empty'
   /** `2025-01-31T10:20:30` and then `Z`, `.000Z`, nothing, or `+00:00`. */
   dates: 'zulu' | 'fraction' | 'zoneless' | 'offset'
+  /** What has an item's fields beside its id: the item itself, `attributes` (JSON:API), `spec`, or its own name (`{"tag": {…}}`). */
+  within: 'nothing' | 'attributes' | 'spec' | 'noun'
   /** Whether lists show of an item what its own page shows. */
   wholeInLists: boolean
 }

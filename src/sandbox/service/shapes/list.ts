@@ -33,6 +33,7 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
     put(body, next.at, url)
   }
   put(body, form.previous, page.before ?? null)
+  putLinks(body, form, request)
   put(body, form.limit, page.limit)
   if (estimated) put(body, form.total?.with(-1, `${form.total.at(-1) ?? ''}_is_estimated`), true)
   put(body, form.total, estimated ? Math.ceil(page.total / 10) * 10 : page.total)
@@ -65,6 +66,19 @@ function nextUrl(
   if (style === 'query') return search
   const path = request.path + search
   return style === 'path' ? path : `http://${request.headers.host ?? ''}${path}`
+}
+
+/** Puts the links to the page itself, the first and the last one, as whole URLs. */
+function putLinks(
+  body: Record<string, unknown>,
+  { links }: ListForm,
+  { path, query, headers }: ServiceRequest,
+): void {
+  if (links === undefined) return
+  const place = `http://${headers.host ?? ''}${path}`
+  const urls = { self: `${place}?${query.toString()}`, first: place, last: `${place}?cursor=last` }
+  for (const [name, url] of Object.entries(urls))
+    put(body, [...links.at, name], links.form === 'hal' ? { href: url } : url)
 }
 
 function put(body: Record<string, unknown>, at: MemberPath | undefined, value: unknown): void {

@@ -23,6 +23,17 @@ const TAILS = { zulu: 'Z', fraction: '.000Z', zoneless: '', offset: '+00:00' } a
 
 /** A record, snake_case with ids as texts, in the form that a shape has it. */
 export function worded(form: RecordForm, noun: Noun, record: object): object {
+  const plain = wordedFields(form, noun, record)
+  const isId = (name: string): boolean =>
+    name === 'id' || name.replaceAll('_', '').toLowerCase() === `${noun.replaceAll('_', '')}id`
+  const all: [string, unknown][] = Object.entries(plain)
+  const [id] = all.filter(([name]) => isId(name))
+  if (form.within === 'nothing' || id === undefined) return plain
+  const rest = Object.fromEntries(all.filter(([name]) => name !== id[0]))
+  return { [id[0]]: id[1], type: noun, [form.within === 'noun' ? noun : form.within]: rest }
+}
+
+function wordedFields(form: RecordForm, noun: Noun, record: object): object {
   if (form.fields !== 'prefixed') return fields(form, record)
   const own = Object.entries(record).map(([name, value]: [string, unknown]) => [
     prefixed(noun, name, value),

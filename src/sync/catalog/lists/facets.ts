@@ -1,4 +1,5 @@
 import { plainName, resolveField } from '../../../json/field-names.ts'
+import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../json/forms/item-fields.ts'
 import type { Facet } from '../../../domain/resources.ts'
 
 /** Maximum field names stored per list; items with more fields are maps, whose keys are not field names. */
@@ -14,26 +15,32 @@ export interface FacetReader {
   isSettled(): boolean
   /** Ends learning; names known before the walk are dropped unless stored pages are kept. */
   settle(keepsPages: boolean): void
-  /** Returns the learned names, sorted. */
+  /** Returns the learned names, sorted; of a field within an object as `fieldPathsOf` writes it. */
   names(): string[]
   /** Returns the query parameters that match no field of any item. */
   unusable(): string[]
 }
 
 /**
- * Creates a reader that starts with the known names. Fields are chosen for the list as a whole: an item without the
+ * Creates a reader of a resource's items that starts with the known names. Fields are chosen for the list as a whole: an item without the
  * field must not be read by a field of another meaning.
  */
-export function createFacetReader(facets: readonly Facet[], known: Iterable<string>): FacetReader {
+export function createFacetReader(
+  facets: readonly Facet[],
+  known: Iterable<string>,
+  resource: string,
+): FacetReader {
   let names = new Set(known)
   const seen = new Set<string>()
   let fields: (readonly string[])[] | null = null
   const fieldsNow = (): readonly (readonly string[])[] =>
-    (fields ??= facets.map(({ field, values }) => resolveField(field, names, values !== undefined)))
+    (fields ??= facets.map(({ field, values }) =>
+      resolveField(field, lastNames(names), values !== undefined),
+    ))
   const readings = new Set(names.size > 0 ? [JSON.stringify(fieldsNow())] : [])
   return {
     learn(item) {
-      for (const name of Object.keys(item)) {
+      for (const name of fieldPathsOf(item, resource)) {
         if (seen.has(name) || seen.size >= MAX_NAMES) continue
         seen.add(name)
         if (names.has(name)) continue
@@ -43,7 +50,8 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
     },
     read(item) {
       if (fields === null) readings.add(JSON.stringify(fieldsNow()))
-      return fieldsNow().map((candidates, at) => valueOf(item, candidates, facets[at]?.values))
+      const own = fieldsOfItem(item, resource)
+      return fieldsNow().map((candidates, at) => valueOf(own, candidates, facets[at]))
     },
     isSettled: () => readings.add(JSON.stringify(fieldsNow())).size === 1,
     settle(keepsPages) {
@@ -59,16 +67,22 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
   }
 }
 
+/** Returns the names of fields without those of the objects that have them, each once. */
+function lastNames(paths: Iterable<string>): Set<string> {
+  return new Set([...paths].map((path) => namesOfPath(path).at(-1) ?? path))
+}
+
 function valueOf(
   item: Readonly<Record<string, unknown>>,
   names: readonly string[],
-  vocabulary: readonly string[] | undefined,
+  facet: Facet | undefined,
 ): string | null {
   for (const name of names) {
     const value = item[name]
     if (typeof value !== 'string' && typeof value !== 'number') continue
     const text = String(value)
-    return vocabulary?.find((word) => plainName(word) === plainName(text)) ?? text
+    if (facet?.isUpperCase === true) return text.toUpperCase()
+    return facet?.values?.find((word) => plainName(word) === plainName(text)) ?? text
   }
   return null
 }

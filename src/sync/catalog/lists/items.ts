@@ -2,6 +2,7 @@ import { isObject } from '../../../json/objects.ts'
 import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { readText } from '../../../json/field-names.ts'
+import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
 import type { Skipped } from '../../../json/envelope.ts'
 import type { CatalogResource } from '../../../domain/resources.ts'
 import type { StagedEntry } from '../../../store/catalog/list-staging.ts'
@@ -93,8 +94,11 @@ export function idOfItem(resource: CatalogResource, item: Buffer): string | null
 }
 
 /** Returns an item's own identifier; null when it has none. */
-export function entryIdOf({ ids }: CatalogResource, value: Record<string, unknown>): string | null {
-  return readText(value, ids)?.toWellFormed() ?? null // as the database stores it
+export function entryIdOf(
+  { ids, name }: CatalogResource,
+  value: Record<string, unknown>,
+): string | null {
+  return readText(fieldsOfItem(value, name), ids)?.toWellFormed() ?? null // as the database stores it
 }
 
 /** Member names of key material, with any prefix (`webhook_secret`). */

@@ -60,7 +60,7 @@ export async function walkCatalogList(
   const all = stored === null ? [] : store.catalog.listPages(stored.id)
   // Without stored field names the values that the filters compare are read again from all pages.
   const pages = names === null ? [] : all.filter((page) => !isCarried(page))
-  const facets = createFacetReader(template.facets, names ?? [])
+  const facets = createFacetReader(template.facets, names ?? [], resource.name)
   const known = storedFrame(stored)
   const walk = createWalk(known)
   const target = { resource, facets, path, canonical }

@@ -1,3 +1,4 @@
+import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
 import { canonicalPath, fillPath, isAddressable } from '../../../domain/path-templates.ts'
 import {
@@ -138,15 +139,16 @@ export function* itemsOf(
   const walk = walked.get(path)
   if (walk !== undefined) {
     for (const [id, sha, body] of store.catalog.eachWalked(walk.stored, path))
-      yield toItem(id, sha, body)
+      yield toItem(id, sha, body, resource.name)
     return
   }
   const stored = store.catalog.readList(path)
   if (stored === null) return
-  for (const { id, sha, body } of store.catalog.eachEntry(stored.id)) yield toItem(id, sha, body)
+  for (const { id, sha, body } of store.catalog.eachEntry(stored.id))
+    yield toItem(id, sha, body, resource.name)
 }
 
-function toItem(id: string, sha: Buffer, body: Buffer): ListedItem {
+function toItem(id: string, sha: Buffer, body: Buffer, resource: string): ListedItem {
   const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
-  return { id, sha, value }
+  return { id, sha, value: { ...fieldsOfItem(value, resource) } }
 }

@@ -1,9 +1,10 @@
 import type { Config } from '../../../config/schema.ts'
 import { readText } from '../../../json/field-names.ts'
+import { IMAGE_NAME_FIELDS } from '../../../json/forms/listed-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../../../domain/patterns.ts'
 import { refsOf } from './references.ts'
 import type { SubscribedKind } from './names.ts'
-import { type Subscribed, NAME_FIELDS, REPO_FIELDS, resolveSubscriptions } from './subscriptions.ts'
+import { type Subscribed, NAME_FIELDS, resolveSubscriptions } from './subscriptions.ts'
 
 /** A listed item with the members that the crawl needs. */
 export interface ListedItem {
@@ -47,7 +48,7 @@ export function scopeOf(
   const tags = [...input.tags()]
   const all = [...input.images()].map((item) => ({
     ...item,
-    repo: readText(item.value, REPO_FIELDS),
+    repo: readText(item.value, IMAGE_NAME_FIELDS),
   }))
   const imageOf = createImageOf(all)
   const subscribed = config.scope === 'all' ? null : subscribedOf(input, all, tags)

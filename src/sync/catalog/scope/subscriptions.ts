@@ -1,21 +1,10 @@
 import { textsWithin } from '../../../domain/image-reference.ts'
 import { readText, wordsOf } from '../../../json/field-names.ts'
 import { ECOSYSTEMS } from '../../../domain/resources.ts'
+import { IMAGE_NAME_FIELDS } from '../../../json/forms/listed-names.ts'
 import { kindOf, refsOf } from './references.ts'
 import { type Mention, OWN_ID, mentionsIn } from './mentions.ts'
 import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
-
-/** Fields that contain an image's repository. */
-export const REPO_FIELDS = [
-  'repository',
-  'repo',
-  'image_repo',
-  'image_repository',
-  'repo_name',
-  'repository_name',
-  'name',
-  'image_name',
-]
 
 /** Fields that contain the name of a package, or of its source package. */
 export const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
@@ -136,7 +125,7 @@ function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> 
     const ecosystem = kind === 'package' ? ecosystemOf(value) : null
     for (const key of found) index.set(key, [...(index.get(key) ?? []), { kind, id, ecosystem }])
   }
-  for (const item of lists.image) add('image', item, textsIn(item, REPO_FIELDS).flatMap((text) => nameKeys(text).image)) // prettier-ignore
+  for (const item of lists.image) add('image', item, textsIn(item, IMAGE_NAME_FIELDS).flatMap((text) => nameKeys(text).image)) // prettier-ignore
   for (const item of lists.tag) add('tag', item, namesOfTag(item))
   for (const item of lists.package) {
     const purls = textsWithin(item.value).filter((text) => /^pkg:/i.test(text))

@@ -47,7 +47,7 @@ function imageRow({ ui, now, reads }: PageCall, item: Fields): Cell[] {
   const name = isStored
     ? link(repo, ui('tags', { image: id }))
     : { ...plain(repo ?? id), note: 'its tags are not stored' }
-  return [name, changedCell(item, now), code(id)]
+  return [name, changedCell(item, now, 'images'), code(id)]
 }
 
 /** Loads the page of the tags of one image, or of all images. */
@@ -102,7 +102,7 @@ function tagRow({ ui, now }: PageCall, item: Fields): Cell[] {
   return [
     short ? link(name === '' ? id : name, ui('tag', { id })) : plain(name),
     digest === null ? plain(null) : code(digest),
-    changedCell(item, now),
+    changedCell(item, now, 'tags'),
     code(id),
   ]
 }

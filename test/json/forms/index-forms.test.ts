@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readIndexForm } from '../../src/json/index-forms.ts'
+import { readIndexForm } from '../../../src/json/forms/index-forms.ts'
 
 const DATE = '2026-01-02T03:04:05Z'
 const ONE = { id: 'CVE-2026-1', modified: '' }

@@ -1,4 +1,4 @@
-import { MORE, TOTAL, isLink, placesOf, plainMember } from './list-names.ts'
+import { MORE, TOTAL, isLink, placesOf, plainMember } from '../list-names.ts'
 
 /**
  * Returns what in a document says that it is one page of several, though it was fetched as the whole; null when nothing

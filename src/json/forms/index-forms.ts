@@ -1,4 +1,4 @@
-import { type Fields, isObject } from './objects.ts'
+import { type Fields, isObject } from '../objects.ts'
 import { moreBeyond } from './more-beyond.ts'
 
 /** An entry of an index: the id of a record and its stamp; the stamp is empty where the index gives none. */
@@ -20,8 +20,7 @@ export function readIndexForm(text: string): Read {
   if (value === undefined) return null
   if (Array.isArray(value)) return readList(value)
   if (!isObject(value)) return null
-  const own = readEntry(value)
-  return readMap(value) ?? readEnvelope(value) ?? (own === null ? null : [own])
+  return readMap(value) ?? readEnvelope(value) ?? readSingle(value)
 }
 
 /** Parses JSON or JSON Lines (then an array of the lines); undefined when it is neither. */
@@ -59,18 +58,16 @@ const DEPTH = 3
 /** Reads the lists and maps within an object, such as one for each ecosystem. */
 function readEnvelope(envelope: Fields, depth = 1): Read {
   const found: FormEntry[] = []
-  const places: string[] = []
+  const places = new Set<string>()
   for (const [name, value] of Object.entries(envelope)) {
     const inner = readInner(value, depth)
     if (inner === null) continue
     if ('refused' in inner) return inner
-    places.push(name)
+    places.add(name)
     for (const entry of inner) found.push(entry)
   }
-  if (places.length === 0) return null
-  const rest = Object.fromEntries(
-    Object.entries(envelope).filter(([name]) => !places.includes(name)),
-  )
+  if (places.size === 0) return null
+  const rest = Object.fromEntries(Object.entries(envelope).filter(([name]) => !places.has(name)))
   const more = moreBeyond(rest, [], found.length)
   return more === null ? found : { refused: `it is one page of several: ${more}` }
 }
@@ -142,8 +139,14 @@ function entryReader(list: readonly unknown[]): ((item: unknown) => FormEntry | 
 /** Objects of a list whose names are looked at. */
 const SAMPLE = 100
 
-function readEntry(value: Fields): FormEntry | null {
-  return entryReader([value])?.(value) ?? null
+/** Members that a single entry may have, far more than real ones. */
+const MOST_MEMBERS = 1000
+
+/** Reads a document that is one entry. */
+function readSingle(value: Fields): Read {
+  if (Object.keys(value).length > MOST_MEMBERS) return null
+  const entry = entryReader([value])?.(value) ?? null
+  return entry === null ? null : [entry]
 }
 
 /** Returns the text of a member, looked for one level down too (`{"attributes": {"cve_id": …}}`); empty when there is none. */

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { longTest } from '../../support/tables.ts'
+import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
+
+const SMALL = { images: 2, tags: 3, packages: 2, tickets: 12, avrs: 0, users: 0, subscriptions: 0 }
+const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
+
+async function mirrored(service: object = {}): Promise<CatalogBench> {
+  const made = await catalogBench({ ...SMALL, ...service }, { env: ENV })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  return made
+}
+
+async function askJson(made: CatalogBench, path: string) {
+  const answer = await made.ask(path)
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+}
+
+interface Ticket {
+  attributes: { cve_id: string; version: string }
+}
+
+describe('items whose fields are within an object', () => {
+  test('are found by their names, filtered and ordered', async () => {
+    const shape = shaped('wire', { records: { within: 'attributes' } })
+    const made = await mirrored({ shape })
+    const all = (await askJson(made, '/v1/patches')).body['tickets'] as Ticket[]
+    const cve = all[0]?.attributes.cve_id ?? ''
+    const some = all.filter(({ attributes }) => attributes.cve_id === cve)
+    for (const asked of [cve, cve.toLowerCase()]) {
+      const found = await askJson(made, `/v1/patches?cve_id=${asked}`)
+      expect(found).toMatchObject({ status: 200, body: { tickets: some } })
+    }
+    const ordered = await askJson(made, '/v1/patches?order=version:asc')
+    const versions = (ordered.body['tickets'] as Ticket[]).map((one) => one.attributes.version)
+    expect(versions).toEqual([...versions].sort())
+    const images = (await askJson(made, '/v1/images/')).body['data'] as {
+      attributes: { repository: string }
+    }[]
+    const repo = images[0]?.attributes.repository ?? ''
+    expect((await made.ask(`/v1/images/${repo}/tags`)).status).toBe(200)
+    const denied = await askJson(made, '/v1/images/no-such/tags')
+    expect(denied.status).toBe(404)
+    expect(denied.body['message']).toContain('did not name it')
+  })
+})
+
+describe('a list whose items have no names', () => {
+  test('denies nothing, and the run says so', async () => {
+    const made = await catalogBench(SMALL, { env: ENV })
+    made.sandbox.faults.set('/v1/images/', {
+      kind: 'body',
+      body: JSON.stringify({ data: [{ id: 1, title: 'Python' }, { id: 2 }] }),
+      type: 'application/json',
+    })
+    const report = await made.run('catalog')
+    expect(report.state).toBe('partial')
+    expect(report.message).toContain('/v1/images: names were not found in this list')
+    const asked = await askJson(made, '/v1/images/python/tags')
+    expect(asked).toMatchObject({ status: 501, body: { error: 'not_supported' } })
+    expect(asked.body['message']).toContain('names were not found in this list')
+    expect((await made.ask('/v1/images/77')).status).toBe(404) // it has ids
+  })
+
+  longTest('denies no id where its items have none', async () => {
+    const made = await catalogBench(SMALL, { env: ENV })
+    made.sandbox.faults.set('/v1/packages/', {
+      kind: 'body',
+      body: JSON.stringify({ data: [{ title: 'curl' }] }),
+      type: 'application/json',
+    })
+    await made.run('catalog')
+    expect((await made.ask('/v1/packages/7/')).status).toBe(501)
+  })
+
+  longTest('that is empty names nothing', async () => {
+    const made = await mirrored({ images: 0, tags: 0 })
+    expect((await made.ask('/v1/images/python/tags')).status).toBe(404)
+  })
+})
