@@ -124,7 +124,7 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   const noted = givenNumbers(dataDir)
   const highest = Math.max(0, ...Object.values(noted).map((seq) => seq ?? 0))
   const beyond = { ...at, now: Math.max(at.now, (highest + 1) * 1000) } // whatever the clock shows
-  const told: string[] = []
+  const sentences: string[] = []
   if (
     isBehind(
       numbersOf(() => openReader(dataDir), CHANGES),
@@ -132,8 +132,8 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
     )
   ) {
     change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
-    told.push(
-      'mirror.db is a copy from before: its change log goes on with numbers that were never given, and followers are told',
+    sentences.push(
+      'mirror.db is a copy from before: its change log goes on with numbers that were never given, and followers are notified',
     )
   }
   if (
@@ -143,11 +143,11 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
     )
   ) {
     const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, beyond))
-    told.push(
+    sentences.push(
       `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up (relay.maxDays)`,
     )
   }
-  return told
+  return sentences
 }
 
 /** Skips what the logs had before the copy, where it is as old as what is not announced any more. */

@@ -106,7 +106,7 @@ export function listContract(resource: CatalogResource, list: ListPath): PathCon
 /** 204 as the service answered it: there is no such thing. */
 const NOTHING: DeclaredAnswers = {
   204: {
-    description: 'The service answered 204: it has nothing under this path.',
+    description: 'The service answered 204: it has none.',
     headers: headersOf('Cache-Control', ...MIRRORED),
   },
 }
@@ -136,7 +136,7 @@ const OF_DOCUMENT = headersOf(
 )
 const ANY_TYPE = { '*/*': { schema: {} } }
 const PART: DeclaredAnswer = {
-  description: 'The part of the document that Range asks for.',
+  description: 'The part that Range asks for.',
   headers: { ...OF_DOCUMENT, ...headersOf('ETag', 'Last-Modified', 'Content-Range') },
   content: ANY_TYPE,
 }
@@ -152,8 +152,7 @@ export function artifactContract(resource: CatalogResource | null, path: string)
     get: {
       summary: `${name.toUpperCase()} of one of the ${resource?.name ?? 'packages'}`,
       description:
-        'JSON whose links open the stored documents for 15 minutes (never cached), or the document ' +
-        'itself in its own media type.',
+        'JSON whose links open stored documents for 15 minutes, or the document in its own type.',
       tags: tagsOf(resource),
       parameters: [...pathParameters(path), ...RANGES],
       responses: {

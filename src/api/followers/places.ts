@@ -86,7 +86,7 @@ interface Trials<Reader extends StreamReader> {
 }
 
 /**
- * Creates the trials of readers. Whoever reads is known when it has read everything. An address with a reader that took nothing is
+ * Creates the trials of readers. A reader is known when it has read everything. An address with a reader that took nothing is
  * remembered: its next readers give way as well, until they have read.
  */
 function createTrials<Reader extends StreamReader>(readers: ReadonlySet<Reader>): Trials<Reader> {

@@ -55,7 +55,7 @@ interface AccountOptions {
  * that small installations give it.
  */
 export const CLIENT_BYTES = 64 * 2 ** 20
-/** Interval between two looks at how much moves, while any bytes are held, milliseconds. */
+/** Interval between two looks at how much moves, while any bytes are in use, milliseconds. */
 const LOOK_MS = 1_000
 /** A client of which nothing comes, or that takes nothing, for this long under pressure is ended, milliseconds. */
 const STOPPED_MS = 10_000

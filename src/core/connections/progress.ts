@@ -17,7 +17,7 @@ type ProgressKind = 'body' | 'answer'
 
 /** Bytes a second that a client sends or takes at least, unless it is slow: a quarter of a megabit. */
 export const SLOW_BYTES = 32 * 1024
-/** What moves this soon pays for nothing: the system's buffers take megabytes of an answer that nobody reads, milliseconds. */
+/** What moves this soon pays for nothing: the system's buffers take megabytes of an answer that no client reads, milliseconds. */
 const BURST_MS = 2_000
 /** A client is not slow for this long from the beginning on, milliseconds. */
 const FREE_MS: Readonly<Record<ProgressKind, number>> = { body: 2_000, answer: 10_000 }

@@ -10,7 +10,7 @@ export interface Walks {
   failed: Map<string, string>
   /** The failed lists that the service refuses to the credential (403). */
   forbidden: Set<string>
-  /** The failed lists whose failure says nothing about others: refused (403), or not of the form of a list. */
+  /** The failed lists that make nothing else look old: refused (403), or of another form and never stored. */
   ownFailures: Set<string>
   /** Error of the list that failed last. */
   error: MirrorError | null

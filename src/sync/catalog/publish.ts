@@ -86,7 +86,7 @@ function isWhole({ missing, incomplete, subscriptions, carriedOver }: Crawl): bo
 
 /**
  * Returns upstream's date of its confirmation of the whole catalog; null for a refresh, which does not walk all lists,
- * and while a fixed list fails. A list that the service refuses, or gives in another form, keeps its own date only.
+ * and while a fixed list fails that is served from what is stored.
  */
 function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
   if (isNarrow(context)) return null

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readRetryAfter } from '../../core/time.ts'
 import { MirrorError, systemCode } from '../../core/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
@@ -139,15 +140,22 @@ const MAX_LENGTH = 300
 
 /**
  * Reads the reason from the body of an error response, in a line of at most 300 characters: a JSON body's
- * description, message or code. Null when it has none, or cannot be read.
+ * description, message or code, or a plain text. Null when it has none, or cannot be read.
  */
 export async function readErrorReason(body: RawAnswer['body']): Promise<string | null> {
-  const text = await readErrorBody(body)
+  const bytes = await readErrorBody(body)
+  if (bytes === null) return null
   try {
-    return text === null ? null : reasonOf(JSON.parse(jsonTextOf(text)))
+    return reasonOf(JSON.parse(jsonTextOf(bytes)))
   } catch {
-    return null // the status is sufficient
+    return plainReason(bytes)
   }
+}
+
+/** Returns a plain text in one line; null for markup, and for bytes that are no text. */
+function plainReason(bytes: Buffer): string | null {
+  const line = isUtf8(bytes) ? oneLine(bytes.toString()) : ''
+  return line === '' || /^[<{[]/.test(line) ? null : line
 }
 
 /** Reads the body of an error response; null when it is longer than 16 KiB, or cannot be read. */
@@ -171,6 +179,7 @@ const PLACES = ['error_description', 'message', 'detail', 'title', 'error'] as c
 function reasonOf(body: unknown): string | null {
   if (typeof body !== 'object' || body === null) return null
   const fields = body as Readonly<Record<string, unknown>>
+  if (Array.isArray(fields['errors'])) return reasonOf(fields['errors'][0])
   for (const place of PLACES) {
     const value = fields[place]
     if (typeof value === 'string' && value.trim() !== '') return oneLine(value)

@@ -121,12 +121,11 @@ test('the account or subscriptions in an unexpected shape cost themselves only',
 
 test.each([
   ['is refused', refusing('no keys')],
-  ['has an unexpected form', () => ({ body: { 7: { id: 7 } } })],
-])('a list that %s does not make the rest look old', async (_name, said) => {
+  ['never was a list', () => ({ body: 12 })],
+])('a list that %s does not make the rest look old', async (_name, said: Saying) => {
   let now = Date.now() - 3_600_000
-  const made = await plainBench(TAGS, {}, () => now)
+  const made = await plainBench({ ...TAGS, '/v1/subscriptions/': said }, {}, () => now)
   await made.run('catalog')
-  made.say({ '/v1/subscriptions/': said })
   now += 1_800_000
   const report = await made.run('catalog')
   expect(report.state).toBe('partial')
@@ -135,13 +134,16 @@ test.each([
 
 test.each([
   ['refused', refusing('no list')],
-  ['a number', (() => ({ body: 12 })) as Saying],
-])('while the subscriptions are %s, nothing is said to be out of scope', async (_how, said) => {
-  const made = await plainBench(
-    { ...TAGS, '/v1/subscriptions/': said },
-    { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
-  )
-  await made.run('catalog')
-  const unknown = expect.stringContaining('without the subscriptions') as string
-  expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual([503, unknown])
-})
+  ['a number', () => ({ body: 12 })],
+])(
+  'while the subscriptions are %s, nothing is said to be out of scope',
+  async (_how, said: Saying) => {
+    const made = await plainBench(
+      { ...TAGS, '/v1/subscriptions/': said },
+      { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
+    )
+    await made.run('catalog')
+    const unknown = expect.stringContaining('without the subscriptions') as string
+    expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual([503, unknown])
+  },
+)

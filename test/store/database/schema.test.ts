@@ -58,7 +58,7 @@ const MIRROR_STEPS: readonly string[] = [
   '9c40cf396a4c3a19',
   '027a6ad6bee5bfe8',
   '153ef872b860262d',
-  'ee27f0f0c61cbd32',
+  '70ac055c63b22d66',
   '7f9fcce869414681',
 ]
 const INBOX_STEPS: readonly string[] = [
@@ -90,4 +90,24 @@ describe.each([
   test('is changed by a further step, and no earlier step is edited', () => {
     expect(steps.map(digestOf)).toEqual(digests)
   })
+})
+
+test('an artifact in whose place JSON without a document was kept is asked for again after the upgrade', () => {
+  const dir = scratch()
+  const step = MIGRATIONS.findIndex((text) => text.includes('catalog_lacking ADD COLUMN status'))
+  createOld(databasePath(dir), MIGRATIONS.slice(0, step))
+  const old = new Database(databasePath(dir))
+  const paths = ['/v1/tags/a/sbom', '/v1/tags/b/sbom', '/v1/tags/a', '/v1/packages/p/artifacts/patches'] // prettier-ignore
+  for (const path of paths)
+    old
+      .prepare(
+        `INSERT INTO catalog_answer (path, resource, owner, owner_sha, status, size, sha256, changed, links, mentions)
+         VALUES (?, 'tags', 'tags/a', x'1111', 200, 2, x'00', 1, ?, '[]')`,
+      )
+      .run(path, path === '/v1/tags/b/sbom' ? '[{"at":["url"],"digest":"00"}]' : '[]')
+  old.close()
+  const upgraded = openWriter(dir, () => undefined)
+  const again = upgraded.prepare("SELECT path FROM catalog_answer WHERE owner_sha = x'00'").pluck()
+  expect(again.all()).toEqual(['/v1/tags/a/sbom'])
+  upgraded.close()
 })

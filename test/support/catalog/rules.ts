@@ -121,6 +121,12 @@ export const RULES: readonly Rule[] = [
     by: feedFilter('package_src_name=curl'),
   },
   {
+    section: '4 Payload gaps',
+    subject: 'SBOM, VEX and provenance: in the answer at any depth, behind a URL, or not there yet',
+    answer: 'the answer as it came, links of the mirror’s own, or 503',
+    by: 'test/e2e/catalog/recognised.test.ts',
+  },
+  {
     section: '5 Authentication',
     subject: 'bearer token, or API key as Basic user name',
     answer: 'the mirror’s own keys in both forms, on both surfaces; else 401',
@@ -139,6 +145,12 @@ export const RULES: readonly Rule[] = [
         expect(await status(path, `Bearer ${SANDBOX_KEYS.admin}`)).toBe(401) // the service's key is not the mirror's
       }
     },
+  },
+  {
+    section: '5 Authentication',
+    subject: 'permissions of keys: a path that is refused (403)',
+    answer: '403 with the reason of the service; all else is mirrored',
+    by: 'test/e2e/catalog/refused.test.ts',
   },
   {
     section: '5 Authentication',

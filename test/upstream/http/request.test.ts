@@ -84,6 +84,22 @@ describe('a write request', () => {
     const { message } = await refusal('upstream_status', against(url).request(CHANGE))
     expect(message).toBe('/v1/x: upstream answered 422 (no [31m such event)')
   })
+
+  test.each([
+    [
+      'a list of errors',
+      '{"errors":[{"status":"422","detail":"no such event"}]}',
+      ' (no such event)',
+    ],
+    ['a plain text', ' no such\n event\n', ' (no such event)'],
+    ['a page', '<html><body>no such event</body></html>', ''],
+    ['JSON that is cut', '{"message":"no such', ''],
+    ['nothing', '', ''],
+  ])('that is refused with %s has the reason that is in it', async (_what, body, reason) => {
+    const { url } = await createOrigin((_request, response) => response.writeHead(422).end(body))
+    const { message } = await refusal('upstream_status', against(url).request(CHANGE))
+    expect(message).toBe(`/v1/x: upstream answered 422${reason}`)
+  })
 })
 
 describe('a removal', () => {

@@ -168,6 +168,9 @@ const STATES_AND_TYPES = `
   -- The media type that upstream gives to JSON; null: application/json, or a bundle brought the row.
   ALTER TABLE catalog_answer ADD COLUMN type TEXT;
   ALTER TABLE catalog_fetched ADD COLUMN type TEXT;
+  -- JSON without a document was kept in place of one, such as {"status":"processing"}: the next run asks again.
+  UPDATE catalog_answer SET owner_sha = x'00' WHERE status = 200 AND links = '[]' AND (path LIKE '/v1/%/sbom'
+    OR path LIKE '/v1/%/vex' OR path LIKE '/v1/%/provenance' OR path LIKE '/packages/%/provenance/%');
   `
 
 /** The schema step for on what the completeness of lists rests. */

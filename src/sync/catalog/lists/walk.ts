@@ -117,7 +117,10 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
       const canonical = canonicalPath(path) ?? path
       walks.failed.set(canonical, messageOf(error))
       if (isForbidden(error)) walks.forbidden.add(canonical)
-      if (isForbidden(error) || error.code === 'upstream_shape') walks.ownFailures.add(canonical)
+      // Of a list in another form nothing that is older may be served.
+      const isUnstored = context.store.catalog.readList(canonical) === null
+      if (isForbidden(error) || (isUnstored && error.code === 'upstream_shape'))
+        walks.ownFailures.add(canonical)
       walks.error = error
     }
   })
