@@ -99,6 +99,7 @@ function record(way: WalkState, page: ReadPage): void {
   const next = page.shape.next ?? page.headerNext
   way.before = { page, next: onward.firstPage === undefined ? next : null }
   onward.header ||= nextLink(page.link) !== null
+  if (page.headerNext !== null) onward.headerName = page.headerNext.header
 }
 
 /** Follows what a page names as the next one; null where it names none. */

@@ -50,6 +50,21 @@ test.each(telling(Object.entries(FORMS), 'page numbers', 'a cursor in a header')
     const upstream = await walkList(made.askUpstream, '/v1/patches', form)
     const isShown = form.next.form !== 'page' || form.next.pages !== undefined
     if (isShown) expect(upstream.items).toHaveLength(14)
+    // Whoever can read the service can read the mirror, page by page.
+    const { next } = form
+    if (isShown && ['page', 'header', 'cursor'].includes(next.form)) {
+      const mirror = await walkList(made.ask, '/v1/patches?limit=5', form)
+      expect(mirror).toEqual({ items: upstream.items, pages: 3 })
+    }
+    if (next.form === 'page' || next.form === 'range') {
+      const last = next.form === 'page' ? next.first + 2 : 10
+      const answer = await made.ask(`/v1/patches?limit=5&${next.parameter}=${last}`)
+      const { data } = (await answer.json()) as { data: { ticket_id: string }[] }
+      expect(data.map(({ ticket_id: id }) => id)).toEqual(stored.slice(10))
+      const beyond = await made.ask(`/v1/patches?limit=5&order=created_at:asc&${next.parameter}=99`)
+      expect(await beyond.json()).toMatchObject({ data: [] })
+      expect((await made.ask(`/v1/patches?${next.parameter}=x`)).status).toBe(400)
+    }
     requests.clear()
     expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
     expect(requests.count('/v1/patches')).toBeLessThanOrEqual(upstream.pages + (isShown ? 0 : 4))
