@@ -84,8 +84,10 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   }
 }
 
-function isCounting({ onward }: WalkState): boolean {
-  return onward.firstPage !== undefined || onward.param === OFFSET
+/** Returns whether the mirror counts pages or items itself; a cursor for `offset` that a page names is the service's. */
+function isCounting({ onward, before }: WalkState): boolean {
+  const counts = onward.firstPage !== undefined || onward.param === OFFSET
+  return counts && (before === null || before.next === null)
 }
 
 function record(way: WalkState, page: ReadPage): void {
