@@ -17,6 +17,7 @@ import { type JsonPath, valueAt } from './slices.ts'
 const GUESSED = ['cursor', 'after']
 const BACK = new Set(['before', 'previous', 'prev', 'previouscursor', 'prevcursor', 'previouspage'])
 const SHOWN = new Set(['count', 'returned', 'shown', 'pagecount', 'itemcount'])
+const PAGE = new Set(['page', 'pagenumber', 'currentpage', 'pageindex', 'number'])
 const PAGES = new Set(['totalpages', 'pages', 'lastpage'])
 
 /** Learns a list's frame from a page; the last page completes it. */
@@ -33,6 +34,7 @@ export function frameOf(
   // On a page that has a next one, a count equal to its own items is not the total.
   const total = known.totalPath ?? findTotal(places, next === null ? count : count + 1)
   const numbers = places.filter(({ path }) => !isSamePath(path, total))
+  const own = numbers.find(({ name, value }) => PAGE.has(name) && (value === 0 || value === 1))
   const ends = places.flatMap(({ path, name, value }) =>
     LAST.has(name) && typeof value === 'boolean' ? [path] : [],
   )
@@ -54,6 +56,7 @@ export function frameOf(
       MORE.has(name) && typeof value === 'boolean' ? [path] : [],
     ),
     ...(ends.length > 0 && { ends }),
+    ...(own !== undefined && { page: own.path }),
     back: places.flatMap(({ path, name }) => (BACK.has(name) ? [path] : [])),
     shown: numbered(SHOWN),
     pages: numbered(PAGES),

@@ -39,6 +39,8 @@ export interface Frame {
   shown: JsonPath | null
   /** Position of the number of pages. */
   pages: JsonPath | null
+  /** Position of the page's own number; absent: there is none. */
+  page?: JsonPath
   /** Positions of flags that indicate further pages. */
   more: readonly JsonPath[]
   /** Positions of flags that indicate the last page; absent: there are none. */
@@ -80,6 +82,8 @@ export interface Onward {
   silent: boolean
   /** Number of the list's first page, where `param` is the number of a page; absent: it is not. */
   firstPage?: 0 | 1
+  /** Name of another header that names the next page, in lower case (`x-next-cursor`); absent: there is none. */
+  headerName?: string
 }
 
 /** Values of a page that the mirror serves. */
@@ -90,11 +94,13 @@ interface PageFacts {
   total: number | null
   limit: number
   urls: PageUrls
+  /** Number of items before the page; null or absent: not known. */
+  start?: number | null
 }
 
 /** Builds the envelope of a page of `shown` items, without the items. */
 function fillFrame(frame: Frame, facts: PageFacts, shown: number): unknown {
-  const { next, total, limit } = facts
+  const { next, total, limit, start = null } = facts
   let page = frame.envelope
   if (frame.items.length === 0) return page
   const put = (path: JsonPath | null, value: unknown): void => {
@@ -122,6 +128,8 @@ function fillFrame(frame: Frame, facts: PageFacts, shown: number): unknown {
     put(frame.limit, limit)
     put(frame.shown, shown)
   }
+  if (start !== null && frame.page !== undefined)
+    put(frame.page, Number(valueAt(frame.envelope, frame.page)) + Math.floor(start / limit))
   if (total !== null) put(frame.pages, Math.ceil(total / limit))
   return withLocalLinks(page, frame.items, facts.urls)
 }

@@ -161,6 +161,7 @@ function readSign(words: readonly string[], value: unknown): Said {
     const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
     return words.some((word) => wanted.has(word)) ? { kind: 'more', value: String(truth) } : null
   }
+  if (typeof value === 'number' && words.includes('more')) return { kind: 'more', value }
   const leads = words.some((word) => ONWARD.has(word))
   if (typeof value === 'number' || /^\d{1,15}$/.test(String(value)))
     return leads && !words.includes('total') && !words.includes('remain')

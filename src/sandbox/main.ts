@@ -34,6 +34,11 @@ How it behaves
   --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}',
                        '{"index":"ids"}' (list, ids, objects, map, keyed, lines, groups), '{"feed":"keyed","matrix":"array"}'
                        '{"artifacts":{"around":"json-api"},"http":{"refused":["/v1/me"]}}'
+                       Lists by page number: '{"lists":{"next":{"form":"page","parameter":"page","first":1}}}'; other
+                       forms: {"form":"header","name":"X-Next-Cursor","parameter":"cursor"}, {"form":"range",
+                       "parameter":"offset"}, {"form":"none","parameter":""}, {"form":"cursor","at":["resume_key"],
+                       "end":"absent","parameter":"resume_key","own":true}; "largestPage":25,"ignoresLimit":true beside it
+                       makes pages of 25, whatever limit asks for
   --dialect NAME       how deliveries are signed: standard or vendor (standard)
   --webhook-secret S   the secret of each new webhook subscription (a random one each)
   --keep-requests N    requests that it remembers for /-/sandbox/requests (20000)

@@ -103,7 +103,7 @@ function copied(from: string): string {
   return dir
 }
 
-test('databases from months ago that are put back by hand announce nothing old, and followers are told', async () => {
+test('databases from months ago that are put back by hand announce nothing old, and followers are notified', async () => {
   const { made, to, again } = await waiting()
   const dir = copied(made.dir)
   await made.publish('after the copy', ['R-1', 'R-9'])
@@ -114,7 +114,7 @@ test('databases from months ago that are put back by hand announce nothing old, 
   expect(settleCopies(made.dir, at)).toEqual([])
   copyFileSync(join(made.dir, 'serve.settings'), join(dir, 'serve.settings')) // it stayed where it was
   expect(settleCopies(dir, at)).toMatchObject([
-    expect.stringMatching(/^mirror\.db is a copy from before: .* followers are told/),
+    expect.stringMatching(/^mirror\.db is a copy from before: .* followers are notified/),
     expect.stringMatching(/^webhooks\.db is a copy from before: 4 relayed events and 1 deliveries/),
   ])
   to.forEach(({ got }) => got.splice(0))

@@ -54,6 +54,7 @@ function nextPath(
     const link = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
     return link === undefined ? null : merged(path, link)
   }
+  if (!('at' in next)) return nextByNumber(response, body, path, next)
   const value = valueAt(body, next.at)
   if (next.form === 'lastId') {
     return value === true ? withParameter(path, next.parameter, idOf(last)) : null
@@ -61,6 +62,28 @@ function nextPath(
   if (value === undefined || value === null || value === '') return null
   if (typeof value !== 'string') throw new Error(`${path} has no text at ${next.at.join('.')}`)
   return next.form === 'url' ? merged(path, value) : withParameter(path, next.parameter, value)
+}
+
+/** The next page of a form that names none in its envelope: by a header, a page number or an offset. */
+function nextByNumber(
+  response: Response,
+  body: unknown,
+  path: string,
+  next: Exclude<ListForm['next'], { at: MemberPath } | { form: 'link' }>,
+): string | null {
+  if (next.form === 'header') {
+    const cursor = response.headers.get(next.name)
+    return cursor === null ? null : withParameter(path, next.parameter, cursor)
+  }
+  if (next.form === 'range') {
+    const [, end, total] = /-(\d+)\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? []
+    const offset = Number(end ?? Infinity) + 1
+    return offset < Number(total) ? withParameter(path, next.parameter, String(offset)) : null
+  }
+  if (next.form === 'none' || next.number === undefined || next.pages === undefined) return null
+  const number = Number(valueAt(body, next.number))
+  const last = Number(valueAt(body, next.pages)) - 1 + next.first
+  return number < last ? withParameter(path, next.parameter, String(number + 1)) : null
 }
 
 function idOf(item: unknown): string {

@@ -2,11 +2,17 @@ import { type Frame, joinPage } from '../../json/envelope.ts'
 import { LAST_ID_PARAMS } from '../../json/list-names.ts'
 import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
 import { incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
-import type { OrderedEntry, Where } from '../../store/catalog/list-query.ts'
+import type {
+  EntryQuery,
+  ListPosition,
+  OrderedEntry,
+  Where,
+} from '../../store/catalog/list-query.ts'
 import { contentTag, respond } from '../http/response.ts'
 import { type CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
+import { readSkipped } from './numbered.ts'
 import {
   DEFAULT_LIMIT,
   MAX_LIMIT,
@@ -53,29 +59,32 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const isPaged = frame.cursor !== null || frame.onward !== undefined
     const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
     const places = createListCursors(served.reads, list, order, frame.cursor === null)
-    const from = places.read(readAfter(query, pagers))
+    const skipped = readSkipped(query, frame, limit)
     const count = counts.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings
-    const rows =
-      count === 0
-        ? []
-        : served.reads.catalog.listEntries({
-            ...{ list: list.id, where, order, after: from.place, limit: limit + 1, matches: count },
-            maxBytes: MAX_PAGE_BYTES,
-            ...(ordering !== null && {
-              ordering: ordering.orderingOf(origin.version, list.id, order),
-            }),
-          })
+    const asking: EntryQuery = {
+      ...{ list: list.id, where, order, after: null, limit: limit + 1, matches: count },
+      ...(ordering !== null && { ordering: ordering.orderingOf(origin.version, list.id, order) }),
+    }
+    const from =
+      skipped === null
+        ? places.read(readAfter(query, pagers))
+        : { place: placeBehind(served.reads, asking, skipped), anchors: [] }
+    const rows = readRows(served.reads, { ...asking, after: from.place }, skipped ?? 0)
     const shown = rows.slice(0, limit).slice(0, fitting(rows))
     const next =
-      rows.length > shown.length ? nextOf(call, query, path, places.write(shown, from)) : null
+      rows.length > shown.length
+        ? nextOf(call, { query, path, pagers }, places.write(shown, from))
+        : null
     // The totals of an incomplete list are upstream's; they do not apply to filtered results.
     const isUpstreams = frame.partial !== undefined || frame.estimated === true
     const total = isUpstreams && where.length === 0 ? null : count
+    const start = skipped ?? (from.place === null ? 0 : null)
+    const facts = { next, total, limit, start }
     const items = shown.map(({ body }) => body)
     const urls = { ...urlsOf(call, query, path), next: next?.url ?? null }
-    const page = joinPage(frame, { next, total, limit, urls }, items)
-    const links = next === null || !isLinked(frame) ? [] : ['Link', `<${next.url}>; rel="next"`]
+    const page = joinPage(frame, { ...facts, urls }, items)
+    const links = next === null ? [] : nextFields(frame, next)
     const tag = contentTag(
       links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
     )
@@ -97,9 +106,16 @@ function fitting(rows: readonly OrderedEntry[]): number {
   return end < 0 ? rows.length : Math.max(1, end)
 }
 
-/** Whether the next page is named by a Link header: as upstream does, or because its envelope has no place for a cursor. */
-function isLinked({ cursor, onward }: Frame): boolean {
-  return cursor === null || onward?.header === true
+/**
+ * Returns the headers that name the next page, as a flat list: Link as upstream does, or because its envelope has no place for
+ * a cursor; and the header that upstream has for it.
+ */
+function nextFields({ cursor, onward }: Frame, next: { cursor: string; url: string }): string[] {
+  const isLinked = cursor === null || onward?.header === true
+  const link = isLinked ? ['Link', `<${next.url}>; rel="next"`] : []
+  const name = onward?.headerName
+  if (name === undefined) return link
+  return [...link, name, /ur[il]|link|href/.test(name) ? next.url : next.cursor]
 }
 
 /**
@@ -115,15 +131,30 @@ function readAfter(query: URLSearchParams, names: readonly string[]): string | n
   return names.map((name) => onlyValue(query, name)).find((value) => value !== null) ?? null
 }
 
+/** Reads the rows of a page; none behind the last entry. */
+function readRows({ catalog }: Source, asking: EntryQuery, skipped: number): OrderedEntry[] {
+  const { matches = 0 } = asking
+  const isBeyond = matches === 0 || skipped >= matches
+  return isBeyond ? [] : catalog.listEntries({ ...asking, maxBytes: MAX_PAGE_BYTES })
+}
+
+/** Returns the position behind the first entries, or the beginning. */
+function placeBehind(
+  { catalog }: Source,
+  asking: EntryQuery,
+  skipped: number,
+): ListPosition | null {
+  return skipped === 0 ? null : catalog.positionAfter(asking, skipped)
+}
+
 /** The way to the next page: a cursor, and, where upstream gives URLs, one of the mirror's own. */
 function nextOf(
   call: ReadCall,
-  query: URLSearchParams,
-  path: string,
+  { query, path, pagers }: { query: URLSearchParams; path: string; pagers: readonly string[] },
   cursor: string,
 ): { cursor: string; url: string } {
   const next = new URLSearchParams(query)
-  for (const name of LAST_ID_PARAMS) next.delete(name)
+  for (const name of [...LAST_ID_PARAMS, ...pagers]) next.delete(name)
   next.set('after', cursor)
   return { cursor, url: `${call.baseUrl()}${path}?${next.toString()}` }
 }

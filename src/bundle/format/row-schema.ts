@@ -52,6 +52,9 @@ const time = integerField(0, 2 ** 50)
 /** It becomes a header's value. */
 const mediaType = textField(/^[\x20-\x7e]{1,200}$/, 'a media type')
 
+/** It becomes a header's name. */
+const headerField = textField(/^[a-z\d-]{1,100}$/, 'the name of a header')
+
 const step = union<string | number>(any, integerField(0))
 const place = listField(step, 1_000)
 const servedType = textField(
@@ -71,6 +74,7 @@ const onward = shape({
   header: truth,
   silent: truth,
   firstPage: orAbsent(oneOf(0, 1)),
+  headerName: orAbsent(headerField),
 })
 const skipped = shape({ page: small, count: small, why: stamp })
 /** The frame as the crawl learns it (json/envelope.ts), with size limits. */
@@ -88,6 +92,7 @@ const frame = jsonText(
     },
     ...{ skipped: orAbsent(listField(skipped, 100)), estimated: orAbsent(truth) },
     ends: orAbsent(listField(place, 100)),
+    page: orAbsent(place),
   }),
   2 ** 18,
 )

@@ -16,6 +16,8 @@ interface Page<F extends object = object> {
   before: string | undefined
   limit: number
   total: number
+  /** Number of entries before it. */
+  start: number
 }
 
 const DEFAULT_LIMIT = 100
@@ -43,7 +45,8 @@ export function takePage<F extends object>(
   form: ListForm,
   order?: Order<F>,
 ): Page<F> {
-  const limit = Math.min(limitOf(query.get('limit')), form.largestPage)
+  const wanted = limitOf(query.get('limit'))
+  const limit = form.ignoresLimit === true ? form.largestPage : Math.min(wanted, form.largestPage)
   const asked = cursorAsked(form, query)
   if (fault?.kind === 'lostPage') {
     throw new ServiceError(fault.status ?? 410, 'the cursor is no longer valid: start again')
@@ -52,11 +55,10 @@ export function takePage<F extends object>(
     const count = asked.startsWith(ENDLESS) ? Number(asked.slice(ENDLESS.length)) : 0
     const again = fault.items === 'repeated' ? entries.slice(0, limit) : []
     const after = `${ENDLESS}${count + 1}`
-    return { entries: again, after, before: undefined, limit, total: entries.length }
+    return { entries: again, after, before: undefined, limit, total: entries.length, start: 0 }
   }
   const byId = form.next.form === 'lastId'
-  const find = byId ? positionOfId : position
-  const start = asked === '' ? 0 : find(entries, asked, order)
+  const start = startOf(entries, { asked, form, limit, order })
   const taken = entries.slice(start, start + limit)
   const [first, last] = [taken[0], taken.at(-1)]
   const more = start + limit < entries.length || (form.emptyLast && taken.length === limit)
@@ -68,7 +70,29 @@ export function takePage<F extends object>(
     before: start > 0 && first !== undefined ? cursor(first) : undefined,
     limit,
     total: entries.length,
+    start,
   }
+}
+
+interface Asked<F extends object> {
+  asked: string
+  form: ListForm
+  limit: number
+  order: Order<F> | undefined
+}
+
+/** Returns the index of the first entry of the page that is asked for. 400 for a number that is none. */
+function startOf<F extends object>(
+  entries: readonly Entry<F>[],
+  { asked, form, limit, order }: Asked<F>,
+): number {
+  const { next } = form
+  if (asked === '' || next.form === 'none') return 0
+  if (next.form === 'lastId') return positionOfId(entries, asked)
+  if (next.form !== 'page' && next.form !== 'range') return position(entries, asked, order)
+  if (!/^\d{1,9}$/.test(asked)) throw new ServiceError(400, `${next.parameter} must be a number`)
+  const number = Number(asked)
+  return next.form === 'range' ? number : Math.max(0, number - next.first) * limit
 }
 
 function limitOf(text: string | null): number {

@@ -76,6 +76,18 @@ export function createCatalogQuery(db: Db) {
       for (const segment of segmentsOf(query)) if (!listSome(query, segment, rows)) break
       return rows
     },
+    /** Returns the position behind the first `count` entries of a query; null when there are no more. */
+    positionAfter(query: EntryQuery, count: number): ListPosition | null {
+      const { list, where, order } = query
+      if (order.facet !== null || order.field !== null) {
+        const rows = this.listEntries({ ...query, after: null, limit: count })
+        return rows.length < count ? null : (rows.at(-1) ?? null)
+      }
+      const { text, values } = conditionsOf(list, where)
+      const sql = `SELECT ordinal FROM catalog_entry WHERE ${text} ORDER BY ordinal LIMIT 1 OFFSET ?`
+      const row = prepared(sql).get(...values, count - 1) as { ordinal: number } | undefined
+      return row === undefined ? null : { value: null, ordinal: row.ordinal }
+    },
     /** Returns an entry by its id, with its value in an order; null if there is none. */
     readOrderedEntry(list: number, id: string, order: ListOrder): OrderedEntry | null {
       const sql = `SELECT ${columnsOf(order)} FROM catalog_entry WHERE list = ? AND id = ?`

@@ -59,7 +59,10 @@ export function findCursor(
   const places = placesOf(page, itemsPath)
   const flag = flagOf(places)
   const rows = RANKS.map((names) =>
-    places.filter(({ name, value }) => names.test(name) && isCursor(value)),
+    places.filter(
+      ({ name, value }) =>
+        names.test(name) && isCursor(value) && !(typeof value === 'number' && MORE.has(name)),
+    ),
   )
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
   const named = [atKnown, ...rows].find((row) => row.length > 0) ?? []
@@ -105,7 +108,8 @@ export function findSizes(
 /** Returns the value of the flags; null when there are none. */
 function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   const flags = places.flatMap(({ name, value }) => {
-    const truth = truthOf(value)
+    const isNumber = typeof value === 'number' && MORE.has(name)
+    const truth = isNumber ? value !== 0 : truthOf(value)
     if (truth === null) return []
     if (LAST.has(name)) return [!truth]
     return MORE.has(name) ? [truth] : []

@@ -189,7 +189,7 @@ function compare(page: ReadPage, answer: ReadPage | null): Gave {
 export function paramsOf(field: string, value = ''): string[] {
   const bare = field.replace(/^next[_-]?/i, '')
   const small = bare.charAt(0).toLowerCase() + bare.slice(1)
-  const counts = /^\d+$/.test(value) ? ['page', OFFSET] : []
+  const counts = /^\d+$/.test(value) ? ['page', OFFSET, 'start', 'skip'] : []
   const own = [small, field, ...counts, 'cursor', 'page_token', 'next'].filter(
     (name) => name !== '',
   )

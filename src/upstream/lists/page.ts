@@ -20,12 +20,18 @@ export interface ReadPage {
   /** The Link header. */
   link: string | null
   /** The next page as a header names it (`X-Next-Cursor`); null: none does. */
-  headerNext: Next | null
+  headerNext: HeaderNext | null
   /** What the page and its headers say about the extent of the list. */
   signs: readonly ListSign[]
   /** Number of items in the list by this page; null: unknown. */
   total: number | null
   sha256: Buffer
+}
+
+/** The next page as a header names it. */
+interface HeaderNext extends Next {
+  /** Name of the header, in lower case. */
+  header: string
 }
 
 /** What the probes of a list showed, and how many items it had then. */
@@ -79,12 +85,15 @@ export function readPage(
 /** Names of headers whose value is the next page; other values that may be cursors are tried, and not followed at once. */
 const NEXT_HEADER = /next|cursor|continuation|marker|resume|page-?token/
 
-function nextOfHeaders(signs: readonly ListSign[]): Next | null {
-  const found = signs.find(({ kind, name }) => kind === 'cursor' && NEXT_HEADER.test(name))
+function nextOfHeaders(signs: readonly ListSign[]): HeaderNext | null {
+  const isNext = (name: string): boolean =>
+    NEXT_HEADER.test(name) && /^[a-z\d -]{1,100}$/.test(name)
+  const found = signs.find(({ kind, name }) => kind === 'cursor' && isNext(name))
   if (found === undefined) return null
-  const field = found.name.replace(/^the header (x-)?/, '').replaceAll('-', '_')
+  const header = found.name.replace(/^the header /, '')
+  const field = header.replace(/^x-/, '').replaceAll('-', '_')
   const text = String(found.value)
-  return { text, isUrl: isPageUrl(text), field }
+  return { text, isUrl: isPageUrl(text), field, header }
 }
 
 function totalAt(value: unknown, path: JsonPath | null): number | null {

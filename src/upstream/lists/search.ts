@@ -52,10 +52,12 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const { way, seeker } = search
   const { seen } = way
   const { shape, items } = page
-  const end = shape.more === false ? 'stated' : way.named ? 'unnamed' : null
+  // A cursor object without a cursor, beside a larger total, states no end.
+  const isStated = shape.more === false && !countsMore(way, page)
+  const end = isStated ? 'stated' : way.named ? 'unnamed' : null
   seen.more = openSigns(way, page, end !== null)
   const isCounted = seen.more.length === 0 && isAllCounted(way, page)
-  const mayCount = shape.more !== false && items.length > 0 && !isCounted
+  const mayCount = !isStated && items.length > 0 && !isCounted
   const step = mayCount ? count(search, page) : null
   if (step !== null) return step
   if (end !== null) return endBy(way, end)
@@ -65,9 +67,15 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
   if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
-  if (shape.more === null && items.length > 1 && (await seeker.namesNext()))
+  if (shape.more !== true && items.length > 1 && (await seeker.namesNext()))
     return endBy(way, 'unnamed')
   return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
+}
+
+/** Returns whether a page counts more items than were read, whatever else it says. */
+function countsMore(way: WalkState, page: ReadPage): boolean {
+  if (page.total !== null) return page.total > way.collected
+  return openSigns(way, page, true).length > 0
 }
 
 /** Continues where the way to request pages is known, and pages do not name the next one. */

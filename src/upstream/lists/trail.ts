@@ -84,8 +84,10 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   }
 }
 
-function isCounting({ onward }: WalkState): boolean {
-  return onward.firstPage !== undefined || onward.param === OFFSET
+/** Returns whether the mirror counts pages or items itself; a cursor for `offset` that a page names is the service's. */
+function isCounting({ onward, before }: WalkState): boolean {
+  const counts = onward.firstPage !== undefined || onward.param === OFFSET
+  return counts && (before === null || before.next === null)
 }
 
 function record(way: WalkState, page: ReadPage): void {
@@ -99,6 +101,7 @@ function record(way: WalkState, page: ReadPage): void {
   const next = page.shape.next ?? page.headerNext
   way.before = { page, next: onward.firstPage === undefined ? next : null }
   onward.header ||= nextLink(page.link) !== null
+  if (page.headerNext !== null) onward.headerName = page.headerNext.header
 }
 
 /** Follows what a page names as the next one; null where it names none. */

@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { SHAPE_NAMES } from '../../../src/sandbox/service/shapes/shape.ts'
-import { FAST_SHAPES, proveContract } from '../../support/catalog/coverage.ts'
+import { FAST_SHAPES, LIST_EVIDENCE, proveContract } from '../../support/catalog/coverage.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { type Rule, RULES } from '../../support/catalog/rules.ts'
 import { type Row, READING, WRITING, allKnown } from '../../support/catalog/contract.ts'
+
+/** On what the completeness of an answer rests. */
+const LIST = 'the evidence of its end (below)'
+const ANSWER = 'its end: the length that was announced, or the last chunk'
+const ARCHIVE = 'its directory: each member that the index lists'
 
 describe.each(FAST_SHAPES)('a service of the shape %s', (name) => {
   test('has a mirror that keeps to the contract, before and after changes', () =>
@@ -25,8 +30,8 @@ test('every writing operation of the contract is refused with where to do it ins
 
 test('the table in docs/coverage.md equals the table of these tests', async () => {
   const file = 'test/e2e/catalog/coverage.test.ts'
-  const line = ({ table, method, path }: Row, answer: string): string =>
-    `| ${table} | \`${method} ${path}\` | ${answer} | \`${file}\` |`
+  const line = ({ table, method, path }: Row, answer: string, basis: string): string =>
+    `| ${table} | \`${method} ${path}\` | ${answer} | ${basis} | \`${file}\` |`
   const rule = ({ section, subject, answer, by }: Rule): string =>
     `| ${section} | ${subject} | ${answer} | \`${typeof by === 'string' ? by : file}\` |`
   const text = [
@@ -53,11 +58,26 @@ test('the table in docs/coverage.md equals the table of these tests', async () =
     '',
     '## Endpoints (section 4)',
     '',
-    '| Table | Row | The mirror | Proved by |',
-    '| --- | --- | --- | --- |',
-    ...READING.map((row) => line(row, 'the same answer')),
-    '| Public feeds | `GET /external/osv/all.zip` | the same members | `test/sync/osv/archive/archive.test.ts` |',
-    ...WRITING.map((row) => line(row, '405, with the command or place to use instead')),
+    '| Table | Row | The mirror | Complete by | Proved by |',
+    '| --- | --- | --- | --- | --- |',
+    ...READING.map((row) => line(row, 'the same answer', row.isList ? LIST : ANSWER)),
+    `| Public feeds | \`GET /external/osv/all.zip\` | the same members | ${ARCHIVE} | \`test/sync/osv/archive/archive.test.ts\` |`,
+    ...WRITING.map((row) =>
+      line(row, '405, with the command or place to use instead', 'not mirrored'),
+    ),
+    '',
+    '## On what the completeness of a list rests',
+    '',
+    'A list is complete by the first of these that was seen: its total, a last page that says so, a last page that names no next one',
+    'while the others do, nothing behind its last page, a shorter page from a service that keeps to `limit`, or the same items for each',
+    'request for another page ([how complete a list is](guides/catalog.md#how-complete-a-list-is)). The services of these shapes give:',
+    '',
+    '| Shape | Evidence |',
+    '| --- | --- |',
+    ...SHAPE_NAMES.map((name) => `| \`${name}\` | ${LIST_EVIDENCE[name].join('; ')} |`),
+    '',
+    'Other forms of paging, each with 0, 1, a full page and 437 items, are in `test/upstream/lists/evidence.test.ts`; lists that change',
+    'between two pages in `test/e2e/catalog/changing-lists.test.ts`.',
     '',
     '## Parameters, authentication, events, errors, limits, versions (sections 4 to 9)',
     '',

@@ -77,6 +77,29 @@ function live({ service, feed }: CatalogBench['sandbox']): void {
   feed.change(2)
 }
 
+/** On what the completeness of the lists of each shape rests, where they have several pages (`upstream/lists/evidence.ts`). */
+export const LIST_EVIDENCE: Readonly<Record<ShapeName, readonly string[]>> = {
+  wire: ['proved: its total was reached'],
+  other: ['proved: its total was reached'],
+  link: [
+    'proved: it has one item, and nothing speaks of more',
+    'proved: its pages name the next one, and its last page names none',
+  ],
+  items: ['proved: its last page says that it is the last'],
+  nested: ['proved: its last page says that it is the last'],
+  camel: ['proved: its last page says that it is the last'],
+}
+
+/** Returns the grades of the stored lists with their reasons, each once. */
+function evidenceIn({ store }: CatalogBench): string[] {
+  const all = store.catalog.listLists().map(({ id }) => {
+    const text = store.catalog.readEvidence(id) ?? '{}'
+    const { grade = 'none', why = '' } = JSON.parse(text) as { grade?: string; why?: string }
+    return `${grade}: ${why}`
+  })
+  return [...new Set(all)].sort()
+}
+
 /** Mirrors a service of a shape, and compares every row and rule of the contract before and after changes. */
 export async function proveContract(name: ShapeName, changes: ShapeChanges = {}): Promise<void> {
   const shape = shaped(shaped(name, changes), { lists: PAGES, patches: PAGES })
@@ -84,6 +107,7 @@ export async function proveContract(name: ShapeName, changes: ShapeChanges = {})
   const made = await catalogBench(service, { env: ENV })
   await syncAll(made, shape)
   expect(await differencesOf(made, shape)).toEqual([])
+  expect(evidenceIn(made)).toEqual(LIST_EVIDENCE[name])
   for (const { by } of RULES) if (typeof by !== 'string') await by(made, shape)
   live(made.sandbox)
   await syncAll(made, shape)

@@ -88,7 +88,8 @@ function totalOf(body: unknown, { total, estimated = false }: ListForm): unknown
 
 /** The envelope without the items and without all that is a page's own. */
 function leftOf(body: unknown, { items, next, previous, limit, total }: ListForm): unknown {
-  const own = [items, previous, limit, total, next.form === 'link' ? undefined : next.at]
+  const places = 'at' in next ? [next.at] : next.form === 'page' ? [next.number, next.pages] : []
+  const own = [items, previous, limit, total, ...places]
   return own.reduce((left, place) => (place === undefined ? left : without(left, place)), body)
 }
 

@@ -156,6 +156,28 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   'a page number that stays at the last page': form((query, size, all) => Math.min(byPage('page', 1)(query, size, all) ?? 0, Math.max(0, Math.ceil(all / size) - 1) * size), plain, false), // prettier-ignore
   'an offset, and 400 behind the last': form((query, size, all) => { const start = byOffset(query, size, all) ?? 0; return start > 0 && start >= all ? null : start }, member((s) => ({ more_available: s.more !== null })), true), // prettier-ignore
   'a cursor, and 400 for parameters of others': form((query) => ([...query.keys()].every((name) => ['limit', 'cursor'].includes(name)) ? numberIn(query.get('cursor')) : null), member((s) => ({ next_cursor: cursorOf(s) })), true), // prettier-ignore
+  'isLastPage and nextPageStart': form(byCursor('start'), member((s) => ({ start: s.start, limit: 25, size: s.items.length, isLastPage: s.more === null, ...(s.more !== null && { nextPageStart: s.more }) })), true), // prettier-ignore
+  'a link to the last page alone, page numbers': form(byPage('page', 1), member((s) => ({ links: { self: `/v1/patches?page=${pageOf(s)}`, last: `/v1/patches?page=${pagesOf(s)}` } })), true), // prettier-ignore
+  'a range without a total': form(byOffset, header((s) => ({ 'content-range': `items ${s.start}-${s.start + s.items.length - 1}/${s.more === null ? s.all : '*'}` })), true), // prettier-ignore
+  'a count in words': form(byOffset, member((s) => ({ count: `${s.items.length} of ${s.all}` })), true), // prettier-ignore
+  'eof, last id': form(
+    byId('after'),
+    member((s) => ({ eof: s.more === null })),
+    true,
+  ),
+  'hasnextpage in small letters, page numbers': form(byPage('page', 1), member((s) => ({ hasnextpage: s.more !== null })), true), // prettier-ignore
+  'more as a number, offset': form(byOffset, member((s) => ({ more: s.more === null ? 0 : 1 })), true), // prettier-ignore
+  'X-Total, without a way': form(
+    unpaged,
+    header((s) => ({ 'x-total': String(s.all) })),
+    true,
+  ),
+  'X-Remaining-Items, offset': form(byOffset, header((s) => ({ 'x-remaining-items': String(s.all - s.start - s.items.length) })), true), // prettier-ignore
+  '@odata.count, without a way': form(
+    unpaged,
+    member((s) => ({ '@odata.count': s.all })),
+    true,
+  ),
   'JSON:API links': form(byPage('page[number]', 1), member((s) => ({ links: { self: `/v1/patches?page[number]=${pageOf(s)}`, first: '/v1/patches?page[number]=1', last: `/v1/patches?page[number]=${pagesOf(s)}`, next: s.more === null ? null : `/v1/patches?page[number]=${pageOf(s) + 1}` } })), true), // prettier-ignore
   'HAL links and pages': form(byPage('page', 1), (s) => ({ body: { _embedded: { patches: s.items }, _links: { self: { href: `/v1/patches?page=${pageOf(s)}` }, ...(s.more !== null && { next: { href: `/v1/patches?page=${pageOf(s) + 1}` } }) }, page: { size: s.size, totalElements: s.all, totalPages: pagesOf(s), number: pageOf(s) } } }), true), // prettier-ignore
 }

@@ -35,8 +35,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('one list that fails does not keep the catalog from being confirmed', {
     file: 'src/sync/catalog/publish.ts',
-    from: 'if (fixed.some((path) => walks.failed.has(path))) return null',
-    to: 'if (fixed.every((path) => walks.failed.has(path))) return null',
+    from: 'if (fixed.some(isUnknown)) return null',
+    to: 'if (fixed.every(isUnknown)) return null',
     tests: ['test/sync/catalog/lists/walks.test.ts'],
   }),
   mutation('a refresh settles the quarantine of what it did not look at', {

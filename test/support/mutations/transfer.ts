@@ -76,8 +76,8 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('an event whose item cannot be looked up counts as refreshed', {
     file: 'src/webhooks/refresh/batch.ts',
-    from: 'const why = failure ?? found?.failure ?? null',
-    to: 'const why = failure ?? null',
+    from: '(failure ?? found?.failure ?? null)',
+    to: '(failure ?? null)',
     tests: ['test/webhooks/refresh/coalescer.test.ts'],
   }),
   mutation('a target that answers 429 is sent the next event at once', {

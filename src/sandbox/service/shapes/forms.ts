@@ -9,6 +9,8 @@ export type NextPage =
       at: MemberPath
       end: 'absent' | 'null' | 'empty' | 'varied'
       parameter: string
+      /** Whether `after` is not understood. */
+      own?: boolean
     }
   /** The next page's URL in the page. */
   | ({ form: 'url'; at: MemberPath; end: 'absent' | 'null' | 'empty' } & NextUrl)
@@ -16,6 +18,14 @@ export type NextPage =
   | ({ form: 'link' } & NextUrl)
   /** A flag in the page; the cursor is the last item's id. */
   | { form: 'lastId'; at: MemberPath; parameter: string }
+  /** A cursor in a header of that name. */
+  | { form: 'header'; name: string; parameter: string }
+  /** Pages by number; a page shows its number, and the number of pages, where these places are given. */
+  | { form: 'page'; parameter: string; first: 0 | 1; number?: MemberPath; pages?: MemberPath }
+  /** An offset; the header `Content-Range: items 0-24/437` says where the page is. */
+  | { form: 'range'; parameter: string }
+  /** Nothing: every request gives the same page. */
+  | { form: 'none'; parameter: string }
 
 /** A URL as a page gives it out. */
 export interface NextUrl {
@@ -42,6 +52,8 @@ export interface ListForm {
   largestPage: number
   /** Whether a full last page names a next one, which is then empty. */
   emptyLast: boolean
+  /** Whether every page has that many items, whatever `limit` asks for. */
+  ignoresLimit?: boolean
 }
 
 /** How records are written. */

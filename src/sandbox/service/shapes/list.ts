@@ -8,6 +8,8 @@ interface ShownPage {
   before: string | undefined
   limit: number
   total: number
+  /** Number of items before it. */
+  start: number
 }
 
 /** A page in its envelope, and the headers that belong to it. */
@@ -23,6 +25,8 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
   const headers: Enveloped['headers'] = {}
   if (next.form === 'link' && after !== undefined)
     headers['Link'] = `<${nextUrl(next, after, request)}>; rel="next"`
+  if (next.form === 'header' && after !== undefined) headers[next.name] = after
+  if (next.form === 'range') headers['Content-Range'] = rangeOf(page)
   if (form.items.length === 0) return { body: items, headers }
   const body: Record<string, unknown> = {}
   put(body, form.items, items)
@@ -32,6 +36,10 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
     const url = after === undefined ? ending(next.end, undefined) : nextUrl(next, after, request)
     put(body, next.at, url)
   }
+  if (next.form === 'page') {
+    put(body, next.number, Math.floor(page.start / page.limit) + next.first)
+    put(body, next.pages, Math.max(1, Math.ceil(page.total / page.limit)))
+  }
   put(body, form.previous, page.before ?? null)
   putLinks(body, form, request)
   put(body, form.limit, page.limit)
@@ -40,9 +48,18 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
   return { body, headers }
 }
 
-/** The parameters that may carry a cursor; the contract's `after` always does. */
+/** The parameters that may carry a cursor; the contract's `after` does too, but for forms of their own. */
 export function cursorAsked({ next }: ListForm, query: URLSearchParams): string {
-  return query.get(next.parameter) || query.get('after') || ''
+  const own = query.get(next.parameter) || ''
+  const takesAfter = ['cursor', 'url', 'link', 'lastId'].includes(next.form)
+  const isOwn = next.form === 'cursor' && next.own === true
+  return own !== '' || !takesAfter || isOwn ? own : query.get('after') || ''
+}
+
+function rangeOf({ items, start, total }: ShownPage): string {
+  return items.length === 0
+    ? `items */${total}`
+    : `items ${start}-${start + items.length - 1}/${total}`
 }
 
 /** Undefined leaves the field out. */

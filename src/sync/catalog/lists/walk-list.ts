@@ -195,7 +195,7 @@ async function learnedFrame(
   if (frame === null) throw new MirrorError('internal', `${path} was walked, but returned no page`)
   const isPlain = Object.values(end.onward).every((value) => value === null || value === false)
   const { header, byId, silent } = end.onward
-  const learned = frame.learned || header || byId || silent
+  const learned = frame.learned || header || byId || silent || end.onward.headerName !== undefined
   const known = {
     ...withoutGuess(frame, learned),
     learned,
@@ -259,8 +259,10 @@ async function probe(
   const probed = frameOf(page.value, page.shape, 1)
   const header = nextLink(page.link) !== null
   const silent = page.items.length === 1 && !header && page.shape.more === null
-  const onward = { param: null, byId: false, ...frame.onward, header, silent }
-  const isPlain = !header && !silent && frame.onward === undefined
+  const headerName = page.headerNext?.header
+  const named = headerName === undefined ? {} : { headerName }
+  const onward = { param: null, byId: false, ...frame.onward, header, silent, ...named }
+  const isPlain = !header && !silent && headerName === undefined && frame.onward === undefined
   const plain = withoutGuess(frame, page.items.length === 1)
   const known = { ...plain, ...(!isPlain && { onward }), learned: true }
   return probed.learned ? withNextOf(known, probed) : known
