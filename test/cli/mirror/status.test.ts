@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SourceState, SourceStatus, Status } from '../../../src/api/status/report.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
 import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status/code.ts'
-import { describeCompared } from '../../../src/cli/mirror/status/lines.ts'
+import { describeCompared, describeLists } from '../../../src/cli/mirror/status/lines.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
 import { loadConfig } from '../../../src/config/load.ts'
@@ -201,4 +201,17 @@ test('the command status --watch prints the status again, also after an error, u
     { clears: false, pauseMs: 1 },
   )
   expect([await code, views]).toEqual([0, 2])
+})
+
+test('lists that are cut, and lists whose end is not proved, are named with the reason', () => {
+  const status = statusOf(['complete', 'complete'])
+  const [one, ...others] = status.sources
+  if (one === undefined) throw new Error('there is no source')
+  const partialLists = [{ path: '/v1/tags', reason: 'upstream counts 3 items' }]
+  const unprovedLists = [{ path: '/v1/patches', reason: 'it has 25 items' }]
+  const sources = [{ ...one, partialLists, unprovedLists }, ...others]
+  expect(describeLists({ ...status, sources })).toEqual([
+    'feeds: /v1/tags is not known to be complete: upstream counts 3 items',
+    'feeds: the end of /v1/patches is not proved: it has 25 items',
+  ])
 })

@@ -33,7 +33,7 @@ const FORMS: Readonly<Record<string, ListForm>> = {
   },
 }
 
-test.each(telling(Object.entries(FORMS), 'page numbers', 'a cursor in a header'))(
+test.each(telling(Object.entries(FORMS), 'page numbers'))(
   'a service with %s is mirrored whole, and an unchanged run asks for each page once',
   async (_name, form) => {
     const env = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
