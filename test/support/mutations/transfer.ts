@@ -70,14 +70,14 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('the inbox stores one event more than it may hold', {
     file: 'src/store/webhooks/inbox.ts',
-    from: 'if ((pendingRows.get() ?? 0) >= maxPending)',
-    to: 'if ((pendingRows.get() ?? 0) > maxPending)',
+    from: 'const isFull = (pendingRows.get() ?? 0) >= maxPending',
+    to: 'const isFull = (pendingRows.get() ?? 0) > maxPending',
     tests: ['test/webhooks/receive/receiver.test.ts'],
   }),
   mutation('an event whose item cannot be looked up counts as refreshed', {
     file: 'src/webhooks/refresh/batch.ts',
-    from: 'const why = failure ?? found?.failure ?? null',
-    to: 'const why = failure ?? null',
+    from: '(failure ?? found?.failure ?? null)',
+    to: '(failure ?? null)',
     tests: ['test/webhooks/refresh/coalescer.test.ts'],
   }),
   mutation('a target that answers 429 is sent the next event at once', {
