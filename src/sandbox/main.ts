@@ -32,7 +32,8 @@ How it behaves
   --no-ranges          it answers Range requests with the whole archive
   --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
   --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}',
-                       '{"index":"ids"}' (list, ids, objects, map, keyed, lines, groups), '{"feed":"keyed","matrix":"array"}'
+                       '{"index":"ids"}' (list, ids, objects, map, keyed, lines, groups), '{"feed":"keyed","matrix":"array"}',
+                       '{"records":{"within":"attributes"}}' (nothing, attributes, spec, noun), '{"lists":{"links":{"at":["links"],"form":"hal"}}}'
                        '{"artifacts":{"around":"json-api"},"http":{"refused":["/v1/me"]}}'
                        Lists by page number: '{"lists":{"next":{"form":"page","parameter":"page","first":1}}}'; other
                        forms: {"form":"header","name":"X-Next-Cursor","parameter":"cursor"}, {"form":"range",

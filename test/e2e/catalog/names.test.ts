@@ -46,6 +46,14 @@ describe('items whose fields are within an object', () => {
   })
 })
 
+test('tags of an image that have no plain id are not told apart by the image that they name', async () => {
+  const shape = shaped('wire', { records: { fields: 'prefixed', ids: 'integer' } })
+  const made = await mirrored({ shape, images: 1 })
+  const images = (await askJson(made, '/v1/images/')).body['data'] as { image_repository: string }[]
+  const tags = await askJson(made, `/v1/images/${images[0]?.image_repository ?? ''}/tags`)
+  expect((tags.body['data'] as object[]).length).toBe(SMALL.tags)
+})
+
 describe('a list whose items have no names', () => {
   test('denies nothing, and the run says so', async () => {
     const made = await catalogBench(SMALL, { env: ENV })

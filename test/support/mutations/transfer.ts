@@ -70,8 +70,8 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('the inbox stores one event more than it may hold', {
     file: 'src/store/webhooks/inbox.ts',
-    from: 'if ((pendingRows.get() ?? 0) >= maxPending)',
-    to: 'if ((pendingRows.get() ?? 0) > maxPending)',
+    from: 'const isFull = (pendingRows.get() ?? 0) >= maxPending',
+    to: 'const isFull = (pendingRows.get() ?? 0) > maxPending',
     tests: ['test/webhooks/receive/receiver.test.ts'],
   }),
   mutation('an event whose item cannot be looked up counts as refreshed', {

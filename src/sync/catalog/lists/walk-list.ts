@@ -3,7 +3,7 @@ import type { Frame } from '../../../json/envelope.ts'
 import { frameOf, withNextOf } from '../../../json/envelope-learn.ts'
 import { isSamePath } from '../../../json/list-names.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
-import type { Facet, CatalogResource } from '../../../domain/resources.ts'
+import { type CatalogResource, type Facet, RESOURCES } from '../../../domain/resources.ts'
 import { type CatalogList, type CatalogPage, isCarried } from '../../../store/catalog/lists.ts'
 import { nextLink } from '../../../upstream/lists/page-key.ts'
 import {
@@ -60,10 +60,11 @@ export async function walkCatalogList(
   const all = stored === null ? [] : store.catalog.listPages(stored.id)
   // Without stored field names the values that the filters compare are read again from all pages.
   const pages = names === null ? [] : all.filter((page) => !isCarried(page))
-  const facets = createFacetReader(template.facets, names ?? [], resource.name)
+  const items = itemsResource(resource, template)
+  const facets = createFacetReader(template.facets, names ?? [], items.name)
   const known = storedFrame(stored)
   const walk = createWalk(known)
-  const target = { resource, facets, path, canonical }
+  const target = { resource: items, facets, path, canonical }
   const judged = stored === null ? null : parseEvidence(store.catalog.readEvidence(stored.id))
   const before = { known, judged, stored }
   try {
@@ -91,6 +92,12 @@ export async function walkCatalogList(
     await store.exclusive(() => store.catalog.staging.dropWalk(canonical))
     throw error
   }
+}
+
+/** Returns the resource of a list's items: those of an image's own list are tags, with their ids and fields. */
+function itemsResource(resource: CatalogResource, template: { path: string }): CatalogResource {
+  if (template.path !== resource.sublist?.path) return resource
+  return RESOURCES.find(({ name }) => name === 'tags') ?? resource
 }
 
 type Target = Parameters<typeof createSink>[1]
