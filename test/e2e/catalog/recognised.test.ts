@@ -1,5 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { readMirroredSbom, sbomDigestsOf } from '../../../src/sboms/mirrored.ts'
+import { openReader } from '../../../src/store/database/open.ts'
+import { createReads } from '../../../src/store/reads.ts'
 import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts' // prettier-ignore
 import { type Origin, createOrigin } from '../../support/origin.ts'
 
@@ -72,6 +75,14 @@ test('a document in an answer is found wherever it stands, served as it came, an
   const { documents } = made.store.catalog.countCatalog()
   expect(documents).toBe(9) // each once, whatever is around it
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+  const db = openReader(made.dir)
+  if (db === null) throw new Error('no database')
+  const { catalog } = createReads(db)
+  for (const id of ['json-api', 'list', 'text', 'base64', 'gzip']) {
+    const [digest = ''] = sbomDigestsOf({ catalog }, id)
+    expect([id, readMirroredSbom({ catalog }, digest, id)]).toMatchObject([id, { components: [] }])
+  }
+  db.close()
 })
 
 test('the link that gives a document counts; links that give none, and links to the service, stay as they are', async () => {
@@ -107,6 +118,20 @@ test('the link that gives a document counts; links that give none, and links to 
   }
   // The service's own paths were asked as paths of the contract alone.
   expect(made.asked('/v1/tags/hal/vex')).toHaveLength(1)
+})
+
+test('a host that gives one document and a page in place of another is asked again; what it does not have stays a link', async () => {
+  let page: Said = { body: '<html>' }
+  const store = await createOrigin((request, response) => {
+    if (request.url === '/sbom') response.end(JSON.stringify(SBOM))
+    else response.writeHead(page.status ?? 200).end(page.body)
+  })
+  const body = { url: `${store.url}/sbom`, second: `${store.url}/second` }
+  const made = await benchOf({ two: ['sbom', { body }] })
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  page = { status: 404 }
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { linksLeft: 1 } })
+  expect(await (await made.ask('/v1/tags/two/sbom')).json()).toMatchObject({ second: body.second })
 })
 
 test('a link to another path of the service is asked with the credential, as a relative one and a Location are', async () => {

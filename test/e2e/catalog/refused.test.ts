@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createReads } from '../../../src/store/reads.ts'
 import { openReader } from '../../../src/store/database/open.ts'
+import { longTest, telling } from '../../support/tables.ts'
 import { type PlainBench, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 
 const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
@@ -74,25 +75,28 @@ test('a 403 of the only list of the identity surface is that list’s state', as
   expect(await answerOf(made, '/v1/users')).toEqual(isRefused('no users for you'))
 })
 
-test('a service that refuses all lists at once, or very many answers, changes nothing', async () => {
-  const ids = Array.from({ length: 60 }, (_, at) => `t${at}`)
-  const listing = (n: number): Saying => {
-    return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
-  }
-  const answers = (said: Saying): Record<string, Saying> =>
+longTest(
+  'a service that refuses all lists at once, or very many answers, changes nothing',
+  async () => {
+    const ids = Array.from({ length: 60 }, (_, at) => `t${at}`)
+    const listing = (n: number): Saying => {
+      return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
+    }
+    const answers = (said: Saying): Record<string, Saying> =>
     Object.fromEntries(ids.flatMap((id) => [[`/v1/tags/${id}`, said], [`/v1/tags/${id}/sbom`, said]])) // prettier-ignore
-  const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
-  const report = await made.run('catalog')
-  expect(report).toMatchObject({ state: 'quarantined' })
-  expect(report.message).toContain('answers, which the service refuses now (403)')
-  expect(await answerOf(made, '/v1/tags/t7/sbom')).toEqual([200, JSON.stringify(SBOM)])
-  const lists = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packages']
-  made.say(Object.fromEntries(lists.flatMap((name) => [[`/v1/${name}`, refusing('no')], [`/v1/${name}/`, refusing('no')]]))) // prettier-ignore
-  expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-  expect(await answerOf(made, '/v1/tags/')).toEqual([200, expect.stringContaining('"t7"')])
-})
+    const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'quarantined' })
+    expect(report.message).toContain('answers, which the service refuses now (403)')
+    expect(await answerOf(made, '/v1/tags/t7/sbom')).toEqual([200, JSON.stringify(SBOM)])
+    const lists = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packages']
+    made.say(Object.fromEntries(lists.flatMap((name) => [[`/v1/${name}`, refusing('no')], [`/v1/${name}/`, refusing('no')]]))) // prettier-ignore
+    expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
+    expect(await answerOf(made, '/v1/tags/')).toEqual([200, expect.stringContaining('"t7"')])
+  },
+)
 
 test('a 401 ends the run at once, and no 403 is made of it', async () => {
   const made = await plainBench({ ...TAGS, '/v1/me': () => ({ status: 401 }) })
@@ -119,25 +123,32 @@ test('the account or subscriptions in an unexpected shape cost themselves only',
   expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual([200, JSON.stringify(SBOM)])
 })
 
-test.each([
+const OTHERS: [string, Saying][] = [
   ['is refused', refusing('no keys')],
   ['never was a list', () => ({ body: 12 })],
-])('a list that %s does not make the rest look old', async (_name, said: Saying) => {
-  let now = Date.now() - 3_600_000
-  const made = await plainBench({ ...TAGS, '/v1/subscriptions/': said }, {}, () => now)
-  await made.run('catalog')
-  now += 1_800_000
-  const report = await made.run('catalog')
-  expect(report.state).toBe('partial')
-  expect(report.asOf).toBeGreaterThan(now - 60_000)
-})
+]
 
-test.each([
+test.each(telling(OTHERS, 'never was a list'))(
+  'a list that %s does not make the rest look old',
+  async (_name, said) => {
+    let now = Date.now() - 3_600_000
+    const made = await plainBench({ ...TAGS, '/v1/subscriptions/': said }, {}, () => now)
+    await made.run('catalog')
+    now += 1_800_000
+    const report = await made.run('catalog')
+    expect(report.state).toBe('partial')
+    expect(report.asOf).toBeGreaterThan(now - 60_000)
+  },
+)
+
+const UNREAD: [string, Saying][] = [
   ['refused', refusing('no list')],
   ['a number', () => ({ body: 12 })],
-])(
+]
+
+test.each(telling(UNREAD, 'refused'))(
   'while the subscriptions are %s, nothing is said to be out of scope',
-  async (_how, said: Saying) => {
+  async (_how, said) => {
     const made = await plainBench(
       { ...TAGS, '/v1/subscriptions/': said },
       { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },

@@ -84,7 +84,7 @@ async function ownDocument(context: CatalogContext, task: Task, url: URL): Promi
 
 /**
  * Returns the failure that keeps an answer from being stored, by what else its links gave; null: those that failed stay
- * as they are. A host that gave one document and fails at another for now is asked again by the next run. `mayRenew`:
+ * as they are. A host that gave one document and fails at another is asked again by the next run, unless it has none (404). `mayRenew`:
  * whether the service may still be asked for new URLs.
  */
 export function linkFailure(
@@ -96,8 +96,12 @@ export function linkFailure(
   if (expired !== null && mayRenew) return expired
   if (documents.size === 0) return expired ?? all.find(isTransient) ?? all[0] ?? null
   const hosts = new Set([...documents.keys()].map(hostOf))
-  const passing = [...failures].find(([url, error]) => isTransient(error) && hosts.has(hostOf(url)))
-  return passing?.[1] ?? null
+  const kept = [...failures].find(([url, error]) => hosts.has(hostOf(url)) && !isGone(error))
+  return kept?.[1] ?? null
+}
+
+function isGone({ code }: MirrorError): boolean {
+  return code === 'upstream_not_found'
 }
 
 /** Returns whether a failure may pass: with a new URL, or later. */

@@ -5,7 +5,6 @@ import {
   shaped,
 } from '../../../src/sandbox/service/shapes/shape.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import { telling } from '../../support/tables.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 3, tickets: 1, avrs: 1, users: 1, subscriptions: 1 }
 const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
@@ -69,9 +68,7 @@ const FORMS: [string, ShapeName, ShapeChanges][] = [
   ['in the Location of a 200', 'wire', { artifacts: { links: 'location' } }],
 ]
 
-test.each(
-  telling(FORMS, 'in an envelope', 'as gzip files behind links', 'in the Location of a 200'),
-)(
+test.each(FORMS)(
   // prettier-ignore
   'documents are mirrored when they come %s',
   async (_how, shape, changes) => {
@@ -86,7 +83,7 @@ test.each(
 
 const UNFINISHED = ['processing', 'empty', 'null', 'blank', 'spaces', 'network'] as const
 
-test.each(telling([...UNFINISHED], 'processing'))(
+test.each(UNFINISHED)(
   'documents that are %s at first are not there until the next run, and then they are',
   async (unfinished) => {
     const made = await benchOf('wire', { artifacts: { pending: 1, unfinished } })
@@ -104,7 +101,7 @@ const REFUSED: [string, string, string][] = [
   ['a list', '/v1/patches', '/v1/patches'],
 ]
 
-test.each(telling(REFUSED, 'the SBOMs'))(
+test.each(REFUSED)(
   'a service that refuses %s has a mirror of all the rest',
   async (_what, form, path) => {
     const made = await benchOf('wire', { http: { refused: [form] } })
