@@ -51,13 +51,10 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
       return call.refuse(missing.explain(resource, call.params, path))
     const order = readOrder(query, facets, () => counts.fieldsOf(origin.version, list))
     const incomplete = served.reads.catalog.whyIncomplete(list.path)
-    if (where.length > 0 || order.text !== '')
-      requireWhole(incomplete, `${path} is stored, but a filter or an order takes the whole list`)
+    if (where.length > 0 || order.text !== '') requireWhole(incomplete, takesWhole(path))
     counts.checkFilters(list, facets, where)
     counts.checkOrder(list, facets, order.facet)
-    // Upstream gives such a list whole: so does the mirror, unless less is asked for.
-    const isPaged = frame.cursor !== null || frame.onward !== undefined
-    const limit = asked ?? (isPaged ? DEFAULT_LIMIT : Math.max(1, list.entries))
+    const limit = asked ?? usualLimit(frame, list)
     const places = createListCursors(served.reads, list, order, frame.cursor === null)
     const skipped = readSkipped(query, frame, limit)
     const count = counts.countOf(origin.version, list, where)
@@ -80,10 +77,9 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const isUpstreams = frame.partial !== undefined || frame.estimated === true
     const total = isUpstreams && where.length === 0 ? null : count
     const start = skipped ?? (from.place === null ? 0 : null)
-    const facts = { next, total, limit, start }
     const items = shown.map(({ body }) => body)
     const urls = { ...urlsOf(call, query, path), next: next?.url ?? null }
-    const page = joinPage(frame, { ...facts, urls }, items)
+    const page = joinPage(frame, { next, total, limit, start, urls }, items)
     const links = next === null ? [] : nextFields(frame, next)
     const tag = contentTag(
       links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
@@ -94,6 +90,16 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     respond(call, { body: page, tag, changed: list.changed, origin: own, more }, heads)
   }
   return { send }
+}
+
+function takesWhole(path: string): string {
+  return `${path} is stored, but a filter or an order takes the whole list`
+}
+
+/** A list that upstream gives whole has one page here too, unless less is asked for. */
+function usualLimit(frame: Frame, { entries }: CatalogList): number {
+  const isPaged = frame.cursor !== null || frame.onward !== undefined
+  return isPaged ? DEFAULT_LIMIT : Math.max(1, entries)
 }
 
 /** A page is in memory as a whole: with larger items it has fewer of them. */

@@ -84,6 +84,33 @@ export function createCatalogListReader(db: Db) {
        ORDER BY e.ordinal LIMIT 1`,
     )
     .pluck()
+  return {
+    ...createDoubtReader(db),
+    readList: (path: string): CatalogList | null => list.get(path) ?? null,
+    listLists: (): CatalogList[] => lists.all(),
+    listPages: (listId: number): CatalogPage[] => pages.all(listId),
+    ...createFieldNameReader(db),
+    ...createCompletenessReader(db),
+    /** Returns on what the completeness of a list rests, as JSON; null when it was not judged. */
+    readEvidence: (listId: number): string | null => evidence.get(listId) ?? null,
+    readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
+    eachEntry: (listId: number) => entries.iterate(listId),
+    /**
+     * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
+     * these objects of it; null if there is none.
+     */
+    findEntryWith: (
+      listId: number,
+      texts: readonly string[],
+      objects: readonly string[] = [],
+    ): string | null => {
+      const names = { texts: JSON.stringify(texts), objects: JSON.stringify(objects) }
+      return withTexts.get({ list: listId, ...names }) ?? null
+    },
+  }
+}
+
+function createDoubtReader(db: Db) {
   const whyPartial = db
     .prepare<{ path: string }, string>(
       `SELECT json_extract(frame, '$.partial') FROM catalog_list
@@ -107,27 +134,6 @@ export function createCatalogListReader(db: Db) {
     listPartialLists: (): PartialList[] => partial.all(),
     /** Lists of which nothing says that there is more, and nothing proves the end. */
     listUnprovedLists: (): PartialList[] => unproved.all(),
-    readList: (path: string): CatalogList | null => list.get(path) ?? null,
-    listLists: (): CatalogList[] => lists.all(),
-    listPages: (listId: number): CatalogPage[] => pages.all(listId),
-    ...createFieldNameReader(db),
-    ...createCompletenessReader(db),
-    /** Returns on what the completeness of a list rests, as JSON; null when it was not judged. */
-    readEvidence: (listId: number): string | null => evidence.get(listId) ?? null,
-    readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
-    eachEntry: (listId: number) => entries.iterate(listId),
-    /**
-     * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
-     * these objects of it; null if there is none.
-     */
-    findEntryWith: (
-      listId: number,
-      texts: readonly string[],
-      objects: readonly string[] = [],
-    ): string | null => {
-      const names = { texts: JSON.stringify(texts), objects: JSON.stringify(objects) }
-      return withTexts.get({ list: listId, ...names }) ?? null
-    },
   }
 }
 
