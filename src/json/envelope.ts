@@ -82,6 +82,8 @@ export interface Onward {
   silent: boolean
   /** Number of the list's first page, where `param` is the number of a page; absent: it is not. */
   firstPage?: 0 | 1
+  /** What pages name as the next one leads back to the first: another way is used. */
+  own?: true
   /** Name of another header that names the next page, in lower case (`x-next-cursor`); absent: there is none. */
   headerName?: string
 }

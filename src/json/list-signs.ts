@@ -85,11 +85,16 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
   })
 }
 
-/** Returns what the headers of a response say about the extent of its list. */
-export function signsOfHeaders(headers: Readonly<Record<string, unknown>>): ListSign[] {
+/** Returns what the headers of a response say about the extent of its list. `isPart`: the status is 206. */
+export function signsOfHeaders(
+  headers: Readonly<Record<string, unknown>>,
+  isPart: boolean,
+): ListSign[] {
   return Object.entries(headers).flatMap(([name, value]) => {
-    const isBytes = name === 'content-range' && /^\s*bytes/i.test(String(value))
-    const sign = KNOWN_HEADERS.has(name) || isBytes ? null : readSign(plainWords(name), value)
+    // `items 0-24/*` says neither that there is more nor that there is not; the status may.
+    const silent = isPart ? /^\s*bytes/i : /^\s*bytes|\/\s*\*\s*$/i
+    const isSilent = name === 'content-range' && silent.test(String(value))
+    const sign = KNOWN_HEADERS.has(name) || isSilent ? null : readSign(plainWords(name), value)
     return sign === null ? [] : [{ ...sign, name: `the header ${name}`, path: null }]
   })
 }

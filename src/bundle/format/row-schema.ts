@@ -74,6 +74,7 @@ const onward = shape({
   header: truth,
   silent: truth,
   firstPage: orAbsent(oneOf(0, 1)),
+  own: orAbsent(truth),
   headerName: orAbsent(headerField),
 })
 const skipped = shape({ page: small, count: small, why: stamp })

@@ -153,15 +153,23 @@ async function expectDocument(
     if (isConditional(headers)) return status
     throw statusError(status, {}, path, now)
   }
-  if (isWhole(status, headers)) return status
+  if (isWhole(status, headers, meta)) return status
   await readAnswerBody(body, meta, reading)
   const wait = meta.retryAfter === null ? {} : { 'retry-after': meta.retryAfter }
   throw statusError(status, wait, path, now)
 }
 
-/** Returns whether the status is a complete response: a 206 only for a range request, and no other 2xx. */
-function isWhole(status: number, headers: Record<string, string>): status is 200 | 206 {
-  return status === 200 || (status === 206 && 'range' in headers)
+/**
+ * Returns whether the status is a complete response: a 206 only for a range request, or for a page of a list whose
+ * `Content-Range` counts items and not bytes; and no other 2xx.
+ */
+function isWhole(
+  status: number,
+  headers: Record<string, string>,
+  { contentRange }: Pick<Meta, 'contentRange'>,
+): status is 200 | 206 {
+  if (status !== 206) return status === 200
+  return 'range' in headers || (contentRange !== null && !/^\s*bytes\b/i.test(contentRange))
 }
 
 /** Returns whether the request was conditional; otherwise a 304 is not a valid response. */

@@ -8,6 +8,7 @@ import { type RawAnswer, faultNotes } from './transport.ts'
 
 /** Metadata of a response. */
 export interface Meta {
+  status: number
   etag: string | null
   lastModified: string | null
   /** Upstream's time (its Date header, otherwise the local clock), unix milliseconds. */
@@ -36,7 +37,7 @@ export interface OpenAnswer {
 }
 
 /** Reads a response's headers; `now` replaces a missing Date. */
-export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
+export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta {
   const text = (name: string): string | null => {
     const value = headers[name]
     return typeof value === 'string' ? value : null
@@ -45,6 +46,7 @@ export function metaOf({ headers }: RawAnswer, now: () => number): Meta {
   const date = readHttpDate(text('date'))
   const total = text('x-total-count') ?? text('x-total') ?? ''
   return {
+    status,
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
     // A date ahead of the local clock would make the mirror look fresher than it is.

@@ -64,7 +64,7 @@ export interface Reading {
 export function readPage(
   path: string,
   body: Buffer,
-  { etag, lastModified, link, total, headers }: Meta,
+  { status, etag, lastModified, link, total, headers }: Meta,
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
@@ -76,7 +76,7 @@ export function readPage(
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
   const sha256 = sha256Of(body)
   const count = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
-  const said = signsOfHeaders(headers)
+  const said = signsOfHeaders(headers, status === 206)
   const signs = [...signsOfPage(value, learned.itemsPath), ...said]
   const page = { items, value, shape: learned, headerNext: nextOfHeaders(said), signs }
   return { ...page, etag, lastModified, link, total: count, sha256 }

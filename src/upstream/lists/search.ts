@@ -40,10 +40,12 @@ export function createSearch(options: TrailOptions, way: WalkState, ask: Ask) {
     /** Continues after a page that names no next one: by what is known of the list, otherwise by probing. */
     seekNext: (page: ReadPage): Promise<Step> => seekNext(search, page),
     /** Continues a list whose cursor leads back to its first page, in another way; null: there is none. */
-    seekOther(page: ReadPage): Promise<Step | null> {
+    async seekOther(page: ReadPage): Promise<Step | null> {
       const all = search.seeker.attempts(page, way.collected)
       const ways = all.filter(({ at }) => at === undefined)
-      return seek(search, page, ways, true)
+      const step = await seek(search, page, ways, true)
+      if (step !== null) way.onward.own = true
+      return step
     },
   }
 }
@@ -62,8 +64,9 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   if (step !== null) return step
   if (end !== null) return endBy(way, end)
   if (isCounted) return endBy(way, 'counted')
-  if (items.length === 0 && shape.more !== true && seen.more.length === 0)
-    return endBy(way, way.pages > 1 ? 'empty' : null)
+  const isBeyond = way.pages > 1 && openSigns(way, page, true).length === 0
+  if (items.length === 0 && shape.more !== true && (isBeyond || seen.more.length === 0))
+    return endBy(way, isBeyond ? 'empty' : null)
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
   if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
@@ -109,6 +112,7 @@ async function seek(
 function take(search: Searching, found: FoundPage | null): Step | null {
   if (found === null) return null
   const { way } = search
+  if (found.ends && way.pages > 1) return endBy(way, 'empty') // the way that led here stays known
   const { param, value, byId, at, firstPage } = found.attempt
   const own = param === 'after' ? null : param
   Object.assign(way.onward, { param: own, byId, ...(firstPage !== undefined && { firstPage }) })

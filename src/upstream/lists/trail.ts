@@ -42,21 +42,26 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     /** Returns the step after a page. */
     after(page: ReadPage): Promise<Step> {
       record(way, page)
-      const step = onward.firstPage === undefined ? followed(options, way, page) : null
+      const step = isOwnWay(onward) ? null : followed(options, way, page)
       return step === null ? search.seekNext(page) : Promise.resolve(step)
     },
     /** Ends a walk by number or offset where the page after the last is empty, is not there, or is the last again. */
     beyond: (): Step => endBy(way, 'empty'),
     /** Ends the walk where it leads to nothing new. */
     leave(why: string): null {
-      if (isCounting(way)) endBy(way, 'empty')
+      if (isCounting(way) && way.pages > 2) endBy(way, 'empty')
       else seen.circles = why
       return null
     },
     /** Continues another way, or ends, where a page repeats what was read. */
     async repeated(page: ReadPage): Promise<Step> {
-      if (page.items.length === 0 || isCounting(way)) return endBy(way, 'empty')
       const { before } = way
+      if (page.items.length === 0 || (isCounting(way) && way.pages > 1)) return endBy(way, 'empty')
+      if (isCounting(way) && before !== null) {
+        // The way that led on before gives the first page again: it may not be understood any more.
+        forgetWay(way)
+        return search.seekNext(before.page)
+      }
       const isFirst = before !== null && way.pages === 1
       const found = isFirst ? await search.seekOther(before.page) : null
       if (found !== null) return found
@@ -90,6 +95,17 @@ function isCounting({ onward, before }: WalkState): boolean {
   return counts && (before === null || before.next === null)
 }
 
+/** Returns whether pages are requested without what they name as the next one. */
+function isOwnWay({ firstPage, own }: Onward): boolean {
+  return firstPage !== undefined || own === true
+}
+
+function forgetWay({ onward }: WalkState): void {
+  delete onward.firstPage
+  delete onward.own
+  Object.assign(onward, { param: null, byId: false })
+}
+
 function record(way: WalkState, page: ReadPage): void {
   const { onward, seen } = way
   way.pages++
@@ -99,7 +115,7 @@ function record(way: WalkState, page: ReadPage): void {
   seen.more = []
   seen.shown = page.items.length
   const next = page.shape.next ?? page.headerNext
-  way.before = { page, next: onward.firstPage === undefined ? next : null }
+  way.before = { page, next: isOwnWay(onward) ? null : next }
   onward.header ||= nextLink(page.link) !== null
   if (page.headerNext !== null) onward.headerName = page.headerNext.header
 }

@@ -124,7 +124,7 @@ export async function probeList(
 ): Promise<ReadPage | 'refused' | 'later'> {
   try {
     const answer = await session.fetchDocument(`${path}?limit=1`, { ...options, gzip: true })
-    if (answer.status !== 200) return 'refused'
+    if (answer.status === 304) return 'refused'
     return readPage(pathAsked(session, path), answer.body, answer.meta, options, null)
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error

@@ -24,6 +24,8 @@ export interface PagingForm {
   fixed: number | null
   /** Whether anything on a page that is not the last says that there is more. */
   isTelling: boolean
+  /** Whether every page says the same, the last one too. */
+  isConstant?: boolean
   /** Whether a request can lead to every page. */
   isPaged: boolean
 }
@@ -76,6 +78,12 @@ const form = (
   fixed: number | null = SIZE,
 ): PagingForm => ({ startOf, says, isTelling, fixed, isPaged: startOf !== unpaged })
 
+/** A form with a header that is the same on every page. */
+function constant(startOf: StartOf): PagingForm {
+  const says = header(() => ({ 'x-next-token': 'abc' }))
+  return { ...form(startOf, says, true), isConstant: true }
+}
+
 /** Forms of paging that services have. */
 export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   'nothing, unpaged': form(unpaged, plain, false, Infinity),
@@ -90,25 +98,84 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   'nothing, a fixed page, pageNumber': form(byPage('pageNumber', 1), plain, false),
   'nothing, a fixed page, page numbers and 400 behind the last': form(byPageOr404, plain, false),
   'a bare array': form(unpaged, ({ items }) => ({ body: items }), false, Infinity),
-  'a header X-Next-Cursor': form(byCursor('cursor'), header((s) => ({ ...(cursorOf(s) !== null && { 'x-next-cursor': `c-${s.more}` }) })), true), // prettier-ignore
-  'a header X-Next-Page': form(byPage('page', 1), header((s) => ({ ...(s.more !== null && { 'x-next-page': String(pageOf(s) + 1) }) })), true), // prettier-ignore
-  'a header X-Next-Page without a way': form(unpaged, header((s) => ({ ...(s.more !== null && { 'x-next-page': '2' }) })), true), // prettier-ignore
-  'a header X-Has-More, offset': form(byOffset, header((s) => ({ 'x-has-more': String(s.more !== null) })), true), // prettier-ignore
-  'a header X-Total-Pages, page numbers': form(byPage('page', 1), header((s) => ({ 'x-total-pages': String(pagesOf(s)) })), true), // prettier-ignore
-  'a header X-Total-Count, offset': form(byOffset, header((s) => ({ 'x-total-count': String(s.all) })), true), // prettier-ignore
-  'a header Content-Range, offset': form(byOffset, header((s) => ({ 'content-range': `items ${rangeOf(s)}` })), true), // prettier-ignore
-  'a header Content-Range without a way': form(unpaged, header((s) => ({ 'content-range': `items ${rangeOf(s)}` })), true), // prettier-ignore
-  'a header Link': form(byPage('page', 1), (s) => ({ body: s.items, headers: { ...(s.more !== null && { link: `<?page=${pageOf(s) + 1}>; rel="next"` }) } }), true), // prettier-ignore
-  'is_last_page, last id': form(byId('after'), member((s) => ({ is_last_page: s.more === null })), true), // prettier-ignore
-  'is_last_page and a last id that is not understood': form(unpaged, member((s) => ({ is_last_page: s.more === null, last_id: idOf(s) })), true), // prettier-ignore
-  'isLast, page numbers': form(byPage('page', 1), member((s) => ({ isLast: s.more === null })), true), // prettier-ignore
+  'a header X-Next-Cursor': form(
+    byCursor('cursor'),
+    header((s) => ({ ...(cursorOf(s) !== null && { 'x-next-cursor': `c-${s.more}` }) })),
+    true,
+  ),
+  'a header X-Next-Page': form(
+    byPage('page', 1),
+    header((s) => ({ ...(s.more !== null && { 'x-next-page': String(pageOf(s) + 1) }) })),
+    true,
+  ),
+  'a header X-Next-Page without a way': form(
+    unpaged,
+    header((s) => ({ ...(s.more !== null && { 'x-next-page': '2' }) })),
+    true,
+  ),
+  'a header X-Has-More, offset': form(
+    byOffset,
+    header((s) => ({ 'x-has-more': String(s.more !== null) })),
+    true,
+  ),
+  'a header X-Total-Pages, page numbers': form(
+    byPage('page', 1),
+    header((s) => ({ 'x-total-pages': String(pagesOf(s)) })),
+    true,
+  ),
+  'a header X-Total-Count, offset': form(
+    byOffset,
+    header((s) => ({ 'x-total-count': String(s.all) })),
+    true,
+  ),
+  'a header Content-Range, offset': form(
+    byOffset,
+    header((s) => ({ 'content-range': `items ${rangeOf(s)}` })),
+    true,
+  ),
+  'a header Content-Range without a way': form(
+    unpaged,
+    header((s) => ({ 'content-range': `items ${rangeOf(s)}` })),
+    true,
+  ),
+  'a header Link': form(
+    byPage('page', 1),
+    (s) => ({
+      body: s.items,
+      headers: { ...(s.more !== null && { link: `<?page=${pageOf(s) + 1}>; rel="next"` }) },
+    }),
+    true,
+  ),
+  'is_last_page, last id': form(
+    byId('after'),
+    member((s) => ({ is_last_page: s.more === null })),
+    true,
+  ),
+  'is_last_page and a last id that is not understood': form(
+    unpaged,
+    member((s) => ({ is_last_page: s.more === null, last_id: idOf(s) })),
+    true,
+  ),
+  'isLast, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ isLast: s.more === null })),
+    true,
+  ),
   'done, offset': form(
     byOffset,
     member((s) => ({ meta: { done: s.more === null } })),
     true,
   ),
-  'has_more as a text, offset': form(byOffset, member((s) => ({ has_more: s.more === null ? 'false' : 'true' })), true), // prettier-ignore
-  'remaining, offset': form(byOffset, member((s) => ({ remaining: s.all - s.start - s.items.length })), true), // prettier-ignore
+  'has_more as a text, offset': form(
+    byOffset,
+    member((s) => ({ has_more: s.more === null ? 'false' : 'true' })),
+    true,
+  ),
+  'remaining, offset': form(
+    byOffset,
+    member((s) => ({ remaining: s.all - s.start - s.items.length })),
+    true,
+  ),
   'a total, offset': form(
     byOffset,
     member((s) => ({ total: s.all })),
@@ -119,67 +186,276 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ total: s.all })),
     true,
   ),
-  'a total as an object': form(byOffset, member((s) => ({ total: { value: s.all, relation: 'eq' } })), true), // prettier-ignore
-  'a total deep, without a way': form(unpaged, member((s) => ({ meta: { page: { info: { hits: { total: { value: s.all } } } } } })), true), // prettier-ignore
+  'a total as an object': form(
+    byOffset,
+    member((s) => ({ total: { value: s.all, relation: 'eq' } })),
+    true,
+  ),
+  'a total deep, without a way': form(
+    unpaged,
+    member((s) => ({ meta: { page: { info: { hits: { total: { value: s.all } } } } } })),
+    true,
+  ),
   'a total as a text': form(
     byOffset,
     member((s) => ({ meta: { total: String(s.all) } })),
     true,
   ),
-  'a lower bound of the total': form(byOffset, member((s) => ({ total: { value: s.all, relation: 'gte' } })), true), // prettier-ignore
+  'a lower bound of the total': form(
+    byOffset,
+    member((s) => ({ total: { value: s.all, relation: 'gte' } })),
+    true,
+  ),
   'a range as a text': form(
     byOffset,
     member((s) => ({ range: rangeOf(s) })),
     true,
   ),
-  'page and total_pages, page numbers': form(byPage('page', 1), member((s) => ({ page: pageOf(s), total_pages: pagesOf(s) })), true), // prettier-ignore
-  'page and total_pages without a way': form(unpaged, member((s) => ({ page: 1, total_pages: pagesOf(s) })), true), // prettier-ignore
-  'Spring pages from 0': form(byPage('page', 0), member((s) => ({ last: s.more === null, totalPages: pagesOf(s), totalElements: s.all, number: pageOf(s) - 1, size: s.size, numberOfElements: s.items.length })), true), // prettier-ignore
-  'Laravel pages': form(byPage('page', 1), member((s) => ({ current_page: pageOf(s), last_page: pagesOf(s), per_page: s.size, total: s.all, next_page_url: s.more === null ? null : `/v1/patches?page=${pageOf(s) + 1}` })), true), // prettier-ignore
-  'page n of m': form(byPage('page', 1), member((s) => ({ page: { number: pageOf(s), of: pagesOf(s) } })), true), // prettier-ignore
-  'resume_key under its own name': form(byCursor('resume_key'), member((s) => ({ ...(s.more !== null && { resume_key: `c-${s.more}` }) })), true), // prettier-ignore
-  'a nested resume token under its own name': form(byCursor('resumeToken'), member((s) => ({ paging: { resumeToken: cursorOf(s) } })), true), // prettier-ignore
-  'a next_cursor for cursor': form(byCursor('cursor'), member((s) => ({ next_cursor: cursorOf(s) })), true), // prettier-ignore
-  'a cursor that repeats at the end': form(byCursor('after'), (s, query) => ({ body: { data: s.items, cursor: s.more === null ? (query.get('after') ?? null) : `c-${s.more}` } }), true), // prettier-ignore
-  'a cursor that is always given': form(byCursor('after'), member((s) => ({ next_token: `c-${s.start + s.items.length}` })), true), // prettier-ignore
+  'page and total_pages, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: pageOf(s), total_pages: pagesOf(s) })),
+    true,
+  ),
+  'page and total_pages without a way': form(
+    unpaged,
+    member((s) => ({ page: 1, total_pages: pagesOf(s) })),
+    true,
+  ),
+  'Spring pages from 0': form(
+    byPage('page', 0),
+    member((s) => ({
+      last: s.more === null,
+      totalPages: pagesOf(s),
+      totalElements: s.all,
+      number: pageOf(s) - 1,
+      size: s.size,
+      numberOfElements: s.items.length,
+    })),
+    true,
+  ),
+  'Laravel pages': form(
+    byPage('page', 1),
+    member((s) => ({
+      current_page: pageOf(s),
+      last_page: pagesOf(s),
+      per_page: s.size,
+      total: s.all,
+      next_page_url: s.more === null ? null : `/v1/patches?page=${pageOf(s) + 1}`,
+    })),
+    true,
+  ),
+  'page n of m': form(
+    byPage('page', 1),
+    member((s) => ({ page: { number: pageOf(s), of: pagesOf(s) } })),
+    true,
+  ),
+  'resume_key under its own name': form(
+    byCursor('resume_key'),
+    member((s) => ({ ...(s.more !== null && { resume_key: `c-${s.more}` }) })),
+    true,
+  ),
+  'a nested resume token under its own name': form(
+    byCursor('resumeToken'),
+    member((s) => ({ paging: { resumeToken: cursorOf(s) } })),
+    true,
+  ),
+  'a next_cursor for cursor': form(
+    byCursor('cursor'),
+    member((s) => ({ next_cursor: cursorOf(s) })),
+    true,
+  ),
+  'a cursor that repeats at the end': form(
+    byCursor('after'),
+    (s, query) => ({
+      body: {
+        data: s.items,
+        cursor: s.more === null ? (query.get('after') ?? null) : `c-${s.more}`,
+      },
+    }),
+    true,
+  ),
+  'a cursor that is always given': form(
+    byCursor('after'),
+    member((s) => ({ next_token: `c-${s.start + s.items.length}` })),
+    true,
+  ),
   'a count that is the total, offset': form(
     byOffset,
     member((s) => ({ count: s.all })),
     true,
   ),
-  'a count of the items at hand, unpaged': form(unpaged, member((s) => ({ count: s.items.length, page_size: 100, took: 5, generated_at: '2026-01-02T03:04:05Z', last_updated: '2026-01-02T03:04:05Z', links: { self: '/v1/patches' } })), false, Infinity), // prettier-ignore
-  'headers of other meanings, unpaged': form(unpaged, header(() => ({ 'x-ratelimit-remaining': '12', 'x-rate-limit-limit': '100', 'accept-ranges': 'bytes', 'last-modified': 'Fri, 02 Jan 2026 03:04:05 GMT', 'x-page-size': '100' })), false, Infinity), // prettier-ignore
-  'an offset within next': form(byOffset, member((s) => ({ next: s.more === null ? null : { offset: s.more } })), true), // prettier-ignore
-  'page info': form(byCursor('after'), member((s) => ({ pageInfo: { hasNextPage: s.more !== null, endCursor: `c-${s.start + s.items.length}` } })), true), // prettier-ignore
-  'a nextLink': form(byCursor('$skip'), member((s) => ({ ...(s.more !== null && { '@odata.nextLink': `/v1/patches?$skip=${s.more}` }) })), true), // prettier-ignore
-  'a continuation token in a header': form(byCursor('continuation_token'), header((s) => ({ ...(s.more !== null && { 'x-continuation-token': `c-${s.more}` }) })), true), // prettier-ignore
-  'a page number that stays at the last page': form((query, size, all) => Math.min(byPage('page', 1)(query, size, all) ?? 0, Math.max(0, Math.ceil(all / size) - 1) * size), plain, false), // prettier-ignore
-  'an offset, and 400 behind the last': form((query, size, all) => { const start = byOffset(query, size, all) ?? 0; return start > 0 && start >= all ? null : start }, member((s) => ({ more_available: s.more !== null })), true), // prettier-ignore
-  'a cursor, and 400 for parameters of others': form((query) => ([...query.keys()].every((name) => ['limit', 'cursor'].includes(name)) ? numberIn(query.get('cursor')) : null), member((s) => ({ next_cursor: cursorOf(s) })), true), // prettier-ignore
-  'isLastPage and nextPageStart': form(byCursor('start'), member((s) => ({ start: s.start, limit: 25, size: s.items.length, isLastPage: s.more === null, ...(s.more !== null && { nextPageStart: s.more }) })), true), // prettier-ignore
-  'a link to the last page alone, page numbers': form(byPage('page', 1), member((s) => ({ links: { self: `/v1/patches?page=${pageOf(s)}`, last: `/v1/patches?page=${pagesOf(s)}` } })), true), // prettier-ignore
-  'a range without a total': form(byOffset, header((s) => ({ 'content-range': `items ${s.start}-${s.start + s.items.length - 1}/${s.more === null ? s.all : '*'}` })), true), // prettier-ignore
-  'a count in words': form(byOffset, member((s) => ({ count: `${s.items.length} of ${s.all}` })), true), // prettier-ignore
+  'a count of the items at hand, unpaged': form(
+    unpaged,
+    member((s) => ({
+      count: s.items.length,
+      page_size: 100,
+      took: 5,
+      generated_at: '2026-01-02T03:04:05Z',
+      last_updated: '2026-01-02T03:04:05Z',
+      links: { self: '/v1/patches' },
+    })),
+    false,
+    Infinity,
+  ),
+  'headers of other meanings, unpaged': form(
+    unpaged,
+    header(() => ({
+      'x-ratelimit-remaining': '12',
+      'x-rate-limit-limit': '100',
+      'accept-ranges': 'bytes',
+      'last-modified': 'Fri, 02 Jan 2026 03:04:05 GMT',
+      'x-page-size': '100',
+    })),
+    false,
+    Infinity,
+  ),
+  'an offset within next': form(
+    byOffset,
+    member((s) => ({ next: s.more === null ? null : { offset: s.more } })),
+    true,
+  ),
+  'page info': form(
+    byCursor('after'),
+    member((s) => ({
+      pageInfo: { hasNextPage: s.more !== null, endCursor: `c-${s.start + s.items.length}` },
+    })),
+    true,
+  ),
+  'a nextLink': form(
+    byCursor('$skip'),
+    member((s) => ({
+      ...(s.more !== null && { '@odata.nextLink': `/v1/patches?$skip=${s.more}` }),
+    })),
+    true,
+  ),
+  'a continuation token in a header': form(
+    byCursor('continuation_token'),
+    header((s) => ({ ...(s.more !== null && { 'x-continuation-token': `c-${s.more}` }) })),
+    true,
+  ),
+  'a page number that stays at the last page': form(
+    (query, size, all) =>
+      Math.min(
+        byPage('page', 1)(query, size, all) ?? 0,
+        Math.max(0, Math.ceil(all / size) - 1) * size,
+      ),
+    plain,
+    false,
+  ),
+  'an offset, and 400 behind the last': form(
+    (query, size, all) => {
+      const start = byOffset(query, size, all) ?? 0
+      return start > 0 && start >= all ? null : start
+    },
+    member((s) => ({ more_available: s.more !== null })),
+    true,
+  ),
+  'a cursor, and 400 for parameters of others': form(
+    (query) =>
+      [...query.keys()].every((name) => ['limit', 'cursor'].includes(name))
+        ? numberIn(query.get('cursor'))
+        : null,
+    member((s) => ({ next_cursor: cursorOf(s) })),
+    true,
+  ),
+  'a header that is the same on every page, page numbers': constant(byPage('page', 1)),
+  'a header that is the same on every page, offset': constant(byOffset),
+  'a header that is the same on every page, last id': constant(byId('after')),
+  'a range without any total, offset': form(
+    byOffset,
+    (s) => ({
+      status: s.more === null ? 200 : 206,
+      body: s.items,
+      headers: { 'content-range': `items ${s.start}-${s.start + s.items.length - 1}/*` },
+    }),
+    true,
+  ),
+  'isLastPage and nextPageStart': form(
+    byCursor('start'),
+    member((s) => ({
+      start: s.start,
+      limit: 25,
+      size: s.items.length,
+      isLastPage: s.more === null,
+      ...(s.more !== null && { nextPageStart: s.more }),
+    })),
+    true,
+  ),
+  'a link to the last page alone, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({
+      links: { self: `/v1/patches?page=${pageOf(s)}`, last: `/v1/patches?page=${pagesOf(s)}` },
+    })),
+    true,
+  ),
+  'a range without a total': form(
+    byOffset,
+    header((s) => ({
+      'content-range': `items ${s.start}-${s.start + s.items.length - 1}/${s.more === null ? s.all : '*'}`,
+    })),
+    true,
+  ),
+  'a count in words': form(
+    byOffset,
+    member((s) => ({ count: `${s.items.length} of ${s.all}` })),
+    true,
+  ),
   'eof, last id': form(
     byId('after'),
     member((s) => ({ eof: s.more === null })),
     true,
   ),
-  'hasnextpage in small letters, page numbers': form(byPage('page', 1), member((s) => ({ hasnextpage: s.more !== null })), true), // prettier-ignore
-  'more as a number, offset': form(byOffset, member((s) => ({ more: s.more === null ? 0 : 1 })), true), // prettier-ignore
+  'hasnextpage in small letters, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ hasnextpage: s.more !== null })),
+    true,
+  ),
+  'more as a number, offset': form(
+    byOffset,
+    member((s) => ({ more: s.more === null ? 0 : 1 })),
+    true,
+  ),
   'X-Total, without a way': form(
     unpaged,
     header((s) => ({ 'x-total': String(s.all) })),
     true,
   ),
-  'X-Remaining-Items, offset': form(byOffset, header((s) => ({ 'x-remaining-items': String(s.all - s.start - s.items.length) })), true), // prettier-ignore
+  'X-Remaining-Items, offset': form(
+    byOffset,
+    header((s) => ({ 'x-remaining-items': String(s.all - s.start - s.items.length) })),
+    true,
+  ),
   '@odata.count, without a way': form(
     unpaged,
     member((s) => ({ '@odata.count': s.all })),
     true,
   ),
-  'JSON:API links': form(byPage('page[number]', 1), member((s) => ({ links: { self: `/v1/patches?page[number]=${pageOf(s)}`, first: '/v1/patches?page[number]=1', last: `/v1/patches?page[number]=${pagesOf(s)}`, next: s.more === null ? null : `/v1/patches?page[number]=${pageOf(s) + 1}` } })), true), // prettier-ignore
-  'HAL links and pages': form(byPage('page', 1), (s) => ({ body: { _embedded: { patches: s.items }, _links: { self: { href: `/v1/patches?page=${pageOf(s)}` }, ...(s.more !== null && { next: { href: `/v1/patches?page=${pageOf(s) + 1}` } }) }, page: { size: s.size, totalElements: s.all, totalPages: pagesOf(s), number: pageOf(s) } } }), true), // prettier-ignore
+  'JSON:API links': form(
+    byPage('page[number]', 1),
+    member((s) => ({
+      links: {
+        self: `/v1/patches?page[number]=${pageOf(s)}`,
+        first: '/v1/patches?page[number]=1',
+        last: `/v1/patches?page[number]=${pagesOf(s)}`,
+        next: s.more === null ? null : `/v1/patches?page[number]=${pageOf(s) + 1}`,
+      },
+    })),
+    true,
+  ),
+  'HAL links and pages': form(
+    byPage('page', 1),
+    (s) => ({
+      body: {
+        _embedded: { patches: s.items },
+        _links: {
+          self: { href: `/v1/patches?page=${pageOf(s)}` },
+          ...(s.more !== null && { next: { href: `/v1/patches?page=${pageOf(s) + 1}` } }),
+        },
+        page: { size: s.size, totalElements: s.all, totalPages: pagesOf(s), number: pageOf(s) },
+      },
+    }),
+    true,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { type Meta, decodeBody } from '../../../src/upstream/http/response.ts'
 
 const META: Meta = {
+  status: 200,
   etag: null,
   lastModified: null,
   date: 0,

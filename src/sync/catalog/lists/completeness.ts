@@ -18,13 +18,24 @@ export function parseEvidence(text: string | null): ListEvidence | null {
   return text === null ? null : (JSON.parse(text) as ListEvidence)
 }
 
-/** Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged. */
-export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null): ListEvidence {
+/**
+ * Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged.
+ * `pagedBefore`: how many items it had, if it had several pages: the service may have stopped to give more than the first.
+ */
+export function evidenceOf(
+  walk: Walk,
+  end: WalkEnd,
+  stored: ListEvidence | null,
+  pagedBefore: number,
+): ListEvidence {
   const doubt = doubtOf(walk, end)
   const { probed } = end
   if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), probed }
-  if (end.seen !== null) return { ...gradeOf({ ...end.seen, items: foundIn(walk) }), probed }
-  return stored ?? { grade: 'unproved', why: 'its end was not seen', probed }
+  if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', probed }
+  const items = foundIn(walk)
+  const { grade, why } = gradeOf({ ...end.seen, items })
+  if (grade !== 'unproved' || items >= pagedBefore) return { grade, why, probed }
+  return { grade: 'cut', why: `${why}; it had ${pagedBefore} items on several pages`, probed }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */

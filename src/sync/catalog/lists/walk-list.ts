@@ -69,7 +69,8 @@ export async function walkCatalogList(
   const before = { known, judged, stored }
   try {
     const end = await walkUntilSteady(context, target, walk, pages, before)
-    const evidence = evidenceOf(walk, end, judged)
+    const pagedBefore = all.length > 1 ? (stored?.entries ?? 0) : 0
+    const evidence = evidenceOf(walk, end, judged, pagedBefore)
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =

@@ -90,6 +90,24 @@ describe('an unreadable list', () => {
   })
 })
 
+test('a list that had several pages and gives only one of a usual size loses no item: the run is partial', async () => {
+  const made = await mirrored(TWO_PAGES)
+  const held = idsOf(made, PATCHES)
+  const upstream = (await (await made.askUpstream(`${PATCHES}?limit=25`)).json()) as {
+    tickets: object[]
+  }
+  expect(upstream.tickets).toHaveLength(25)
+  const body = JSON.stringify({ tickets: upstream.tickets })
+  made.sandbox.faults.set(PATCHES, { kind: 'body', body, type: 'application/json' })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+  expect(report.message).toMatch(/25 items, a usual page size.*; it had \d+ items on several pages/)
+  expect(idsOf(made, PATCHES)).toEqual(held)
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+})
+
 describe('a list without an end', () => {
   const ways: [string, Fault, RegExp][] = [
     [
