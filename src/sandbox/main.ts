@@ -30,7 +30,8 @@ What it has
 How it behaves
   --live SECONDS       interval between changes (0: only on request)
   --no-ranges          it answers Range requests with the whole archive
-  --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested or camel (wire)
+  --shape NAME         how it reads what the contract leaves open: wire, other, link, items, nested, camel,
+                       jsonapi, hal, headers or keyed (wire)
   --vary JSON          other forms of some parts of the shape: '{"records":{"ids":"integer"},"lists":{"largestPage":3}}',
                        '{"index":"ids"}' (list, ids, objects, map, keyed, lines, groups), '{"feed":"keyed","matrix":"array"}',
                        '{"records":{"within":"attributes"}}' (nothing, attributes, spec, noun), '{"lists":{"links":{"at":["links"],"form":"hal"}}}'

@@ -1,10 +1,6 @@
 import { expect } from 'vitest'
-import {
-  type Shape,
-  type ShapeChanges,
-  type ShapeName,
-  shaped,
-} from '../../../src/sandbox/service/shapes/shape.ts'
+import { cursorAsked } from '../../../src/sandbox/service/shapes/list.ts'
+import { type Shape, type ShapeName, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
 import { formOf } from '../walk.ts'
 import { READING, allKnown } from './contract.ts'
 import { type Difference, itemDifference, listDifference } from './differences.ts'
@@ -49,7 +45,7 @@ async function differencesOf(made: CatalogBench, shape: Shape): Promise<Differen
   const known = allKnown(made)
   const found: Difference[] = []
   for (const { isList, path: row, requests } of READING) {
-    const paths = requests(known)
+    const paths = requests(known).filter((path) => takesAfter(shape) || !path.includes('after='))
     expect({ row, paths }).not.toEqual({ row, paths: [] })
     for (const path of paths) {
       const difference = isList
@@ -59,6 +55,11 @@ async function differencesOf(made: CatalogBench, shape: Shape): Promise<Differen
     }
   }
   return found
+}
+
+/** Returns whether the service reads `after`: one that pages by another parameter ignores it. */
+function takesAfter({ patches: { next } }: Shape): boolean {
+  return cursorAsked({ next }, new URLSearchParams('after=x')) !== ''
 }
 
 /** The service goes on: things come, change and go. */
@@ -88,6 +89,17 @@ export const LIST_EVIDENCE: Readonly<Record<ShapeName, readonly string[]>> = {
   items: ['proved: its last page says that it is the last'],
   nested: ['proved: its last page says that it is the last'],
   camel: ['proved: its last page says that it is the last'],
+  jsonapi: ['proved: its total was reached'],
+  hal: ['proved: its total was reached'],
+  headers: [
+    'proved: it has one item, and nothing speaks of more',
+    'proved: its pages name the next one, and its last page names none',
+  ],
+  keyed: [
+    'proved: it has one item, and nothing speaks of more',
+    'proved: its page is shorter than was asked for, and the service keeps to "limit"',
+    'proved: its pages name the next one, and its last page names none',
+  ],
 }
 
 /** Returns the grades of the stored lists with their reasons, each once. */
@@ -101,8 +113,8 @@ function evidenceIn({ store }: CatalogBench): string[] {
 }
 
 /** Mirrors a service of a shape, and compares every row and rule of the contract before and after changes. */
-export async function proveContract(name: ShapeName, changes: ShapeChanges = {}): Promise<void> {
-  const shape = shaped(shaped(name, changes), { lists: PAGES, patches: PAGES })
+export async function proveContract(name: ShapeName): Promise<void> {
+  const shape = shaped(name, { lists: PAGES, patches: PAGES })
   const service = { ...SERVICE, shape, webhookSecret: WEBHOOK_SECRET }
   const made = await catalogBench(service, { env: ENV })
   await syncAll(made, shape)

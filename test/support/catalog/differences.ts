@@ -87,9 +87,10 @@ function totalOf(body: unknown, { total, estimated = false }: ListForm): unknown
 }
 
 /** The envelope without the items and without all that is a page's own. */
-function leftOf(body: unknown, { items, next, previous, limit, total }: ListForm): unknown {
+function leftOf(body: unknown, form: ListForm): unknown {
+  const { items, next, previous, limit, total, links } = form
   const places = 'at' in next ? [next.at] : next.form === 'page' ? [next.number, next.pages] : []
-  const own = [items, previous, limit, total, ...places]
+  const own = [items, previous, limit, total, links?.at, ...places]
   return own.reduce((left, place) => (place === undefined ? left : without(left, place)), body)
 }
 
@@ -139,9 +140,14 @@ async function resolved(value: unknown, typed: boolean): Promise<unknown> {
   if (Array.isArray(value)) return Promise.all(value.map((one) => resolved(one, typed)))
   const entries = Object.entries(value).map(async ([name, inner]) => [
     name,
-    await resolved(inner, typed),
+    isSelf(name) ? 'the answer itself' : await resolved(inner, typed),
   ])
   return Object.fromEntries((await Promise.all(entries)) as [string, unknown][])
+}
+
+/** A link of an answer to itself leads to the same answer, with other addresses in it. */
+function isSelf(name: string): boolean {
+  return name === 'self'
 }
 
 /** What a link leads to, without any credential. */

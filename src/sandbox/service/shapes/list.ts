@@ -49,7 +49,7 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
 }
 
 /** The parameters that may carry a cursor; the contract's `after` does too, but for forms of their own. */
-export function cursorAsked({ next }: ListForm, query: URLSearchParams): string {
+export function cursorAsked({ next }: Pick<ListForm, 'next'>, query: URLSearchParams): string {
   const own = query.get(next.parameter) || ''
   const takesAfter = ['cursor', 'url', 'link', 'lastId'].includes(next.form)
   const isOwn = next.form === 'cursor' && next.own === true

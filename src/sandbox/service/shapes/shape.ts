@@ -195,6 +195,99 @@ const CAMEL: Shape = {
   http: { validators: 'etag', gzip: 'never', length: true, clockSeconds: 0 },
 }
 
+const JSON_API_LISTS: ListForm = {
+  items: ['data'],
+  next: {
+    form: 'url',
+    at: ['links', 'next'],
+    end: 'null',
+    style: 'absolute',
+    keeps: true,
+    parameter: 'page[cursor]',
+  },
+  total: ['meta', 'total'],
+  links: { at: ['links'], form: 'text' },
+  ...UNLIMITED,
+}
+
+/** JSON:API: fields within `attributes`, documents within an envelope, the index without dates. */
+const JSON_API: Shape = {
+  ...WIRE,
+  lists: JSON_API_LISTS,
+  patches: JSON_API_LISTS,
+  records: { ...WIRE.records, ids: 'integer', within: 'attributes' },
+  artifacts: { ...WIRE.artifacts, form: 'inline', around: 'json-api' },
+  settings: { wrap: 'data', secret: 'secret', complete: true },
+  errors: 'nested',
+  feed: 'rows',
+  matrix: 'array',
+  index: 'objects',
+}
+
+const HAL_LISTS: ListForm = {
+  items: ['_embedded', 'items'],
+  next: {
+    form: 'page',
+    parameter: 'page',
+    first: 1,
+    number: ['page', 'number'],
+    pages: ['page', 'total_pages'],
+  },
+  links: { at: ['_links'], form: 'hal' },
+  ...UNLIMITED,
+}
+
+/** HAL: pages by number, fields within the item's own name, links to documents beside others, ids by ecosystem. */
+const HAL: Shape = {
+  ...WIRE,
+  lists: HAL_LISTS,
+  patches: HAL_LISTS,
+  records: { ...WIRE.records, ids: 'uuid', within: 'noun' },
+  artifacts: { ...WIRE.artifacts, form: 'renamed', links: 'hal' },
+  errors: 'problem',
+  index: 'groups',
+  http: { ...WIRE.http, validators: 'etag' },
+}
+
+const HEADER_LISTS: ListForm = {
+  items: [],
+  next: { form: 'header', name: 'X-Next-Cursor', parameter: 'cursor' },
+  ...UNLIMITED,
+}
+
+/** Bare arrays with a cursor in a header, documents as gzip files in place, the index as a list of ids. */
+const HEADERS: Shape = {
+  ...WIRE,
+  lists: HEADER_LISTS,
+  patches: HEADER_LISTS,
+  artifacts: { ...WIRE.artifacts, form: 'inline', gzipFiles: true },
+  errors: 'text',
+  matrix: 'array',
+  index: 'ids',
+  http: { ...WIRE.http, validators: 'date' },
+}
+
+const KEYED_LISTS: ListForm = {
+  items: ['results'],
+  next: {
+    form: 'cursor',
+    at: ['resume_key'],
+    end: 'absent',
+    parameter: 'resume_key',
+    own: true,
+  },
+  ...UNLIMITED,
+}
+
+/** An index that is an object keyed by id, fields within `spec`, a cursor under its own name alone. */
+const KEYED: Shape = {
+  ...WIRE,
+  lists: KEYED_LISTS,
+  patches: KEYED_LISTS,
+  records: { ...WIRE.records, within: 'spec' },
+  index: 'keyed',
+}
+
 /** Every named shape: different deployments of one contract. */
 export const SHAPES = {
   wire: WIRE,
@@ -203,6 +296,10 @@ export const SHAPES = {
   items: ITEMS,
   nested: NESTED,
   camel: CAMEL,
+  jsonapi: JSON_API,
+  hal: HAL,
+  headers: HEADERS,
+  keyed: KEYED,
 } as const satisfies Record<string, Shape>
 
 /** The name of a shape. */
