@@ -51,6 +51,8 @@ export interface Frame {
   learned: boolean
   /** How the next page is requested, where that is not a cursor of the envelope sent as `after`. */
   onward?: Onward
+  /** The media type that upstream gives its pages; absent: `application/json`. */
+  type?: string
   /** Why the list is not known to be complete; absent when it is. The numbers in the envelope then stay upstream's. */
   partial?: string
   /** Why nothing proves the end of the list, although nothing speaks of more; absent when it is proved. */

@@ -8,7 +8,7 @@ import type {
   OrderedEntry,
   Where,
 } from '../../store/catalog/list-query.ts'
-import { contentTag, respond } from '../http/response.ts'
+import { contentTag, respond, typed } from '../http/response.ts'
 import { type CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
@@ -73,23 +73,29 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
       rows.length > shown.length
         ? nextOf(call, { query, path, pagers }, places.write(shown, from))
         : null
-    // The totals of an incomplete list are upstream's; they do not apply to filtered results.
-    const isUpstreams = frame.partial !== undefined || frame.estimated === true
-    const total = isUpstreams && where.length === 0 ? null : count
+    const total = isTotalKept(frame) && where.length === 0 ? null : count
     const start = skipped ?? (from.place === null ? 0 : null)
     const items = shown.map(({ body }) => body)
     const urls = { ...urlsOf(call, query, path), next: next?.url ?? null }
-    const page = joinPage(frame, { next, total, limit, start, urls }, items)
+    const body = joinPage(frame, { next, total, limit, start, urls }, items)
     const links = next === null ? [] : nextFields(frame, next)
-    const tag = contentTag(
-      links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]),
-    )
     const always = declared === resource.list // the lists of items are walked when their item changes
     const own = originOfOne(origin, list, { always, reads: served.reads })
     const more = [...ignoredField(unknown), ...links, ...incompleteFields(incomplete)]
-    respond(call, { body: page, tag, changed: list.changed, origin: own, more }, heads)
+    const content = { body, tag: tagOf(body, links), changed: list.changed, origin: own, more }
+    respond(call, content, typed(heads, frame.type))
   }
   return { send }
+}
+
+/** Totals of an incomplete list stay upstream's. */
+function isTotalKept({ partial, estimated }: Frame): boolean {
+  return partial !== undefined || estimated === true
+}
+
+/** The header fields that name the next page are a part of the answer. */
+function tagOf(page: Buffer, links: readonly string[]): string {
+  return contentTag(links.length === 0 ? page : Buffer.concat([page, Buffer.from(links.join())]))
 }
 
 function takesWhole(path: string): string {

@@ -71,7 +71,7 @@ export function respond(exchange: AnswerExchange, content: JsonContent, heads: H
 }
 
 /** Returns heads with another media type than that of most answers. */
-function typed(heads: Heads, type: string | undefined): Heads {
+export function typed(heads: Heads, type: string | undefined): Heads {
   if (type === undefined) return heads
   return (origin, coding) => {
     const head = heads(origin, coding)

@@ -94,6 +94,7 @@ const frame = jsonText(
     ...{ skipped: orAbsent(listField(skipped, 100)), estimated: orAbsent(truth) },
     ends: orAbsent(listField(place, 100)),
     page: orAbsent(place),
+    type: orAbsent(servedType),
   }),
   2 ** 18,
 )

@@ -15,6 +15,8 @@ export interface ReadPage {
   /** The parsed page. */
   value: unknown
   shape: ListShape
+  /** The media type as upstream gives it. */
+  type: string
   etag: string | null
   lastModified: string | null
   /** The Link header. */
@@ -64,7 +66,7 @@ export interface Reading {
 export function readPage(
   path: string,
   body: Buffer,
-  { status, etag, lastModified, link, total, headers }: Meta,
+  { status, contentType, etag, lastModified, link, total, headers }: Meta,
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
@@ -79,7 +81,7 @@ export function readPage(
   const said = signsOfHeaders(headers, status === 206)
   const signs = [...signsOfPage(value, learned.itemsPath), ...said]
   const page = { items, value, shape: learned, headerNext: nextOfHeaders(said), signs }
-  return { ...page, etag, lastModified, link, total: count, sha256 }
+  return { ...page, type: contentType, etag, lastModified, link, total: count, sha256 }
 }
 
 /** Names of headers whose value is the next page; other values that may be cursors are tried, and not followed at once. */

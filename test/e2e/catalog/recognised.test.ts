@@ -231,7 +231,7 @@ test('patches are read as texts in an answer, behind links, and as a list withou
   expect(patches[1]?.href).toBe(`${STRANGER}2.patch`)
 })
 
-test('details and answers that are JSON have the media type that the service gave them, until it gives another', async () => {
+test('lists, details and answers that are JSON have the media type that the service gave them, until it gives another', async () => {
   const { url: store } = await createStore()
   const typed = (body: unknown, type: string): Said => ({ body, headers: { 'content-type': type } })
   const made = await benchOf({
@@ -250,12 +250,11 @@ test('details and answers that are JSON have the media type that the service gav
   expect(await typeAt('/v1/tags/odd/vex')).toBe('application/json')
   expect(await typeAt('/v1/tags/inside')).toBe('application/json')
   expect(await typeAt('/v1/tags/links')).toBe('application/vnd.api+json')
+  expect(await typeAt('/v1/tags/')).toBe('application/json')
   say('application/problem+json')
-  made.say({
-    '/v1/tags/': () => ({
-      body: { data: [{ id: 'links', n: 2 }, { id: 'inside' }, { id: 'odd' }], cursor: { after: null } }, // prettier-ignore
-    }),
-  })
+  const data = [{ id: 'links', n: 2 }, { id: 'inside' }, { id: 'odd' }]
+  made.say({ '/v1/tags/': () => typed({ data, cursor: { after: null } }, 'application/hal+json') })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await typeAt('/v1/tags/links')).toBe('application/problem+json')
+  expect(await typeAt('/v1/tags/')).toBe('application/hal+json')
 })

@@ -1,3 +1,4 @@
+import { jsonType } from '../answers/document-type.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import { type Frame, type Skipped, replaceAt } from '../../../json/envelope.ts'
 import { endingOf, frameOf } from '../../../json/envelope-learn.ts'
@@ -96,8 +97,7 @@ export function createSink(
       return store.exclusive(() => staging.keepPage(canonical, page))
     },
     async page(page) {
-      if (page.number === 0)
-        walk.frame = plainFrame(resource, path, frameOf(page.value, page.shape, LIMIT))
+      if (page.number === 0) walk.frame = plainFrame(resource, path, typedFrame(page))
       if (page.next === null && walk.frame !== null && page.number > 0)
         walk.frame = lastOf(walk.frame, page)
       const { entries, refused } = entriesOf(resource, facets, page, path)
@@ -129,6 +129,13 @@ const MAX_FRAME = 65_536
  * Returns the frame without key material. Throws `upstream_shape` for an envelope that is too large or nested too
  * deep.
  */
+/** Returns the frame of a list with the media type of its first page. */
+function typedFrame({ value, shape, type }: WalkedPage): Frame {
+  const frame = frameOf(value, shape, LIMIT)
+  const served = jsonType(type)
+  return served === null ? frame : { ...frame, type: served }
+}
+
 function plainFrame(resource: CatalogResource, path: string, frame: Frame): Frame {
   let text: string
   try {
