@@ -90,6 +90,9 @@ export async function webhooksOf({ url }: Receiving): Promise<NonNullable<Status
 
 const keepAlive = new Agent({ keepAlive: true, maxSockets: 32 })
 
+/** When the events happened: one that is sent again is the same. */
+const HAPPENED = Date.now()
+
 /** Signs an event about a tag and sends it; rejects when the connection breaks. */
 export function send(
   { sandbox }: World,
@@ -105,7 +108,7 @@ export function send(
     digest: String(tag['digest']),
     arch: 'amd64',
   }
-  const body = sampleEvent(id, Date.now(), { type: 'io.service.cr.image.created.v1', ...named })
+  const body = sampleEvent(id, HAPPENED, { type: 'io.service.cr.image.created.v1', ...named })
   const timestamp = Math.floor(Date.now() / 1000)
   const signature = signDelivery({ id, timestamp, body, secret: SECRET, dialect: 'standard' }) ?? ''
   const headers = {
