@@ -223,6 +223,8 @@ describe('a feed that cannot be used', () => {
     ['one page of several by its number', { data: [ROW], page: 1, pages: 9 }, 'pages is 9'],
     ['one page of a larger total', { data: [ROW], meta: { total: 9 } }, 'meta.total is 9'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
+    ['a state of failure', { status: 'failed', message: 'no', data: [] }, 'it is an error: no'],
+    ['not ready yet', { status: 'processing' }, 'it is not ready yet (it says: processing)'],
     ['a number', 7, 'neither a JSON object nor a list'],
   ])('is %s, and the run reports it', async (_, feed, why) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })

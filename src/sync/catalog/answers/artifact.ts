@@ -1,6 +1,7 @@
 import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import type { DocumentKind } from '../../../domain/resources.ts'
+import { errorOfAnswer, isUnfinished } from '../../../json/forms/error-body.ts'
 import { readText } from '../../../json/field-names.ts'
 import { refuseCostly } from '../../../json/limits.ts'
 import { isObject, jsonTextOf } from '../../../json/objects.ts'
@@ -60,11 +61,19 @@ export async function readArtifact(
   const type = jsonType(given.type)
   if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
+  refuseError(task, value)
   const linked = await linkedDocuments(context, task, read.body, value, mayRenew)
   if (linked !== null) return { ...linked, type }
   if (given.location !== null) return behindLocation(context, task, given.location)
   if (kind === 'text' && !isUnready(value)) return plainJson(context, task, given)
   throw notThereYet(task, value)
+}
+
+/** Throws `upstream_shape` for an answer that is an error: it is not stored, and nothing in it is followed. */
+export function refuseError({ path }: Task, value: unknown): void {
+  const said = errorOfAnswer(value)
+  if (said === null) return
+  throw new MirrorError('upstream_shape', `${path}: upstream answered 200 with an error: ${said}`)
 }
 
 /** A body as far as it could be read. */
@@ -223,20 +232,17 @@ async function plainJson(
   return { ...packed(given.body), links: [], left: [] }
 }
 
-/** States of something that is still being made. */
-const UNFINISHED =
-  /^(?:accepted|processing|pending|queued|building|generating|scheduled|running|started|waiting|creating|in[ _-]?progress|not[ _-]?ready)$/i
 const OF_STATE = ['status', 'state', 'phase']
 const OF_URL = ['url', 'href', 'download_url', 'location', 'uri', 'link']
 
 /** Returns whether JSON without links says that what it is to contain is not there yet. */
 function isUnready(value: unknown, depth = 0): boolean {
   if (value === null || value === '') return true
-  if (typeof value === 'string') return UNFINISHED.test(value)
+  if (typeof value === 'string') return isUnfinished(value)
   if (!isObject(value)) return false
   const names = Object.keys(value)
   if (names.length === 0 || names.some((name) => OF_URL.includes(name.toLowerCase()))) return true
-  if (UNFINISHED.test(readText(value, OF_STATE) ?? '')) return true
+  if (isUnfinished(readText(value, OF_STATE) ?? '')) return true
   const [only, ...others] = Object.values(value)
   return others.length === 0 && isObject(only) && depth < MAX_WRAPS && isUnready(only, depth + 1)
 }
