@@ -15,8 +15,9 @@ import { type LinkedDocument, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
 import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
 import { type InlineDocument, findInline, hasDocumentLine, hasPatchText } from './inline.ts'
-import { createKindCheck, isDocumentValue } from './kind-check.ts'
+import { KIND_NAMES, createKindCheck, isDocumentValue } from './kind-check.ts'
 import { linksIn } from './links.ts'
+import { isKnownDocument, isTooLarge } from './other-documents.ts'
 import type { Task } from './plan.ts'
 
 /** A 200 response of an artifact path. */
@@ -62,6 +63,7 @@ export async function readArtifact(
   if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
   refuseError(task, value)
+  refuseOther(task, value)
   const linked = await linkedDocuments(context, task, read.body, value, mayRenew)
   if (linked !== null) return { ...linked, type }
   if (given.location !== null) return behindLocation(context, task, given.location)
@@ -74,6 +76,15 @@ export function refuseError({ path }: Task, value: unknown): void {
   const said = errorOfAnswer(value)
   if (said === null) return
   throw new MirrorError('upstream_shape', `${path}: upstream answered 200 with an error: ${said}`)
+}
+
+/** Throws `upstream_shape` for an answer that is another document: what it links to is its own content. */
+function refuseOther({ path, document }: Task, value: unknown): void {
+  const kind = document ?? 'text'
+  const isOther = isObject(value) && isKnownDocument(value)
+  if (!isOther && (kind === 'text' || !isTooLarge(value))) return
+  const message = `${path}: it is another kind of document, not ${KIND_NAMES[kind]}; its links are not followed`
+  throw new MirrorError('upstream_shape', message)
 }
 
 /** A body as far as it could be read. */
@@ -179,7 +190,7 @@ async function linkedDocuments(
   value: unknown,
   mayRenew: boolean,
 ): Promise<ArtifactContent | null> {
-  const links = linksIn(value, addressOf(context, task))
+  const links = isTooLarge(value) ? [] : linksIn(value, addressOf(context, task))
   const followed = await followLinks(context, task, links.map(({ url }) => url)) // prettier-ignore
   const failure = linkFailure(followed, mayRenew)
   if (failure !== null && saysNone(task, value, links) && !isPassing(failure))
