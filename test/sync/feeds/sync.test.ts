@@ -234,6 +234,25 @@ describe('a feed that cannot be used', () => {
     expect(made.store.feeds.readDocument(PATCH_FEED)).toBeNull()
   })
 
+  test('is one page of several by its headers, and the run reports it', async () => {
+    const made = await synced()
+    const old = held(made, PATCH_FEED)
+    const pages: [Record<string, string>, string][] = [
+      [{ link: '</x?page=2>; rel="next"' }, 'the header link leads to /x?page=2'],
+      [{ 'x-total-count': '900' }, 'the header x-total-count says 900 items'],
+    ]
+    for (const [headers, why] of pages) {
+      made.sandbox.faults.set(PATCH_FEED, { ...json({ data: [ROW] }), headers } as Fault)
+      const report = await made.run('feeds')
+      expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
+      expect(held(made, PATCH_FEED)).toBe(old)
+      made.sandbox.faults.clear()
+    }
+    const headers = { 'x-total-count': '1', 'x-envoy-attempt-count': '7', 'x-last-deploy': 'v2' }
+    made.sandbox.faults.set(MATRIX, { ...json({ data: [ROW] }), headers } as Fault)
+    expect(await made.run('feeds')).not.toMatchObject({ state: 'partial' })
+  })
+
   test.each<[string, unknown]>([
     ['an array', [{ name: 'alpine' }]],
     ['an object of other names', { supported: { alpine: ['3.18'] } }],
