@@ -111,8 +111,8 @@ const NO_ERROR = /^(?:|0|none|null|nil|ok|success|false|no|no errors?)$/i
 /** Returns whether a member says that there is an error: not null, false or empty, and no code of success. */
 function isGiven(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0
-  if (!isObject(value)) return value !== null && !NO_ERROR.test(String(value).trim())
-  const isSuccess = 'code' in value && NO_ERROR.test(String(value['code']))
+  if (!isObject(value)) return value !== null && !NO_ERROR.test(textOfJson(value).trim())
+  const isSuccess = 'code' in value && NO_ERROR.test(textOfJson(value['code']))
   return !isSuccess && Object.values(value).some((inner) => !isEmpty(inner))
 }
 
