@@ -96,6 +96,8 @@ describe('an index without stamps', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     made.sandbox.feed.change(1)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { changed: 1 } })
+    const { message } = await made.run('osv')
+    expect(message).toMatch(/without stamps: each record was fetched and compared$/)
     made.sandbox.faults.clear()
     expect(differences(made)).toEqual([])
   })
