@@ -26,17 +26,42 @@ const MAX_WRAPS = 3
  * most of the noun's fields; of equal ones the outermost. Without an id of its own it gets the one that lies around it, or
  * beside it in the response. Throws `upstream_shape` for a response that is not an object.
  */
-export function itemIn(path: string, value: unknown, noun: Noun): Item {
+export function itemIn(path: string, answer: unknown, noun: Noun): Item {
+  const value = onlyOf('data', answer)
   const [first, ...others] = objectsIn(value)
   if (first === undefined)
     throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
-  const marks = (item: Item): number =>
-    MARKS[noun].filter((mark) => Object.keys(item).some((name) => isNamed(name, mark))).length
+  const marks = (item: Item): number => marksOf(item, noun)
   const best = others.reduce((best, one) => (marks(one) > marks(best) ? one : best), first)
   if (noun === 'delivery' || itemIdOf(best) !== null) return best
-  const id = idAround(value, best) ?? idBeside(value)
+  const id = idAround(value, best) ?? idBeside(value) ?? idInLinks(value, noun)
   return id === null ? best : { id, ...best }
 }
+
+/** Returns how many fields of a noun an object has; an id that says whose it is counts more, one of a request not at all. */
+function marksOf(item: Item, noun: Noun): number {
+  const has = (mark: string): boolean => Object.keys(item).some((name) => isNamed(name, mark))
+  const others = MARKS[noun].filter((mark) => mark !== 'id' && has(mark)).length
+  const isOwn = (MARKS[noun] as readonly string[]).includes('id') && answerIdOf(item) !== null
+  const isNoun = isOwn && Object.keys(item).some((name) => NOUN_ID.test(plain(name)))
+  return others + (isOwn ? 1 : 0) + (isNoun ? 0.5 : 0)
+}
+
+/** Returns the id at the end of the address of an object itself (`{"links": {"self": "…/webhooks/6"}}`); null: there is none. */
+function idInLinks(value: unknown, noun: Noun): string | null {
+  const addresses = objectsIn(value).flatMap((item) =>
+    Object.entries(item).flatMap(([name, inner]) => {
+      if (!/^self(link|url|uri|href)?$/.test(plain(name))) return []
+      return isObject(inner) ? Object.values(inner) : [inner]
+    }),
+  )
+  const form = noun === 'key' ? OF_KEYS : OF_WEBHOOKS
+  const found = addresses.map((one) => (typeof one === 'string' ? form.exec(one)?.[1] : undefined))
+  return found.find((id) => id !== undefined) ?? null
+}
+
+const OF_WEBHOOKS = /(?:webhook|subscription)[\w-]*\/([\w.~-]{1,200})\/?(?:[?#].*)?$/i
+const OF_KEYS = /key[\w-]*\/([\w.~-]{1,200})\/?(?:[?#].*)?$/i
 
 /** Objects of a response that are about others: their ids are not the object's. */
 const OTHERS =
@@ -53,7 +78,8 @@ function answerIdOf(item: Item): string | null {
 /** Returns the id of the nearest object around another one that has an id. */
 function idAround(value: unknown, within: Item): string | null {
   if (!isObject(value) || value === within) return null
-  const inner = Object.values(value).find((one) => objectsIn(one).includes(within))
+  const all = Object.entries(value).map(([name, one]) => onlyOf(name, one))
+  const inner = all.find((one) => objectsIn(one).includes(within))
   if (inner === undefined) return null
   return idAround(inner, within) ?? answerIdOf(value)
 }
@@ -64,30 +90,50 @@ function idBeside(value: unknown, depth = 0): string | null {
   const own = answerIdOf(value)
   if (own !== null || depth === MAX_WRAPS) return own
   const inner = Object.entries(value).filter(([name]) => !OTHERS.test(plain(name)))
-  return inner.map(([, one]) => idBeside(one, depth + 1)).find((id) => id !== null) ?? null
+  return (
+    inner.map(([name, one]) => idBeside(onlyOf(name, one), depth + 1)).find((id) => id !== null) ??
+    null
+  )
 }
 
 const OWN_ID = /^((webhook|subscription|webhooksubscription|delivery|apikey|key)?id|uuid)$/
+/** Names of an id that may be that of a user, which count where there is no other. */
+const LAST_ID = /^(webhook|subscription|webhooksubscription|key)?(uid|uuid|guid)$/
+/** Names of an id that say whose it is. */
+const NOUN_ID = /^(webhook|subscription|webhooksubscription|apikey|key)(id|uid|uuid|guid)$/
 
 /** Returns whether a field has this name, with or without the noun before it (`webhook_id`). */
 function isNamed(name: string, mark: string): boolean {
   const text = plain(name)
-  return mark === 'id' ? OWN_ID.test(text) : text.endsWith(mark)
+  return mark === 'id' ? OWN_ID.test(text) || LAST_ID.test(text) : text.endsWith(mark)
 }
 
-/** Returns the objects of a response, outermost first, without those in lists. */
+/** Members of an envelope that may have the only object in a list (`{"data": [{…}]}`). */
+const OF_ONE =
+  /^(data|results?|items?|records?|response|content|webhooks?|(webhook)?subscriptions?|(api)?keys?)$/
+
+/** Returns the objects of a response, outermost first, without those in lists, but with the only one of an envelope. */
 function objectsIn(value: unknown, depth = 0): Item[] {
   if (!isObject(value)) return []
-  const inner = depth < MAX_WRAPS ? Object.values(value) : []
-  return [value, ...inner.flatMap((one) => objectsIn(one, depth + 1))]
+  const inner = depth < MAX_WRAPS ? Object.entries(value) : []
+  return [value, ...inner.flatMap(([name, one]) => objectsIn(onlyOf(name, one), depth + 1))]
 }
 
-/** Returns the id of an object as text; null when it has none. */
+function onlyOf(name: string, value: unknown): unknown {
+  const isOne = Array.isArray(value) && value.length === 1 && OF_ONE.test(plain(name))
+  return isOne ? (value as unknown[])[0] : value
+}
+
+/** Returns the id of an object as text, that of a request only where it is the only one; null when it has none. */
 export function itemIdOf(item: Item): string | null {
-  const names = Object.keys(item).filter((name) => isNamed(name, 'id'))
-  const best = names.sort((a, b) => a.length - b.length)[0]
-  const id = best === undefined ? null : item[best]
-  return typeof id === 'string' || typeof id === 'number' ? String(id) : null
+  const rank = (name: string): number => name.length + (OWN_ID.test(plain(name)) ? 0 : 100)
+  const ids = Object.keys(item)
+    .filter((name) => isNamed(name, 'id'))
+    .sort((a, b) => rank(a) - rank(b))
+    .map((name) => item[name])
+    .filter((id) => typeof id === 'string' || typeof id === 'number')
+    .map(String)
+  return ids.find((id) => !REQUEST_ID.test(id)) ?? ids[0] ?? null
 }
 
 /** Returns a field's text, in any spelling of its name; null when there is none. */
@@ -117,7 +163,7 @@ const SECRET_NAMES: readonly (readonly [name: RegExp, leastLength: number])[] = 
  * name of its field, then the only remaining unknown text. `sent` are the texts of the request. Null: none.
  */
 export function secretIn(answer: unknown, sent: readonly string[]): string | null {
-  const texts = objectsIn(answer).flatMap((item) =>
+  const texts = objectsIn(onlyOf('data', answer)).flatMap((item) =>
     Object.entries(item).flatMap(([name, value]) =>
       typeof value === 'string' && value !== '' && !sent.includes(value)
         ? [{ name: spelt(name), value }]

@@ -49,12 +49,33 @@ describe('a webhook subscription is found', () => {
     expect(itemIdOf(found)).toBe(ID)
   })
 
+  test.each<[string, object, string]>([
+    ['in a list of one', { data: [{ id: 6, secret: RAW }] }, '6'],
+    ['in a bare list of one', [{ id: 6, secret: RAW }], '6'],
+    ['in a list of one beside others', { request_id: 'x', webhooks: [plain] }, ID],
+    ['by its noun in an envelope of a request', { id: 'req-9', result: { webhook_subscription_id: 6, secret: RAW } }, '6'], // prettier-ignore
+    ['by its noun in an envelope with an id', { id: ID, result: { webhook_subscription_id: 6 } }, '6'], // prettier-ignore
+    ['by its noun beside a request', { id: 'req-9', webhook_id: 6, url: URL }, '6'],
+    ['as a uid', { data: { uid: 'u6', url: URL } }, 'u6'],
+    ['by its noun beside the uid of a user', { uid: 1000, webhook_subscription_id: 6 }, '6'],
+    ['in the address of itself', { data: { attributes: bare, links: { self: '/v3/settings/webhooks/6' } } }, '6'], // prettier-ignore
+    ['in a link to itself', { ...bare, _links: { self: { href: 'https://a.example/webhooks/6/' } } }, '6'], // prettier-ignore
+  ])('with the id that is %s', (_, answer, id) => {
+    expect(itemIdOf(itemIn('/v3', answer, 'webhook'))).toBe(id)
+  })
+
+  test('without an id of several in a list', () => {
+    const answer = { data: [{ id: 6 }, { id: 7 }] }
+    expect(itemIdOf(itemIn('/v3', answer, 'webhook'))).toBeNull()
+    expect(secretIn({ data: [{ secret: RAW }, { secret: `${RAW}2` }] }, [])).toBeNull()
+  })
+
   test('without an id where only others have one', () => {
     const answer = { webhook: bare, organization: { id: 'org_1' }, created_by: { id: 7 } }
     expect(itemIdOf(itemIn('/v3', answer, 'webhook'))).toBeNull()
   })
 
-  test.each([null, [], 'text', 7, [plain]])('but not in %j', (answer) => {
+  test.each([null, [], 'text', 7, [plain, plain]])('but not in %j', (answer) => {
     expect(() => itemIn('/v3', answer, 'webhook')).toThrow('not a JSON object')
   })
 })
@@ -70,6 +91,7 @@ describe('a secret is found', () => {
     ['as a public key', { ...plain, verify: 'whpk_x' }, 'whpk_x'],
     ['as the only text that is nothing known', { ...plain, created_at: '2026-11-22T03:40:00Z', value: RAW }, RAW], // prettier-ignore
     ['beside an algorithm', { ...plain, signature_algorithm: 'hmac-sha256', hmac_key: RAW }, RAW],
+    ['in a list of one', { data: [{ id: 6, secret: RAW }] }, RAW],
     ['nowhere', plain, null],
     ['nowhere, beside ids', { ...plain, secret_id: 'abcdefghijklmnopqrstuvwxyz' }, null],
     ['nowhere, of two texts', { ...plain, one: `${RAW}1`, two: `${RAW}2` }, null],

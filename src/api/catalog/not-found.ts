@@ -165,25 +165,29 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
     : outOfScope(config, served, path)
 }
 
-/** Items of a list whose names are looked for. */
+/** Items of a list whose ids are looked for. */
 const SAMPLE = 100
 
 /**
- * Returns whether what a list does not name is not in it: its items have the names of the resource, or, without one, ids of
- * their own. An empty list names nothing.
+ * Returns whether what a list does not name is not in it: each of its items has the names of the resource, or, without one,
+ * they have ids of their own. An empty list names nothing; an item whose own name is not found may be what was asked for.
  */
 function denies(
   { catalog }: Origins['reads'],
   list: CatalogList,
   named: Pick<CatalogResource, 'name'> | null,
 ): boolean {
+  if (named !== null) {
+    for (const { body } of catalog.eachEntry(list.id)) {
+      const item = JSON.parse(body.toString('utf8')) as Fields
+      if (!namesAreFound([item], named.name)) return false
+    }
+    return true
+  }
   const order = { facet: null, field: null, descending: false }
   const query = { list: list.id, where: [], order, after: null, limit: SAMPLE }
   const entries = catalog.listEntries(query)
-  if (entries.length === 0) return true
-  if (named === null) return entries.some(({ id }) => !isMadeUp(id))
-  const items = entries.map(({ body }) => JSON.parse(body.toString('utf8')) as Fields)
-  return namesAreFound(items, named.name)
+  return entries.length === 0 || entries.some(({ id }) => !isMadeUp(id))
 }
 
 /** Whether an item was stored under a digest, as it has no id. */
@@ -192,7 +196,7 @@ function isMadeUp(id: string): boolean {
 }
 
 function undenied({ name }: Pick<CatalogResource, 'name'>): Problem {
-  const message = `${NAMES_NOT_FOUND}: no field of the service's list of ${name} is known to name them, so whether it has this is not known here; ask the service itself`
+  const message = `${NAMES_NOT_FOUND}: not every item of the service's list of ${name} has a field that is known to name it, so whether it has this is not known here; ask the service itself`
   return { status: 501, error: 'not_supported', message }
 }
 

@@ -51,5 +51,7 @@ function speaksOfMore(name: string, value: unknown, entries: number): boolean {
   if (ENDS.has(name) && value === false) return true
   if (PAGES.has(name)) return Number(value) > 1
   if (TOTAL.has(name) || name === 'count') return Number(value) > entries
-  return NEXT.test(name) && (isLink(value) || (Boolean(value) && typeof value !== 'object'))
+  if (!NEXT.test(name)) return false
+  if (Array.isArray(value)) return value.some((one) => isLink(one) || typeof one === 'string')
+  return isLink(value) || (Boolean(value) && typeof value !== 'object')
 }

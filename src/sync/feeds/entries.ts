@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { refuseCostly } from '../../json/limits.ts'
+import { errorOfAnswer, unfinishedState } from '../../json/forms/error-body.ts'
 import { moreBeyond } from '../../json/forms/more-beyond.ts'
 import { type Fields, isObject, jsonTextOf } from '../../json/objects.ts'
 
@@ -37,7 +38,7 @@ function parse(path: string, bytes: Buffer): unknown {
   }
 }
 
-/** Names of members that an error has. */
+/** Names of members that an error has, in any document: no feed has them beside its entries. */
 const ERROR = /^(errors?|error_description|detail|details)$/i
 
 function refuseError(path: string, value: Fields): void {
@@ -48,6 +49,10 @@ function refuseError(path: string, value: Fields): void {
   if (first !== undefined) throw shape(path, `it has ${first[0]}`)
   const isMessage = 'message' in value && !Object.values(value).some(isContainer)
   if (isMessage) throw shape(path, `it is a message: ${String(value['message']).slice(0, 80)}`)
+  const said = errorOfAnswer(value)
+  if (said !== null) throw shape(path, `it is an error: ${said}`)
+  const state = unfinishedState(value)
+  if (state !== null) throw shape(path, `it is not ready yet (it says: ${state})`)
 }
 
 /** Whether a member says that there is an error: not null, false, or empty. */

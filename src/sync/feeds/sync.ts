@@ -5,6 +5,7 @@ import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import { fetchFeed } from '../../upstream/feeds.ts'
+import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type PreparedDocument, absent, prepareDocument, digestOfFeeds } from './documents.ts'
 import { refuseRemoval } from '../removal-guard.ts'
@@ -117,6 +118,7 @@ async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeed
     if (answer.status === 206)
       throw new MirrorError('upstream_shape', `${path}: upstream sent a partial response (206)`)
     const document = answer.status === 304 ? null : prepareDocument(context, path, stored, answer)
+    if (document !== null) refusePaged(path, answer.meta, document.document.entries)
     fetched.asOf = Math.min(fetched.asOf, answer.meta.date)
     if (document === null) fetched.confirmed.push(path)
     else await admitOrRefuse(context, stored, document, answer.meta.date, fetched)

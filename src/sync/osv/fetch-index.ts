@@ -8,6 +8,7 @@ import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { fetchIndex, passIndex } from '../../upstream/osv.ts'
 import { deflate } from '../../zip/member.ts'
+import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext } from '../context.ts'
 import {
   type IndexReader,
@@ -50,6 +51,7 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   const answer = await fetching(context, state)
   if (answer.status === 200) {
     const { index, gzip, proof, meta } = answer
+    refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta
     return { index, stored: false, gzip, etag, lastModified, asOf: date, proof }
   }

@@ -26,7 +26,7 @@ export function nothingNewOutcome(context: SyncContext, asOf: number): SyncResul
   return {
     outcome: 'complete',
     asOf,
-    message: `upstream has nothing new${comparedBy(context)}`,
+    message: `upstream has nothing new${comparedBy(context, null)}`,
   }
 }
 
@@ -71,7 +71,7 @@ export function runOutcome(
     doubted
   if (isWhole(index, missing)) {
     const done = committed || !plan.isEmpty ? summary : `nothing changed${scopedBy(context, index)}`
-    return { outcome: 'complete', asOf, message: done + comparedBy(context) }
+    return { outcome: 'complete', asOf, message: done + comparedBy(context, index) }
   }
   const reasons: string[] = []
   if (missing.size > 0) {
@@ -97,10 +97,12 @@ function scopedBy({ facts }: SyncContext, index: OsvIndex): string {
   return `; ${counted(count, 'listed record is', 'listed records are')} out of scope (osv.include, osv.exclude)${also}`
 }
 
-/** Returns a note that a sync compared only the index's stamps; empty where contents were compared. */
-function comparedBy({ kind, full, facts, store }: SyncContext): string {
+/** Returns a note on what a sync compared without the archive: the index's stamps, or each record where it has none. */
+function comparedBy({ kind, full, facts, store }: SyncContext, index: OsvIndex | null): string {
   const isCompared = facts['archiveBytes'] !== undefined || facts['silentChanges'] !== undefined
   if (full || kind !== 'sync' || isCompared) return ''
+  if (index !== null && index.unstamped.size > 0)
+    return '; the index has entries without stamps: each record was fetched and compared'
   const at = store.runs.readLastReconcile('osv')
   const last =
     at === null

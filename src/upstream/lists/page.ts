@@ -1,6 +1,7 @@
 import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { Onward } from '../../json/envelope.ts'
+import { errorOfPage } from '../../json/forms/error-body.ts'
 import { isPageUrl } from '../../json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../json/list-signs.ts'
@@ -73,6 +74,8 @@ export function readPage(
   const costly = refuse(body)
   if (costly !== null) throw unwalkable(path, costly)
   const value = parse(path, body)
+  const error = errorOfPage(value)
+  if (error !== null) throw unwalkable(path, `upstream answered 200 with an error: ${error}`)
   const learned = learnList(value, known)
   const array = locate(body, learned.itemsPath)?.start ?? 0
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))

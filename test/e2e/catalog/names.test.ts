@@ -71,6 +71,22 @@ describe('a list whose items have no names', () => {
     expect((await made.ask('/v1/images/77')).status).toBe(404) // it has ids
   })
 
+  test('denies nothing where only some of them have none', async () => {
+    const made = await catalogBench(SMALL, { env: ENV })
+    const json = { kind: 'body', type: 'application/json' } as const
+    const listOf = (...data: object[]) => ({ ...json, body: JSON.stringify({ data }) })
+    const named = { id: 1, repository: 'python' }
+    made.sandbox.faults.set('/v1/images/', listOf(named, { id: 2, repository: { name: 'redis' } }))
+    await made.run('catalog')
+    const asked = await askJson(made, '/v1/images/redis/tags')
+    expect(asked).toMatchObject({ status: 501, body: { error: 'not_supported' } })
+    expect(asked.body['message']).toContain('not every item')
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set('/v1/images/', listOf(named, { id: 2, repository: 'nginx' }))
+    await made.run('catalog')
+    expect((await askJson(made, '/v1/images/redis/tags')).status).toBe(404)
+  })
+
   longTest('denies no id where its items have none', async () => {
     const made = await catalogBench(SMALL, { env: ENV })
     made.sandbox.faults.set('/v1/packages/', {

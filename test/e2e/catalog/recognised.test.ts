@@ -85,6 +85,49 @@ test('a document in an answer is found wherever it stands, served as it came, an
   db.close()
 })
 
+test('a document of another kind is named, and nothing in it is requested, not even at the service itself', async () => {
+  const store = await createOrigin((_request, response) => response.end(JSON.stringify(SBOM)))
+  const url = `${store.url}/sbom`
+  const many = Array.from({ length: 300 }, (_, at) => ({ name: `n${at}`, version: '1' }))
+  const others: Record<string, unknown> = {
+    openvex: { '@context': url, '@id': url, author: 'a', statements: [{ url }] },
+    csaf: {
+      document: { category: 'csaf_vex', publisher: { namespace: url }, references: [{ url }] },
+    },
+    predicate: { subject: [], predicate: { url }, predicateType: url },
+    syft: { artifacts: [{ licenses: [{ url }] }], descriptor: { name: 'syft' }, schema: { url } },
+    nameless: { specVersion: '1.5', components: [{ url }], metadata: { tools: [{ url }] } },
+    osv: { id: 'CVE-2026-1', modified: '2026-01-01', affected: [], references: [{ url }] },
+    rolie: {
+      feed: { id: 'f', link: [{ rel: 'self', href: url }], entry: [{ content: { src: url } }] },
+    },
+    sarif: { version: '2.1.0', runs: [{ tool: { url } }] },
+    unknown: { entries: many, url },
+    wrapped: { data: { '@context': url, '@id': url, statements: [{ url }] } },
+    own: { specVersion: '1.5', components: [{ url: '/files/sbom' }] },
+    error: { error: { code: 'E1', doc_url: url } },
+  }
+  const forms = Object.fromEntries(
+    Object.entries(others).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
+  )
+  forms['spdx'] = ['vex', { body: { ...SPDX, files: [{ url }] } }]
+  forms['feed'] = ['vex', { body: others['rolie'] }]
+  const made = await benchOf(forms)
+  made.say({ '/files/sbom': () => ({ body: SBOM }) })
+  const report = await made.run('catalog')
+  const lacking = Object.keys(forms).length
+  expect(report).toMatchObject({ state: 'partial', facts: { lacking } })
+  expect([store.requests.length, made.asked('/files/sbom')]).toEqual([0, []])
+  const told = (report.facts['lackingIds'] as string[]).filter((one) =>
+    one.includes('another kind of document'),
+  )
+  expect(told.length).toBeGreaterThan(5)
+  expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(503)
+  made.say({ '/v1/tags/openvex/sbom': () => ({ body: SBOM }) })
+  expect(await made.run('catalog')).toMatchObject({ facts: { lacking: lacking - 1 } })
+  expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(200)
+})
+
 test('the link that gives a document counts; links that give none, and links to the service, stay as they are', async () => {
   const { url: store } = await createStore()
   const docs = await createOrigin((_request, response) => response.writeHead(404).end())

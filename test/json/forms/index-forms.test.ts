@@ -48,6 +48,7 @@ describe('an index of another form', () => {
   test.each<[string, unknown]>([
     ['a cursor', { data: ['CVE-2026-1'], cursor: { after: 'x' } }],
     ['a link', { data: ['CVE-2026-1'], _links: { next: { href: '/x' } } }],
+    ['a list of links', { data: ['CVE-2026-1'], _links: { next: [{ href: '/x' }] } }],
     ['a flag', { data: ['CVE-2026-1'], meta: { has_more: true } }],
     ['a total', { result: { data: ['CVE-2026-1'] }, total: 9 }],
     ['a number of pages', { data: ['CVE-2026-1'], page: 1, total_pages: 18 }],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { longTest, telling } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
@@ -39,6 +40,32 @@ describe('an item that answers 500', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
     expect(await (await made.ask(`/v1/tags/${tag}`)).text()).toBe(before)
   })
+})
+
+test('a 200 whose body is an error fails its list, item or document by name, and what is stored stays', async () => {
+  const made = await mirrored()
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  const paths = ['/v1/tags/', `/v1/tags/${tag}`, `/v1/tags/${tag}/sbom`, '/v1/packages/']
+  const textsOf = () => Promise.all(paths.map(async (path) => (await made.ask(path)).text()))
+  const before = await textsOf()
+  const faultOf = (value: unknown): Fault => ({ kind: 'body', body: JSON.stringify(value) })
+  const down = faultOf({ error: 'backend down' })
+  made.sandbox.faults.set('/v1/tags/', faultOf({ data: null, errors: [{ id: 7, title: 'gone' }] }))
+  made.sandbox.faults.set('/v1/packages/', faultOf({ data: [], status: 'error', message: 'late' }))
+  made.sandbox.faults.set(`/v1/tags/${tag}`, down)
+  made.sandbox.faults.set(`/v1/tags/${tag}/sbom`, down)
+  const report = await made.run('catalog', { full: true })
+  expect(report).toMatchObject({ state: 'partial', facts: { lacking: 4 } })
+  const said = 'upstream answered 200 with an error'
+  expect(lackingOf(report)).toEqual(
+    expect.arrayContaining([
+      `/v1/tags: /v1/tags/: ${said}: gone`,
+      `/v1/packages: /v1/packages/: ${said}: late`,
+      `/v1/tags/${tag}: ${said}: backend down`,
+      `/v1/tags/${tag}/sbom: ${said}: backend down`,
+    ]),
+  )
+  expect(await textsOf()).toEqual(before)
 })
 
 describe('an item that is listed but answers 404', () => {

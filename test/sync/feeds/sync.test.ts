@@ -223,6 +223,8 @@ describe('a feed that cannot be used', () => {
     ['one page of several by its number', { data: [ROW], page: 1, pages: 9 }, 'pages is 9'],
     ['one page of a larger total', { data: [ROW], meta: { total: 9 } }, 'meta.total is 9'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
+    ['a state of failure', { status: 'failed', message: 'no', data: [] }, 'it is an error: no'],
+    ['not ready yet', { status: 'processing' }, 'it is not ready yet (it says: processing)'],
     ['a number', 7, 'neither a JSON object nor a list'],
   ])('is %s, and the run reports it', async (_, feed, why) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
@@ -230,6 +232,25 @@ describe('a feed that cannot be used', () => {
     const report = await made.run('feeds')
     expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
     expect(made.store.feeds.readDocument(PATCH_FEED)).toBeNull()
+  })
+
+  test('is one page of several by its headers, and the run reports it', async () => {
+    const made = await synced()
+    const old = held(made, PATCH_FEED)
+    const pages: [Record<string, string>, string][] = [
+      [{ link: '</x?page=2>; rel="next"' }, 'the header link leads to /x?page=2'],
+      [{ 'x-total-count': '900' }, 'the header x-total-count says 900 items'],
+    ]
+    for (const [headers, why] of pages) {
+      made.sandbox.faults.set(PATCH_FEED, { ...json({ data: [ROW] }), headers } as Fault)
+      const report = await made.run('feeds')
+      expect([report.state, report.message]).toEqual(['partial', expect.stringContaining(why)])
+      expect(held(made, PATCH_FEED)).toBe(old)
+      made.sandbox.faults.clear()
+    }
+    const headers = { 'x-total-count': '1', 'x-envoy-attempt-count': '7', 'x-last-deploy': 'v2' }
+    made.sandbox.faults.set(MATRIX, { ...json({ data: [ROW] }), headers } as Fault)
+    expect(await made.run('feeds')).not.toMatchObject({ state: 'partial' })
   })
 
   test.each<[string, unknown]>([

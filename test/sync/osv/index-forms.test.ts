@@ -96,6 +96,8 @@ describe('an index without stamps', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     made.sandbox.feed.change(1)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { changed: 1 } })
+    const { message } = await made.run('osv')
+    expect(message).toMatch(/without stamps: each record was fetched and compared$/)
     made.sandbox.faults.clear()
     expect(differences(made)).toEqual([])
   })
@@ -165,6 +167,20 @@ describe('an index that cannot be read', () => {
       expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     },
   )
+
+  test.each<[string, Record<string, string>]>([
+    ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }],
+    ['a total', { 'x-total-count': String(RECORDS) }],
+  ])('as its headers name more in %s removes nothing, and fails by name', async (_, headers) => {
+    const made = await mirrored('objects')
+    const body = JSON.stringify(made.sandbox.feed.ids().slice(0, 3))
+    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json', headers })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+    expect(report.message).toContain('one page of several')
+    made.sandbox.faults.clear()
+    expect(differences(made)).toEqual([])
+  })
 
   test('quarantines what it would remove in any form', async () => {
     const made = await benchOf('ids', 'both', { PATCHMIRROR_OSV_GUARD_RECORDS: '1' })

@@ -1,6 +1,7 @@
 import { sha256Of } from '../../../core/digest.ts'
 import { MirrorError } from '../../../core/errors.ts'
 import type { DocumentKind } from '../../../domain/resources.ts'
+import { errorOfAnswer, isUnfinished } from '../../../json/forms/error-body.ts'
 import { readText } from '../../../json/field-names.ts'
 import { refuseCostly } from '../../../json/limits.ts'
 import { isObject, jsonTextOf } from '../../../json/objects.ts'
@@ -14,8 +15,9 @@ import { type LinkedDocument, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
 import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
 import { type InlineDocument, findInline, hasDocumentLine, hasPatchText } from './inline.ts'
-import { createKindCheck, isDocumentValue } from './kind-check.ts'
+import { KIND_NAMES, createKindCheck, isDocumentValue } from './kind-check.ts'
 import { linksIn } from './links.ts'
+import { isKnownDocument, isTooLarge } from './other-documents.ts'
 import type { Task } from './plan.ts'
 
 /** A 200 response of an artifact path. */
@@ -60,11 +62,29 @@ export async function readArtifact(
   const type = jsonType(given.type)
   if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
+  refuseError(task, value)
+  refuseOther(task, value)
   const linked = await linkedDocuments(context, task, read.body, value, mayRenew)
   if (linked !== null) return { ...linked, type }
   if (given.location !== null) return behindLocation(context, task, given.location)
   if (kind === 'text' && !isUnready(value)) return plainJson(context, task, given)
   throw notThereYet(task, value)
+}
+
+/** Throws `upstream_shape` for an answer that is an error: it is not stored, and nothing in it is followed. */
+export function refuseError({ path }: Task, value: unknown): void {
+  const said = errorOfAnswer(value)
+  if (said === null) return
+  throw new MirrorError('upstream_shape', `${path}: upstream answered 200 with an error: ${said}`)
+}
+
+/** Throws `upstream_shape` for an answer that is another document: what it links to is its own content. */
+function refuseOther({ path, document }: Task, value: unknown): void {
+  const kind = document ?? 'text'
+  const isOther = isObject(value) && isKnownDocument(value)
+  if (!isOther && (kind === 'text' || !isTooLarge(value))) return
+  const message = `${path}: it is another kind of document, not ${KIND_NAMES[kind]}; its links are not followed`
+  throw new MirrorError('upstream_shape', message)
 }
 
 /** A body as far as it could be read. */
@@ -170,7 +190,7 @@ async function linkedDocuments(
   value: unknown,
   mayRenew: boolean,
 ): Promise<ArtifactContent | null> {
-  const links = linksIn(value, addressOf(context, task))
+  const links = isTooLarge(value) ? [] : linksIn(value, addressOf(context, task))
   const followed = await followLinks(context, task, links.map(({ url }) => url)) // prettier-ignore
   const failure = linkFailure(followed, mayRenew)
   if (failure !== null && saysNone(task, value, links) && !isPassing(failure))
@@ -223,20 +243,17 @@ async function plainJson(
   return { ...packed(given.body), links: [], left: [] }
 }
 
-/** States of something that is still being made. */
-const UNFINISHED =
-  /^(?:accepted|processing|pending|queued|building|generating|scheduled|running|started|waiting|creating|in[ _-]?progress|not[ _-]?ready)$/i
 const OF_STATE = ['status', 'state', 'phase']
 const OF_URL = ['url', 'href', 'download_url', 'location', 'uri', 'link']
 
 /** Returns whether JSON without links says that what it is to contain is not there yet. */
 function isUnready(value: unknown, depth = 0): boolean {
   if (value === null || value === '') return true
-  if (typeof value === 'string') return UNFINISHED.test(value)
+  if (typeof value === 'string') return isUnfinished(value)
   if (!isObject(value)) return false
   const names = Object.keys(value)
   if (names.length === 0 || names.some((name) => OF_URL.includes(name.toLowerCase()))) return true
-  if (UNFINISHED.test(readText(value, OF_STATE) ?? '')) return true
+  if (isUnfinished(readText(value, OF_STATE) ?? '')) return true
   const [only, ...others] = Object.values(value)
   return others.length === 0 && isObject(only) && depth < MAX_WRAPS && isUnready(only, depth + 1)
 }

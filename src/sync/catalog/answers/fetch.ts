@@ -16,6 +16,7 @@ import {
   type ArtifactResponse,
   behindLocation,
   readArtifact,
+  refuseError,
 } from './artifact.ts'
 import { jsonType } from './document-type.ts'
 import { type Task, mustExist } from './plan.ts'
@@ -140,6 +141,7 @@ function blank({
 
 function itemAnswer(task: Task, { body, etag, type }: OkResponse) {
   const value = parse(task.path, body)
+  refuseError(task, value)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean, deflate)
   const answer = jsonAnswer(task, clean, packed)

@@ -14,8 +14,8 @@ interface KindCheck {
 const HEAD_BYTES = 1024
 const STYLE_SHEET = '<?xml-stylesheet'
 
-/** What a document of each kind is, in messages. */
-const KIND_NAMES: Readonly<Record<DocumentKind, string>> = {
+/** Names what a document of each kind is, in messages. */
+export const KIND_NAMES: Readonly<Record<DocumentKind, string>> = {
   sbom: 'a CycloneDX or SPDX document',
   vex: 'an OpenVEX, CycloneDX or CSAF document',
   provenance: 'an in-toto statement, a DSSE envelope or a Sigstore bundle',

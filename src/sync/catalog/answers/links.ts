@@ -3,7 +3,9 @@ import { MirrorError } from '../../../core/errors.ts'
 import { canonicalPath, matchPath } from '../../../domain/path-templates.ts'
 import { RELEASES, RESOURCES } from '../../../domain/resources.ts'
 import { wordsOf } from '../../../json/field-names.ts'
+import { isObject } from '../../../json/objects.ts'
 import type { JsonPath } from '../../../json/slices.ts'
+import { isKnownDocument } from './other-documents.ts'
 
 /** A text of an answer that may lead to a document. */
 interface Link {
@@ -23,7 +25,11 @@ const RELATIVE = /^(?:\/(?!\/)|\.{1,2}\/|\?)\S*$/
 /** Words in the names of members whose text is a URL. */
 const OF_LINKS = /^(?:urls?|uris?|href|links?|locations?|downloads?|files?|documents?|src)$/
 
-/** Returns the links of an answer. Texts with white space are none. Throws `upstream_shape` for more than 1000. */
+/** Members that identify or explain what they stand in (`@context`, `namespace`): their URLs lead to no document. */
+const OF_NAMES =
+  /^(?:[@$].*|schema|xmlns|_?type|predicatetype|namespace|documentnamespace|homepage|website|licenses?|author|publisher|references?)$/i
+
+/** Returns the links of an answer, without those in documents of other kinds, which stand in it. Texts with white space are none. Throws `upstream_shape` for more than 1000. */
 export function linksIn(value: unknown, base: URL): Link[] {
   const found: Link[] = []
   const visit = (inner: unknown, at: JsonPath): void => {
@@ -31,8 +37,10 @@ export function linksIn(value: unknown, base: URL): Link[] {
       const url = urlOf(inner, at, base)
       if (url !== null) found.push({ at, url })
     } else if (typeof inner === 'object' && inner !== null && at.length <= MAX_DEPTH) {
+      const isList = Array.isArray(inner)
+      if (isObject(inner) && isKnownDocument(inner)) return
       for (const [name, one] of Object.entries(inner) as [string, unknown][])
-        visit(one, [...at, Array.isArray(inner) ? Number(name) : name])
+        if (isList || !OF_NAMES.test(name)) visit(one, [...at, isList ? Number(name) : name])
     }
     if (found.length > MAX_LINKS)
       throw new MirrorError(
