@@ -199,7 +199,7 @@ longTest(
       `UPDATE catalog_answer SET links = '[{"', mentions = '{'; UPDATE catalog_list SET frame = '{'`,
     )
     db.exec(`INSERT INTO catalog_answer SELECT '/v1/me/x', resource, owner, owner_sha, status, body, size, sha256, changed,
-    etag, '["x"]', mentions, NULL FROM catalog_answer LIMIT 1`)
+    etag, '["x"]', mentions, NULL, NULL FROM catalog_answer LIMIT 1`)
     expect((await there.take(full.files, { again: true })).outcome).toBe('applied')
     expect(there.digest()).toBe(full.manifest.digest)
   },

@@ -89,9 +89,10 @@ async function pageOf(
   const body = (await response.json()) as Record<string, unknown>
   const link = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
   const text = JSON.stringify(body)
-  const found = link ?? /"(http:[^"]+[?&]after=[^"]+)"/.exec(text)?.[1]
-  const cursor = /"(?:next|nextPageToken|weiter)":"(?!http)([^"]+)"/.exec(text)?.[1]
-  const next = found === undefined ? null : new URL(found)
+  const own = /"(?:nextPageUrl|rel":"next","href)":"(\/[^"]+)"/.exec(text)?.[1]
+  const found = link ?? own ?? /"(http:[^"]+[?&]after=[^"]+)"/.exec(text)?.[1]
+  const cursor = /"(?:next|nextPageToken|weiter)":"(?!http|\/)([^"]+)"/.exec(text)?.[1]
+  const next = found === undefined ? null : new URL(found, response.url)
   const items = (text.match(/\{"ticket_id":[^}]+\}/g) ?? []).map((one) => JSON.parse(one) as Ticket)
   if (next !== null) expect(next.host).toBe(new URL(response.url).host)
   if (cursor !== undefined) return { items, next: `${PATH}?limit=3&after=${cursor}` }
