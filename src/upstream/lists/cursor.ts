@@ -10,6 +10,7 @@ import {
   isSamePath,
   linkMember,
   placesOf,
+  plainMember,
   truthOf,
 } from '../../json/list-names.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
@@ -79,12 +80,18 @@ export function findCursor(
   return { next: best.next, cursorPath: best.path, more: true }
 }
 
-/** Returns the position of the total number of items, if there is one. */
+/** Returns the position of the total number of items, if there is one; `page.total` may be a number of pages. */
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
-    ({ name, value }) => TOTAL.has(name) && (Number.isSafeInteger(value) || isDigits(value)),
+    ({ path, name, value }) =>
+      TOTAL.has(name) && !isOfPage(path) && (Number.isSafeInteger(value) || isDigits(value)),
   )
   return place?.path ?? null
+}
+
+function isOfPage(path: JsonPath): boolean {
+  const names = path.map((step) => plainMember(String(step)))
+  return names.at(-1) === 'total' && names.at(-2) === 'page'
 }
 
 /** Returns whether a value is a number as a text. */

@@ -456,6 +456,66 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     }),
     true,
   ),
+  'a range of positions, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ range: { from: s.start + 1, to: s.start + s.items.length } })),
+    false,
+  ),
+  'last_index of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ last_index: s.start + s.items.length })),
+    false,
+  ),
+  'last_row of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ last_row: s.start + s.items.length })),
+    false,
+  ),
+  'total_returned of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ total_returned: s.items.length })),
+    false,
+  ),
+  'a total of the response, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ meta: { total_in_response: s.items.length } })),
+    false,
+  ),
+  'X-Total-Returned, page numbers': form(
+    byPage('page', 1),
+    header((s) => ({ 'x-total-returned': String(s.items.length) })),
+    false,
+  ),
+  'page.total of the items at hand, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { number: pageOf(s), total: s.items.length } })),
+    false,
+  ),
+  'page.total of all pages, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { number: pageOf(s), total: pagesOf(s) } })),
+    false,
+  ),
+  'page.total of all items, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { total: s.all } })),
+    true,
+  ),
+  'page and last_page from 0': form(
+    byPage('page', 0),
+    member((s) => ({ page: pageOf(s) - 1, last_page: pagesOf(s) - 1 })),
+    true,
+  ),
+  'last_page from 0 alone': form(
+    byPage('page', 0),
+    member((s) => ({ last_page: pagesOf(s) - 1 })),
+    true,
+  ),
+  'page and last_page without a way': form(
+    unpaged,
+    member((s) => ({ page: 1, last_page: pagesOf(s) })),
+    true,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
