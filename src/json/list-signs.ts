@@ -39,7 +39,7 @@ const ONWARD = setOf('next more cursor token resume continuation marker')
 const MORE_IF_TRUE = setOf('next more remain resume')
 const MORE_IF_FALSE = setOf('last done')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
-const INHERITED = setOf('total remain range next more resume')
+const INHERITED = setOf('total remain range next more resume cursor')
 /** Words that give a name another meaning: a place or a size of a page, a time, a limit of requests, a credential. */
 const OTHER = setOf(
   'accept previous prev before first from self start size per limit rate ratelimit quota request retry credit call time date at ' +
@@ -162,6 +162,11 @@ export function describeSign({ name, kind, value }: ListSign): string {
 export function isOnwardName(name: string): boolean {
   const words = plainWords(name)
   return words.some((word) => ONWARD.has(word)) && !words.some((word) => OTHER.has(word))
+}
+
+/** Returns whether a name has a word of another meaning: a size, a time, a previous page, a limit of requests. */
+export function isOtherName(name: string): boolean {
+  return plainWords(name).some((word) => OTHER.has(word))
 }
 
 function membersOf(page: object, items: JsonPath): Member[] {

@@ -13,6 +13,7 @@ import {
   plainMember,
   truthOf,
 } from '../../json/list-names.ts'
+import { isOtherName } from '../../json/list-signs.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
 
 export type EnvelopeFields = Readonly<Record<string, unknown>>
@@ -127,10 +128,18 @@ function flagOf(places: readonly EnvelopePlace[]): boolean | null {
 
 /**
  * Returns false for `{"cursor": {"limit": 100}}`, with which the service's own lists end: a cursor object without a
- * cursor (wire facts).
+ * cursor (wire facts). A member of an unknown name (`token`) may be the cursor.
  */
 function emptyCursorFlag(page: EnvelopeFields): boolean | null {
-  return isObject(page['cursor']) ? false : null
+  const cursor = page['cursor']
+  if (!isObject(cursor)) return null
+  const mayLead = Object.entries(cursor).some(([name, value]) => mayBeCursor(name, value))
+  return mayLead ? null : false
+}
+
+function mayBeCursor(name: string, value: unknown): boolean {
+  if (value === null || value === '' || typeof value === 'boolean') return false
+  return !isOtherName(name) && !/total|count|^(page|of|returned|shown)$/i.test(name)
 }
 
 interface Candidate {

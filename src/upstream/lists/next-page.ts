@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
 import { LAST_ID_PARAMS, placesOf } from '../../json/list-names.ts'
-import { isOnwardName } from '../../json/list-signs.ts'
+import { isOnwardName, isOtherName } from '../../json/list-signs.ts'
 import type { JsonPath } from '../../json/slices.ts'
 import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
@@ -207,14 +207,22 @@ export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
   const fit = placesOf(value, shape.itemsPath).filter((place) => {
     const { path, name } = place
     if (name === shape.itemsPath[0] || typeof path.at(-1) === 'number') return false
-    const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(String(path.at(-1))))
-    return !isOwn && isValue(place.value, String(path.at(-1)))
+    const last = String(path.at(-1))
+    if (isInCursor(path)) return !isOtherName(last) && isValue(place.value, 'cursor')
+    const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(last))
+    return !isOwn && isValue(place.value, last)
   })
   return fit.slice(0, MAX_TEXTS).flatMap(({ path, value: text }) => {
     const name = String(path.at(-1))
-    const params = isOnwardName(name) ? ['after', ...paramsOf(name)] : ['after', name]
+    const isNamed = isOnwardName(name) || isInCursor(path)
+    const params = isNamed ? ['after', ...paramsOf(name)] : ['after', name]
     return params.map((param) => ({ param, value: String(text), byId: false, at: path }))
   })
+}
+
+/** Returns whether a position is within a cursor object: `{"cursor": {"token": "…"}}`. */
+function isInCursor(path: JsonPath): boolean {
+  return path.length > 1 && /cursor$/i.test(String(path.at(-2)))
 }
 
 function isValue(value: unknown, name: string): boolean {

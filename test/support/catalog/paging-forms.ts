@@ -516,6 +516,31 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ page: 1, last_page: pagesOf(s) })),
     true,
   ),
+  'cursor.token for token': form(
+    byCursor('token'),
+    member((s) => ({ cursor: s.more === null ? {} : { token: `c-${s.more}` } })),
+    true,
+  ),
+  'cursor.value for cursor': form(
+    byCursor('cursor'),
+    member((s) => ({ cursor: { value: cursorOf(s), limit: SIZE } })),
+    true,
+  ),
+  'cursor.id for after': form(
+    byCursor('after'),
+    member((s) => ({ cursor: s.more === null ? {} : { id: s.more } })),
+    true,
+  ),
+  'cursor.position for position': form(
+    byCursor('position'),
+    member((s) => ({ cursor: { position: s.more, before: 'x' } })),
+    true,
+  ),
+  'cursor.key without a way': form(
+    unpaged,
+    member((s) => ({ cursor: { key: cursorOf(s) } })),
+    true,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
