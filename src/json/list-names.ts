@@ -71,6 +71,14 @@ export const LAST_ID_PARAMS: readonly string[] = [
   'marker',
 ]
 
+/** Query parameters of services that count: the number of items before the page. */
+export const OFFSET_PARAMS: readonly string[] = ['offset', 'skip']
+
+/** Returns whether a parameter is the number of items before the page. */
+export function isOffset(param: string | null): boolean {
+  return param !== null && OFFSET_PARAMS.includes(param)
+}
+
 /**
  * Returns every value of a page and of its objects, without the items; links in arrays (`[{"rel":"next","href":…}]`)
  * are named by their relation.

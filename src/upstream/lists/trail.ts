@@ -1,7 +1,8 @@
 import type { Onward } from '../../json/envelope.ts'
+import { isOffset } from '../../json/list-names.ts'
 import type { Next } from './cursor.ts'
 import type { Seen } from './evidence.ts'
-import { type Ask, OFFSET, paramsOf } from './next-page.ts'
+import { type Ask, paramsOf } from './next-page.ts'
 import { type PageKey, keyOfCursor, keyOfUrl, nextLink } from './page-key.ts'
 import type { Probed, ReadPage } from './page.ts'
 import { createSearch } from './search.ts'
@@ -91,7 +92,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
 
 /** Returns whether the mirror counts pages or items itself; a cursor for `offset` that a page names is the service's. */
 function isCounting({ onward, before }: WalkState): boolean {
-  const counts = onward.firstPage !== undefined || onward.param === OFFSET
+  const counts = onward.firstPage !== undefined || isOffset(onward.param)
   return counts && (before === null || before.next === null)
 }
 

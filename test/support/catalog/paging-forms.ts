@@ -22,6 +22,8 @@ export interface PagingForm {
   says: (shown: Shown, query: URLSearchParams) => FormPage
   /** Whether pages are never larger than this, whatever `limit` asks for; null: pages have the size that is asked for. */
   fixed: number | null
+  /** Whether a smaller `limit` than the fixed size is kept. */
+  isCapped?: boolean
   /** Whether anything on a page that is not the last says that there is more. */
   isTelling: boolean
   /** Whether every page says the same, the last one too. */
@@ -82,6 +84,11 @@ const form = (
 function constant(startOf: StartOf): PagingForm {
   const says = header(() => ({ 'x-next-token': 'abc' }))
   return { ...form(startOf, says, true), isConstant: true }
+}
+
+/** A silent form that keeps to `limit` up to a cap. */
+function capped(startOf: StartOf, fixed = SIZE): PagingForm {
+  return { ...form(startOf, plain, false, fixed), isCapped: true }
 }
 
 /** Forms of paging that services have. */
@@ -541,16 +548,26 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ cursor: { key: cursorOf(s) } })),
     true,
   ),
+  'nothing, the limit is kept up to 25, in a way of its own': {
+    ...capped((query) => numberIn(query.get('beginning'))),
+    isPaged: false,
+  },
+  'nothing, the limit is kept up to 40, page numbers': capped(byPage('page', 1), 40),
+  'nothing, the limit is kept up to 40, page numbers from 0': capped(byPage('page', 0), 40),
+  'nothing, the limit is kept up to 40, offset': capped(byOffset, 40),
+  'nothing, the limit is kept up to 40, skip': capped((query) => numberIn(query.get('skip')), 40),
+  'nothing, the limit is kept, unpaged': { ...capped(unpaged, 100_000), isPaged: false },
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
 export function answerIn(
-  { startOf, says, fixed }: PagingForm,
+  { startOf, says, fixed, isCapped }: PagingForm,
   all: readonly object[],
   query: URLSearchParams,
 ): FormPage {
   const asked = Number(query.get('limit') ?? 100)
-  const size = fixed === null ? asked : Math.min(fixed, 100_000)
+  const most = fixed === null ? asked : Math.min(fixed, 100_000)
+  const size = isCapped === true ? Math.min(asked, most) : most
   const start = startOf(query, size, all.length)
   if (start === null) return { status: 400, body: { message: 'no such page' } }
   const items = all.slice(start, start + size)
