@@ -34,9 +34,11 @@ interface ReadSoFar {
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
-const QUANTITY = setOf('total count remain range of done last page')
+const QUANTITY = setOf(
+  'total count remain range of done last page found matched incomplete truncated',
+)
 const ONWARD = setOf('next more cursor token resume continuation marker')
-const MORE_IF_TRUE = setOf('next more remain resume')
+const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated')
 const MORE_IF_FALSE = setOf('last done')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
 const INHERITED = setOf('total remain range next more resume cursor')
@@ -45,7 +47,7 @@ const OTHER = setOf(
   'accept previous prev before first from self start size per limit rate ratelimit quota request retry credit call time date at ' +
     'modified updated created changed refreshed synced published generated checked timestamp update refresh sync run poll ' +
     'build ms second duration took elapsed byte length type title rel method format version csrf xsrf access auth authorization ' +
-    'session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
+    'attempt session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
 )
 /** Words of objects all of whose members have another meaning. */
 const OTHER_ABOVE = setOf(
@@ -115,9 +117,30 @@ export function signsOfHeaders(
     // `items 0-24/*` says neither that there is more nor that there is not; the status may.
     const silent = isPart ? /^\s*bytes/i : /^\s*bytes|\/\s*\*\s*$/i
     const isSilent = name === 'content-range' && silent.test(String(value))
+    const inner = JSON_HEADER.test(name) ? objectIn(value) : null
+    if (inner !== null)
+      return signsOfPage(inner, NOWHERE).map((sign) => ({
+        ...sign,
+        name: `the header ${name} (${sign.name})`,
+        path: null,
+      }))
     const sign = KNOWN_HEADERS.has(name) || isSilent ? null : readSign(plainWords(name), value)
     return sign === null ? [] : [{ ...sign, name: `the header ${name}`, path: null }]
   })
+}
+
+/** Headers that may contain members of a page as JSON (`X-Pagination`). */
+const JSON_HEADER = /pag|list|cursor|result/
+const NOWHERE: JsonPath = ['']
+
+function objectIn(value: unknown): object | null {
+  if (typeof value !== 'string' || !/^\s*\{/.test(value)) return null
+  try {
+    const inner: unknown = JSON.parse(value)
+    return isObject(inner) ? inner : null
+  } catch {
+    return null
+  }
 }
 
 /** Returns whether a sign speaks of more than was read. `isEnded`: the end is stated, so that a cursor says nothing. */
@@ -179,7 +202,7 @@ function membersOf(page: object, items: JsonPath): Member[] {
       const own = plainWords(key)
       const words = own.some(isSignWord)
         ? withPages(own, inherited)
-        : [...inherited.filter((word) => INHERITED.has(word)), ...own]
+        : [...inheritedBy(own, inherited), ...own]
       if (!isObject(value)) found.push({ path, words, value })
       else if (path.length < MAX_DEPTH && !own.some((word) => OTHER_ABOVE.has(word)))
         visit(value, path, [...inherited, ...own])
@@ -187,6 +210,18 @@ function membersOf(page: object, items: JsonPath): Member[] {
   }
   visit(page, [], [])
   return found
+}
+
+/** Words of a value that is the one of the object above: `{"total": {"value": 437}}`, not `{"totals": {"high": 12}}`. */
+const VALUE_WORDS = setOf(
+  'value number num exact all overall item result record element entry hit doc row',
+)
+
+function inheritedBy(own: readonly string[], above: readonly string[]): string[] {
+  const isValue = own.every((word) => VALUE_WORDS.has(word))
+  const counts = isValue && above.includes('count') && own.includes('all') ? ['total'] : []
+  const words = above.filter((word) => INHERITED.has(word) && (isValue || word !== 'total'))
+  return [...words, ...counts]
 }
 
 function isSignWord(word: string): boolean {
@@ -208,7 +243,8 @@ const IN_PAGE = setOf('of last count total')
 type Said = Pick<ListSign, 'kind' | 'value' | 'isWhole'> | null
 
 /** Returns what a value under a name of these words says; null: nothing of more. */
-function readSign(words: readonly string[], value: unknown): Said {
+function readSign(words: readonly string[], written: unknown): Said {
+  const value = plainValue(written)
   if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
   const truth = truthOf(value)
   if (truth !== null) {
@@ -256,6 +292,13 @@ function said(
   isWhole = false,
 ): NonNullable<Said> {
   return { kind, value, isWhole }
+}
+
+/** Returns the only value of an array, and a number without separators of thousands: `["437"]`, `1,437`. */
+function plainValue(value: unknown): unknown {
+  if (Array.isArray(value) && value.length === 1 && !isObject(value[0])) return value[0] as unknown
+  if (typeof value !== 'string' || value.length > 100) return value
+  return value.replace(/(?<=\d)[,'_\u00a0\u202f](?=\d{3}(?!\d))/g, '')
 }
 
 function isNone(value: unknown): boolean {

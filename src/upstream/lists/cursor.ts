@@ -46,6 +46,10 @@ const RANKS: readonly RegExp[] = [
   /^last(id|key|seen|seenid|itemid|evaluatedkey)$/,
 ]
 
+/** Names of when something happens next: `next_update`, `next_run_at`. */
+const TIMED =
+  /^next(scheduled)?(update|run|sync|refresh|poll|check|build|release|retry|time|date|reset|publish)/
+
 const PAGES = new Set(['totalpages', 'pages', 'pagecount', 'lastpage'])
 const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage', 'maxresults'])
 
@@ -63,7 +67,10 @@ export function findCursor(
   const rows = RANKS.map((names) =>
     places.filter(
       ({ name, value }) =>
-        names.test(name) && isCursor(value) && !(typeof value === 'number' && MORE.has(name)),
+        names.test(name) &&
+        !TIMED.test(name) &&
+        isCursor(value) &&
+        !(typeof value === 'number' && MORE.has(name)),
     ),
   )
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
@@ -85,9 +92,17 @@ export function findCursor(
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
     ({ path, name, value }) =>
-      TOTAL.has(name) && !isOfPage(path) && (Number.isSafeInteger(value) || isDigits(value)),
+      TOTAL.has(name) &&
+      !isOfPage(path) &&
+      !isOtherTotal(path) &&
+      (Number.isSafeInteger(value) || isDigits(value)),
   )
   return place?.path ?? null
+}
+
+/** Returns whether a total is that of something else: `rate_limit.total`, `_shards.total`. */
+function isOtherTotal(path: JsonPath): boolean {
+  return path.slice(0, -1).some((step) => isOtherName(String(step)))
 }
 
 function isOfPage(path: JsonPath): boolean {
@@ -113,10 +128,13 @@ export function findSizes(
   return { pages: numberAt(PAGES), pageSize: numberAt(PAGE_SIZE) }
 }
 
+/** Names of flags of the last page that may be 0 or 1; `last_page` and `done` are numbers of their own. */
+const LAST_NUMBER = /^(is(last|lastpage|done|complete|final|end)|eof|nomore|exhausted)$/
+
 /** Returns the value of the flags; null when there are none. */
 function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   const flags = places.flatMap(({ name, value }) => {
-    const isNumber = typeof value === 'number' && MORE.has(name)
+    const isNumber = typeof value === 'number' && (MORE.has(name) || LAST_NUMBER.test(name))
     const truth = isNumber ? value !== 0 : truthOf(value)
     if (truth === null) return []
     if (LAST.has(name)) return [!truth]

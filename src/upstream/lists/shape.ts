@@ -88,10 +88,7 @@ function isKeyed(page: EnvelopeFields): boolean {
 /** Returns whether a member is an item: its name is a number or a UUID, or the item's own id or name. */
 function isItem(key: string, value: unknown): boolean {
   if (/^\d+$|^[\da-f]{8}-[\da-f-]{27}$/i.test(key)) return true
-  return (
-    isObject(value) &&
-    Object.values(value).some((own) => typeof own !== 'object' && String(own) === key)
-  )
+  return isObject(value) && Object.values(value).includes(key)
 }
 
 function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {

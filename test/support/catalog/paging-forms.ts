@@ -557,6 +557,96 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   'nothing, the limit is kept up to 40, offset': capped(byOffset, 40),
   'nothing, the limit is kept up to 40, skip': capped((query) => numberIn(query.get('skip')), 40),
   'nothing, the limit is kept, unpaged': { ...capped(unpaged, 100_000), isPaged: false },
+  'an array of links to the next page': form(
+    byPage('page', 1),
+    member((s) => ({
+      _links: { next: s.more === null ? [] : [{ href: `/v1/patches?page=${pageOf(s) + 1}` }] },
+    })),
+    true,
+  ),
+  'a link with several relations': form(
+    byPage('page', 1),
+    member((s) => ({
+      links: s.more === null ? [] : [{ rel: ['next'], href: `/v1/patches?page=${pageOf(s) + 1}` }],
+    })),
+    true,
+  ),
+  'cursors in an array, without a way': form(
+    unpaged,
+    member((s) => ({ cursors: s.more === null ? [] : [cursorOf(s)] })),
+    true,
+  ),
+  'X-Pagination as JSON, page numbers': form(
+    byPage('page', 1),
+    header((s) => ({
+      'x-pagination': JSON.stringify({
+        TotalCount: s.all,
+        CurrentPage: pageOf(s),
+        HasNext: s.more !== null,
+      }),
+    })),
+    true,
+  ),
+  'X-Pagination as JSON, without a way': form(
+    unpaged,
+    header((s) => ({ 'x-pagination': JSON.stringify({ TotalPages: pagesOf(s) }) })),
+    true,
+    40,
+  ),
+  'is_last_page as a number, without a way': form(
+    unpaged,
+    member((s) => ({ is_last_page: s.more === null ? 1 : 0 })),
+    true,
+    40,
+  ),
+  'a total in an array, without a way': form(
+    unpaged,
+    member((s) => ({ total: [s.all] })),
+    true,
+    40,
+  ),
+  'counts.all, without a way': form(
+    unpaged,
+    member((s) => ({ counts: { all: s.all, high: 3 } })),
+    true,
+    40,
+  ),
+  'numFound, without a way': form(
+    unpaged,
+    member((s) => ({ numFound: s.all })),
+    true,
+    40,
+  ),
+  'incomplete_results, without a way': form(
+    unpaged,
+    member((s) => ({ incomplete_results: s.more !== null })),
+    true,
+    40,
+  ),
+  'results_truncated, without a way': form(
+    unpaged,
+    member((s) => ({ results_truncated: s.more !== null })),
+    true,
+    40,
+  ),
+  'an attempt count, unpaged': form(
+    unpaged,
+    header(() => ({ 'x-envoy-attempt-count': '1' })),
+    false,
+    Infinity,
+  ),
+  'the time of the next update, unpaged': form(
+    unpaged,
+    member(() => ({ next_update: '2026-01-02T03:04:05Z' })),
+    false,
+    Infinity,
+  ),
+  'totals of other things, unpaged': form(
+    unpaged,
+    member(() => ({ rate_limit: { total: 5000 }, _shards: { total: 900 }, totals: { high: 800 } })),
+    false,
+    Infinity,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
