@@ -39,6 +39,18 @@ export function createSearch(options: TrailOptions, way: WalkState, ask: Ask) {
     seeker: search.seeker,
     /** Continues after a page that names no next one: by what is known of the list, otherwise by probing. */
     seekNext: (page: ReadPage): Promise<Step> => seekNext(search, page),
+    /** Ends a list where every request gave the same items. */
+    endSame(): Step {
+      const isSame = search.seeker.gave('other') === null
+      const probed = {
+        items: way.collected,
+        limitKept: null,
+        otherPages: 'the same items',
+      } as const
+      if (isSame) return endProbed(way, probed)
+      way.seen.more = ['a request for another page gave other items']
+      return END
+    },
     /** Continues a list whose cursor leads back to its first page, in another way; null: there is none. */
     async seekOther(page: ReadPage): Promise<Step | null> {
       const all = search.seeker.attempts(page, way.collected)

@@ -66,6 +66,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       const isFirst = before !== null && way.pages === 1
       const found = isFirst ? await search.seekOther(before.page) : null
       if (found !== null) return found
+      if (isFirst && isPlaceOnly(before)) return search.endSame()
       if (way.last !== null) seen.more = openSigns(way, way.last, true)
       if (way.pages > 1 && seen.shown < way.shownBefore) return endBy(way, 'shorter')
       seen.circles = 'its cursor leads back to what was read, and its last page is full'
@@ -94,6 +95,12 @@ export function createTrail(options: TrailOptions, ask: Ask) {
 function isCounting({ onward, before }: WalkState): boolean {
   const counts = onward.firstPage !== undefined || isOffset(onward.param)
   return counts && (before === null || before.next === null)
+}
+
+/** Returns whether all that a page names is the place of its last item, which it has on the last page too. */
+function isPlaceOnly({ page, next }: NonNullable<WalkState['before']>): boolean {
+  const isPlace = /^(end_?cursor|last_?(id|key|item_?id|evaluated_?key))$/i.test(next?.field ?? '')
+  return isPlace && page.signs.every(({ kind }) => kind === 'cursor')
 }
 
 /** Returns whether pages are requested without what they name as the next one. */

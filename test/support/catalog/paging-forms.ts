@@ -647,6 +647,18 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     false,
     Infinity,
   ),
+  'last_id without a flag, unpaged': form(
+    unpaged,
+    member((s) => ({ last_id: idOf(s) })),
+    false,
+    Infinity,
+  ),
+  'endCursor without a flag, unpaged': form(
+    unpaged,
+    member((s) => ({ endCursor: `c-${s.all}` })),
+    false,
+    Infinity,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
