@@ -659,6 +659,11 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     false,
     Infinity,
   ),
+  'a header Link that always names a next page': form(
+    byPage('page', 1),
+    (s) => ({ body: s.items, headers: { link: `<?page=${pageOf(s) + 1}>; rel="next"` } }),
+    true,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
