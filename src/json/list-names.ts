@@ -71,6 +71,14 @@ export const LAST_ID_PARAMS: readonly string[] = [
   'marker',
 ]
 
+/** Query parameters of services that count: the number of items before the page. */
+export const OFFSET_PARAMS: readonly string[] = ['offset', 'skip']
+
+/** Returns whether a parameter is the number of items before the page. */
+export function isOffset(param: string | null): boolean {
+  return param !== null && OFFSET_PARAMS.includes(param)
+}
+
 /**
  * Returns every value of a page and of its objects, without the items; links in arrays (`[{"rel":"next","href":…}]`)
  * are named by their relation.
@@ -88,10 +96,23 @@ export function placesOf(page: unknown, items: JsonPath, above: JsonPath = []): 
 
 function linksIn(list: readonly unknown[], above: JsonPath): EnvelopePlace[] {
   return list.flatMap((value, at) => {
-    const relation = valueAt(value, ['rel'])
-    if (typeof relation !== 'string' || !isLink(value)) return []
+    const relation = relationOf(value) ?? nextArray(above)
+    if (relation === null || !isLink(value)) return []
     return [{ path: [...above, at], name: plainMember(relation), value }]
   })
+}
+
+/** Returns the relation of a link object, `next` before others where it has several; null: it has none. */
+export function relationOf(value: unknown): string | null {
+  const rel = valueAt(value, ['rel'])
+  const all = (Array.isArray(rel) ? rel : [rel]).filter((one) => typeof one === 'string')
+  return all.find((one) => one.toLowerCase() === 'next') ?? all[0] ?? null
+}
+
+/** Returns the name of an array of links to the next page, as HAL has it: `{"next": [{"href": "…"}]}`. */
+function nextArray(path: JsonPath): string | null {
+  const name = plainMember(String(path.at(-1)))
+  return /^next(page|link)?$/.test(name) ? name : null
 }
 
 /** Returns whether a value is a link object: `{"href": "…"}`, `{"url": "…"}`. */

@@ -1,19 +1,23 @@
 import { wordsOf } from './field-names.ts'
-import { isPageUrl, isSamePath, truthOf } from './list-names.ts'
+import { isPageUrl, isSamePath, plainMember, truthOf } from './list-names.ts'
 import { isObject } from './objects.ts'
 import type { JsonPath } from './slices.ts'
 
 /**
  * What a member of a page, or a header of its response, says about the extent of the list. `more`: that there is more.
- * `items`, `pages`: a number of them, which says "more" while fewer were read. `cursor`: a value that may lead on, which
+ * `items`, `pages`: a number of them, which says "more" while fewer were read; `either`: one of both. `cursor`: a value that may lead on, which
  * says nothing where the end is stated.
  */
 export interface ListSign {
   /** Its name as upstream writes it, for messages. */
   name: string
-  kind: 'more' | 'items' | 'pages' | 'cursor'
+  kind: 'more' | 'items' | 'pages' | 'either' | 'cursor'
   /** The number of items or pages, or the text of the cursor. */
   value: number | string
+  /** Whether the value can only be the number of all items, or of all pages; a position in the list is not. */
+  isWhole: boolean
+  /** The page's own number, where the value is that of the last page; absent: the page does not say it. */
+  own?: number
   /** Position in the page; null: a header. */
   path: JsonPath | null
 }
@@ -30,23 +34,31 @@ interface ReadSoFar {
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
-const QUANTITY = setOf('total count remain range of done last page')
+const QUANTITY = setOf(
+  'total count remain range of done last page found matched incomplete truncated',
+)
 const ONWARD = setOf('next more cursor token resume continuation marker')
-const MORE_IF_TRUE = setOf('next more remain resume')
+const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated')
 const MORE_IF_FALSE = setOf('last done')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
-const INHERITED = setOf('total remain range next more resume')
+const INHERITED = setOf('total remain range next more resume cursor')
 /** Words that give a name another meaning: a place or a size of a page, a time, a limit of requests, a credential. */
 const OTHER = setOf(
-  'accept previous prev before first self start size per limit rate ratelimit quota request retry credit call time date at ' +
+  'accept previous prev before first from self start size per limit rate ratelimit quota request retry credit call time date at ' +
     'modified updated created changed refreshed synced published generated checked timestamp update refresh sync run poll ' +
     'build ms second duration took elapsed byte length type title rel method format version csrf xsrf access auth authorization ' +
-    'session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
+    'attempt session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
 )
 /** Words of objects all of whose members have another meaning. */
 const OTHER_ABOVE = setOf(
   'previous prev before first self rate ratelimit quota request sort order auth session shard',
 )
+/** Words of which the name of a list's whole number of items, or of pages, consists. */
+const WHOLE_WORDS = setOf(
+  'x total overall all count number num of item element result record entry entries hit row value exact page available ^',
+)
+/** Names of a page's own number. */
+const OWN_NUMBER = setOf('page number currentpage pagenumber pageindex pageno current')
 /** Objects beside the items that do not describe the list. */
 const ASIDE = setOf('errors warnings included facets filters aggregations fields columns')
 /** Headers that are read elsewhere, or have another meaning. */
@@ -78,11 +90,22 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
   const isEstimated = members.some(
     ({ words, value }) => value === true && words.some((word) => /^(estimat|approx)/.test(word)),
   )
+  const number = ownNumberOf(members)
   return members.flatMap(({ path, words, value }) => {
     const sign = own.has(value) && typeof value === 'string' ? null : readSign(words, value)
     if (sign === null || (isEstimated && sign.kind === 'items')) return []
-    return [{ ...sign, name: path.join('.'), path }]
+    const isLast = sign.kind === 'pages' && words.includes('last') && number !== null
+    return [{ ...sign, name: path.join('.'), path, ...(isLast && { own: number }) }]
   })
+}
+
+/** Returns the number that a page gives itself; null where it gives none. */
+function ownNumberOf(members: readonly Member[]): number | null {
+  const own = members.find(
+    ({ path, value }) =>
+      Number.isSafeInteger(value) && OWN_NUMBER.has(plainMember(String(path.at(-1)))),
+  )
+  return own === undefined ? null : Number(own.value)
 }
 
 /** Returns what the headers of a response say about the extent of its list. `isPart`: the status is 206. */
@@ -94,29 +117,67 @@ export function signsOfHeaders(
     // `items 0-24/*` says neither that there is more nor that there is not; the status may.
     const silent = isPart ? /^\s*bytes/i : /^\s*bytes|\/\s*\*\s*$/i
     const isSilent = name === 'content-range' && silent.test(String(value))
+    const inner = JSON_HEADER.test(name) ? objectIn(value) : null
+    if (inner !== null)
+      return signsOfPage(inner, NOWHERE).map((sign) => ({
+        ...sign,
+        name: `the header ${name} (${sign.name})`,
+        path: null,
+      }))
     const sign = KNOWN_HEADERS.has(name) || isSilent ? null : readSign(plainWords(name), value)
     return sign === null ? [] : [{ ...sign, name: `the header ${name}`, path: null }]
   })
 }
 
+/** Headers that may contain members of a page as JSON (`X-Pagination`). */
+const JSON_HEADER = /pag|list|cursor|result/
+const NOWHERE: JsonPath = ['']
+
+function objectIn(value: unknown): object | null {
+  if (typeof value !== 'string' || !/^\s*\{/.test(value)) return null
+  try {
+    const inner: unknown = JSON.parse(value)
+    return isObject(inner) ? inner : null
+  } catch {
+    return null
+  }
+}
+
 /** Returns whether a sign speaks of more than was read. `isEnded`: the end is stated, so that a cursor says nothing. */
 export function saysMore(
-  { kind, value, name }: ListSign,
+  { kind, value, name, own }: ListSign,
   { items, shown, pages }: ReadSoFar,
   isEnded: boolean,
 ): boolean {
   if (kind === 'more') return true
   if (kind === 'cursor') return !isEnded
   const count = Number(value)
+  // `{"page": {"total": 18}}` counts pages, all items, or those at hand.
+  if (kind === 'either')
+    return count !== pages && (count > items || (count > pages && count < shown))
   if (kind === 'items') return count > items
+  if (own !== undefined) return count > own
   // `page_count` is, for some services, the number of items on the page.
   return count > pages && !(count === shown && /count/i.test(name) && !/total/i.test(name))
+}
+
+/** Returns whether a number says that all was read. A number that may be a position in the list says nothing. */
+export function saysAll(
+  { kind, value, isWhole, own }: ListSign,
+  { items, pages }: Pick<ReadSoFar, 'items' | 'pages'>,
+): boolean {
+  const count = Number(value)
+  if (kind === 'items') return isWhole && count === items
+  if (kind !== 'pages') return false
+  // Pages may be numbered from 0: the number of the last page alone says nothing.
+  return own === undefined ? isWhole && count === pages : count === own
 }
 
 /** Returns a sign in words. */
 export function describeSign({ name, kind, value }: ListSign): string {
   if (kind === 'items') return `${name} says ${value} items`
   if (kind === 'pages') return `${name} says ${value} pages`
+  if (kind === 'either') return `${name} is ${value}`
   return kind === 'more' ? `${name} is ${value}` : `${name} may lead to more`
 }
 
@@ -124,6 +185,11 @@ export function describeSign({ name, kind, value }: ListSign): string {
 export function isOnwardName(name: string): boolean {
   const words = plainWords(name)
   return words.some((word) => ONWARD.has(word)) && !words.some((word) => OTHER.has(word))
+}
+
+/** Returns whether a name has a word of another meaning: a size, a time, a previous page, a limit of requests. */
+export function isOtherName(name: string): boolean {
+  return plainWords(name).some((word) => OTHER.has(word))
 }
 
 function membersOf(page: object, items: JsonPath): Member[] {
@@ -136,7 +202,7 @@ function membersOf(page: object, items: JsonPath): Member[] {
       const own = plainWords(key)
       const words = own.some(isSignWord)
         ? withPages(own, inherited)
-        : [...inherited.filter((word) => INHERITED.has(word)), ...own]
+        : [...inheritedBy(own, inherited), ...own]
       if (!isObject(value)) found.push({ path, words, value })
       else if (path.length < MAX_DEPTH && !own.some((word) => OTHER_ABOVE.has(word)))
         visit(value, path, [...inherited, ...own])
@@ -146,54 +212,93 @@ function membersOf(page: object, items: JsonPath): Member[] {
   return found
 }
 
+/** Words of a value that is the one of the object above: `{"total": {"value": 437}}`, not `{"totals": {"high": 12}}`. */
+const VALUE_WORDS = setOf(
+  'value number num exact all overall item result record element entry hit doc row',
+)
+
+function inheritedBy(own: readonly string[], above: readonly string[]): string[] {
+  const isValue = own.every((word) => VALUE_WORDS.has(word))
+  const counts = isValue && above.includes('count') && own.includes('all') ? ['total'] : []
+  const words = above.filter((word) => INHERITED.has(word) && (isValue || word !== 'total'))
+  return [...words, ...counts]
+}
+
 function isSignWord(word: string): boolean {
   return QUANTITY.has(word) || ONWARD.has(word)
 }
 
 /** Returns the words of a name with `page`, where it is a member of such an object: `{"page": {"of": 18}}`. */
 function withPages(own: readonly string[], inherited: readonly string[]): readonly string[] {
-  const counts = own.includes('of') || own.includes('last') || own.includes('count')
-  return counts && inherited.includes('page') ? [...own, 'page'] : own
+  const counts = own.some((word) => IN_PAGE.has(word))
+  return counts && inherited.includes('page') && !own.includes('page')
+    ? [...own, 'page', ABOVE]
+    : own
 }
 
-type Said = Pick<ListSign, 'kind' | 'value'> | null
+/** Marks that the word `page` is that of the object above. */
+const ABOVE = '^'
+const IN_PAGE = setOf('of last count total')
+
+type Said = Pick<ListSign, 'kind' | 'value' | 'isWhole'> | null
 
 /** Returns what a value under a name of these words says; null: nothing of more. */
-function readSign(words: readonly string[], value: unknown): Said {
+function readSign(words: readonly string[], written: unknown): Said {
+  const value = plainValue(written)
   if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
   const truth = truthOf(value)
   if (truth !== null) {
     const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
-    return words.some((word) => wanted.has(word)) ? { kind: 'more', value: String(truth) } : null
+    return words.some((word) => wanted.has(word)) ? said('more', String(truth)) : null
   }
-  if (typeof value === 'number' && words.includes('more')) return { kind: 'more', value }
+  if (typeof value === 'number' && words.includes('more')) return said('more', value)
   const leads = words.some((word) => ONWARD.has(word))
   if (typeof value === 'number' || /^\d{1,15}$/.test(String(value)))
     return leads && !words.includes('total') && !words.includes('remain')
-      ? { kind: 'cursor', value: String(value) }
+      ? said('cursor', String(value))
       : quantity(words, Number(value))
   if (typeof value !== 'string' || isDate(value)) return null
   return readText(words, value, leads)
 }
 
 function readText(words: readonly string[], text: string, leads: boolean): Said {
-  if (leads || isPageUrl(text)) return { kind: 'cursor', value: text }
+  if (leads || isPageUrl(text)) return said('cursor', text)
   const [, count] = /\d\s*(?:\/|\bof\b)\s*(\d{1,15}|\*)/i.exec(text) ?? []
-  if (count === '*') return { kind: 'cursor', value: text }
-  if (count !== undefined) return quantity(words, Number(count))
-  if (words.includes('last') || words.includes('page')) return { kind: 'cursor', value: text }
+  if (count === '*') return said('cursor', text)
+  if (count !== undefined) return quantity(words, Number(count), true)
+  if (words.includes('last') || words.includes('page')) return said('cursor', text)
   if (words.includes('of') || words.includes('done')) return null
   const [number] = /\d{1,15}/.exec(text) ?? []
   if (number !== undefined) return quantity(words, Number(number))
-  return { kind: 'more', value: text.slice(0, 40) }
+  return said('more', text.slice(0, 40))
 }
 
-/** Returns a number of items or pages; what remains is more than was read, whatever that is. */
-function quantity(words: readonly string[], count: number): Said {
-  if (words.includes('remain')) return { kind: 'more', value: count }
-  const items = /^(item|element|result|record|entry|entries|hit|row)$/
-  const ofPages = words.includes('page') && !words.some((word) => items.test(word))
-  return { kind: ofPages ? 'pages' : 'items', value: count }
+/** Returns a number of items or pages; what remains is more than was read, whatever that is. `isOf`: it is `a of b`. */
+function quantity(words: readonly string[], count: number, isOf = false): Said {
+  if (words.includes('remain')) return said('more', count)
+  const ofPages = words.includes('page') && !words.some((word) => ITEM.test(word))
+  const isPlain = words.every((word) => WHOLE_WORDS.has(word))
+  if (!ofPages) return said('items', count, isOf || (isPlain && words.includes('total')))
+  if (words.includes(ABOVE) && words.includes('total')) return said('either', count)
+  const isCount = words.includes('total') || words.includes('of') || words.length === 1
+  return said('pages', count, isOf || (isPlain && isCount))
+}
+
+const ITEM = /^(item|element|result|record|entry|entries|hit|row)$/
+
+function said(
+  kind: ListSign['kind'],
+  value: ListSign['value'],
+  isWhole = false,
+): NonNullable<Said> {
+  return { kind, value, isWhole }
+}
+
+/** Returns the only value of an array, and a number without separators of thousands: `["437"]`, `1,437`. */
+function plainValue(value: unknown): unknown {
+  if (Array.isArray(value) && value.length === 1 && !isObject(value[0])) return value[0] as unknown
+  if (typeof value !== 'string' || value.length > 100) return value
+  return value.replace(/(?<=\d)[,'_\u00a0\u202f](?=\d{3}(?!\d))/g, '')
 }
 
 function isNone(value: unknown): boolean {

@@ -1,9 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { Frame } from '../../json/envelope.ts'
+import { isOffset } from '../../json/list-names.ts'
 import { onlyValue } from '../http/request-target.ts'
-
-/** The parameter of services that count items. */
-const OFFSET = 'offset'
 
 /**
  * Returns how many items come before the page that a request asks for by its number or an offset, as upstream's own lists are
@@ -16,7 +14,7 @@ export function readSkipped(
 ): number | null {
   const param = onward?.param ?? null
   const isNumbered = onward?.firstPage !== undefined
-  if (param === null || (!isNumbered && param !== OFFSET)) return null
+  if (param === null || (!isNumbered && !isOffset(param))) return null
   const text = onlyValue(query, param)
   if (text === null) return null
   if (!/^\d{1,9}$/.test(text))

@@ -1,4 +1,4 @@
-import { isSamePath, linkMember, plainMember } from '../list-names.ts'
+import { isSamePath, linkMember, plainMember, relationOf } from '../list-names.ts'
 import { isObject } from '../objects.ts'
 import type { JsonPath } from '../slices.ts'
 
@@ -71,11 +71,6 @@ export function withLocalLinks(page: unknown, items: JsonPath, urls: PageUrls): 
     return link !== null && local[link] === null ? null : local
   }
   return localOf(page, '', [])
-}
-
-function relationOf(value: unknown): string | null {
-  const relation = isObject(value) ? value['rel'] : null
-  return typeof relation === 'string' ? relation : null
 }
 
 function localText(text: string, name: string, urls: PageUrls): string | null {

@@ -10,8 +10,10 @@ import {
   isSamePath,
   linkMember,
   placesOf,
+  plainMember,
   truthOf,
 } from '../../json/list-names.ts'
+import { isOtherName } from '../../json/list-signs.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
 
 export type EnvelopeFields = Readonly<Record<string, unknown>>
@@ -44,6 +46,10 @@ const RANKS: readonly RegExp[] = [
   /^last(id|key|seen|seenid|itemid|evaluatedkey)$/,
 ]
 
+/** Names of when something happens next: `next_update`, `next_run_at`. */
+const TIMED =
+  /^next(scheduled)?(update|run|sync|refresh|poll|check|build|release|retry|time|date|reset|publish)/
+
 const PAGES = new Set(['totalpages', 'pages', 'pagecount', 'lastpage'])
 const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage', 'maxresults'])
 
@@ -61,7 +67,10 @@ export function findCursor(
   const rows = RANKS.map((names) =>
     places.filter(
       ({ name, value }) =>
-        names.test(name) && isCursor(value) && !(typeof value === 'number' && MORE.has(name)),
+        names.test(name) &&
+        !TIMED.test(name) &&
+        isCursor(value) &&
+        !(typeof value === 'number' && MORE.has(name)),
     ),
   )
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
@@ -79,12 +88,26 @@ export function findCursor(
   return { next: best.next, cursorPath: best.path, more: true }
 }
 
-/** Returns the position of the total number of items, if there is one. */
+/** Returns the position of the total number of items, if there is one; `page.total` may be a number of pages. */
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
-    ({ name, value }) => TOTAL.has(name) && (Number.isSafeInteger(value) || isDigits(value)),
+    ({ path, name, value }) =>
+      TOTAL.has(name) &&
+      !isOfPage(path) &&
+      !isOtherTotal(path) &&
+      (Number.isSafeInteger(value) || isDigits(value)),
   )
   return place?.path ?? null
+}
+
+/** Returns whether a total is that of something else: `rate_limit.total`, `_shards.total`. */
+function isOtherTotal(path: JsonPath): boolean {
+  return path.slice(0, -1).some((step) => isOtherName(String(step)))
+}
+
+function isOfPage(path: JsonPath): boolean {
+  const names = path.map((step) => plainMember(String(step)))
+  return names.at(-1) === 'total' && names.at(-2) === 'page'
 }
 
 /** Returns whether a value is a number as a text. */
@@ -105,10 +128,13 @@ export function findSizes(
   return { pages: numberAt(PAGES), pageSize: numberAt(PAGE_SIZE) }
 }
 
+/** Names of flags of the last page that may be 0 or 1; `last_page` and `done` are numbers of their own. */
+const LAST_NUMBER = /^(is(last|lastpage|done|complete|final|end)|eof|nomore|exhausted)$/
+
 /** Returns the value of the flags; null when there are none. */
 function flagOf(places: readonly EnvelopePlace[]): boolean | null {
   const flags = places.flatMap(({ name, value }) => {
-    const isNumber = typeof value === 'number' && MORE.has(name)
+    const isNumber = typeof value === 'number' && (MORE.has(name) || LAST_NUMBER.test(name))
     const truth = isNumber ? value !== 0 : truthOf(value)
     if (truth === null) return []
     if (LAST.has(name)) return [!truth]
@@ -120,10 +146,18 @@ function flagOf(places: readonly EnvelopePlace[]): boolean | null {
 
 /**
  * Returns false for `{"cursor": {"limit": 100}}`, with which the service's own lists end: a cursor object without a
- * cursor (wire facts).
+ * cursor (wire facts). A member of an unknown name (`token`) may be the cursor.
  */
 function emptyCursorFlag(page: EnvelopeFields): boolean | null {
-  return isObject(page['cursor']) ? false : null
+  const cursor = page['cursor']
+  if (!isObject(cursor)) return null
+  const mayLead = Object.entries(cursor).some(([name, value]) => mayBeCursor(name, value))
+  return mayLead ? null : false
+}
+
+function mayBeCursor(name: string, value: unknown): boolean {
+  if (value === null || value === '' || typeof value === 'boolean') return false
+  return !isOtherName(name) && !/total|count|^(page|of|returned|shown)$/i.test(name)
 }
 
 interface Candidate {

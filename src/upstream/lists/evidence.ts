@@ -96,14 +96,16 @@ const EVIDENCE: readonly Row[] = [
     () => 'it is empty, and nothing speaks of more',
   ),
   row(
-    'proved',
-    ({ limitKept, shown, asked }) => limitKept === true && shown < asked,
-    () => 'its page is shorter than was asked for, and the service keeps to "limit"',
-  ),
-  row(
     'unproved',
     ({ items }) => isUsualSize(items),
     ({ items }) => `it has ${items} items, a usual page size, and ${SILENT}`,
+  ),
+  row(
+    'proved',
+    ({ limitKept, shown, asked, otherPages }) =>
+      limitKept === true && shown < asked && otherPages !== null,
+    () =>
+      'its page is shorter than was asked for, the service keeps to "limit", and no other page was found',
   ),
   row(
     'proved',

@@ -1,6 +1,6 @@
 import { MirrorError } from '../../core/errors.ts'
-import { LAST_ID_PARAMS, placesOf } from '../../json/list-names.ts'
-import { isOnwardName } from '../../json/list-signs.ts'
+import { LAST_ID_PARAMS, OFFSET_PARAMS, placesOf } from '../../json/list-names.ts'
+import { isOnwardName, isOtherName } from '../../json/list-signs.ts'
 import type { JsonPath } from '../../json/slices.ts'
 import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
@@ -26,8 +26,6 @@ export interface FoundPage {
   ends: boolean
 }
 
-/** Parameter of services that count: the number of items already read. */
-export const OFFSET = 'offset'
 /** Parameters of services that number their pages. */
 const PAGE_PARAMS: readonly string[] = ['page', 'page[number]', 'pageNumber']
 
@@ -72,8 +70,10 @@ export function createSeeker(list: Sought, ask: Ask) {
       ...countedWays(lastId(page), collected, LAST_ID_PARAMS),
     ],
     /** Returns the ways of the contract and of services that count, without those of the envelope. */
-    fewAttempts: (page: ReadPage, collected: number): NextPageAttempt[] =>
-      countedWays(lastId(page), collected, LAST_ID_PARAMS.slice(0, 1)),
+    fewAttempts(page: ReadPage, collected: number, offsets: number): NextPageAttempt[] {
+      const ids = LAST_ID_PARAMS.slice(0, 1)
+      return countedWays(lastId(page), collected, ids, OFFSET_PARAMS.slice(0, offsets))
+    },
     /** Returns the first attempt that returns new items, or nothing where the list ends. */
     async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
       for (const attempt of attempts) {
@@ -160,9 +160,11 @@ function countedWays(
   id: string | null,
   collected: number,
   params: readonly string[],
+  offsets = OFFSET_PARAMS,
 ): NextPageAttempt[] {
   const ids = id === null ? [] : params.map((param) => ({ param, value: id, byId: true }))
-  return [...ids, { param: OFFSET, value: String(collected), byId: false }]
+  const counts = offsets.map((param) => ({ param, value: String(collected), byId: false }))
+  return [...ids, ...counts]
 }
 
 /** Returns whether an answer has items, none of them the page's first, and some that the page has not. */
@@ -189,7 +191,7 @@ function compare(page: ReadPage, answer: ReadPage | null): Gave {
 export function paramsOf(field: string, value = ''): string[] {
   const bare = field.replace(/^next[_-]?/i, '')
   const small = bare.charAt(0).toLowerCase() + bare.slice(1)
-  const counts = /^\d+$/.test(value) ? ['page', OFFSET, 'start', 'skip'] : []
+  const counts = /^\d+$/.test(value) ? ['page', ...OFFSET_PARAMS, 'start'] : []
   const own = [small, field, ...counts, 'cursor', 'page_token', 'next'].filter(
     (name) => name !== '',
   )
@@ -207,14 +209,22 @@ export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
   const fit = placesOf(value, shape.itemsPath).filter((place) => {
     const { path, name } = place
     if (name === shape.itemsPath[0] || typeof path.at(-1) === 'number') return false
-    const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(String(path.at(-1))))
-    return !isOwn && isValue(place.value, String(path.at(-1)))
+    const last = String(path.at(-1))
+    if (isInCursor(path)) return !isOtherName(last) && isValue(place.value, 'cursor')
+    const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(last))
+    return !isOwn && isValue(place.value, last)
   })
   return fit.slice(0, MAX_TEXTS).flatMap(({ path, value: text }) => {
     const name = String(path.at(-1))
-    const params = isOnwardName(name) ? ['after', ...paramsOf(name)] : ['after', name]
+    const isNamed = isOnwardName(name) || isInCursor(path)
+    const params = isNamed ? ['after', ...paramsOf(name)] : ['after', name]
     return params.map((param) => ({ param, value: String(text), byId: false, at: path }))
   })
+}
+
+/** Returns whether a position is within a cursor object: `{"cursor": {"token": "…"}}`. */
+function isInCursor(path: JsonPath): boolean {
+  return path.length > 1 && /cursor$/i.test(String(path.at(-2)))
 }
 
 function isValue(value: unknown, name: string): boolean {

@@ -1,18 +1,18 @@
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
+import { isOffset } from '../../json/list-names.ts'
 import { statusOf } from '../http/errors.ts'
 import { isUsualSize } from './evidence.ts'
 import {
   type Ask,
   type FoundPage,
   type NextPageAttempt,
-  OFFSET,
   createSeeker,
   saysNext,
   textsOfPage,
 } from './next-page.ts'
 import { keyOfCursor } from './page-key.ts'
-import type { ReadPage } from './page.ts'
+import type { Probed, ReadPage } from './page.ts'
 import {
   END,
   type Step,
@@ -39,6 +39,18 @@ export function createSearch(options: TrailOptions, way: WalkState, ask: Ask) {
     seeker: search.seeker,
     /** Continues after a page that names no next one: by what is known of the list, otherwise by probing. */
     seekNext: (page: ReadPage): Promise<Step> => seekNext(search, page),
+    /** Ends a list where every request gave the same items. */
+    endSame(): Step {
+      const isSame = search.seeker.gave('other') === null
+      const probed = {
+        items: way.collected,
+        limitKept: null,
+        otherPages: 'the same items',
+      } as const
+      if (isSame) return endProbed(way, probed)
+      way.seen.more = ['a request for another page gave other items']
+      return END
+    },
     /** Continues a list whose cursor leads back to its first page, in another way; null: there is none. */
     async seekOther(page: ReadPage): Promise<Step | null> {
       const all = search.seeker.attempts(page, way.collected)
@@ -87,7 +99,7 @@ function count(search: Searching, page: ReadPage): Step | null {
   const { onward } = way
   if (onward.firstPage !== undefined)
     return go(search, onward.param, String(onward.firstPage + way.pages))
-  if (onward.param === OFFSET) return go(search, OFFSET, String(way.collected))
+  if (isOffset(onward.param)) return go(search, onward.param, String(way.collected))
   const id = onward.byId ? seeker.lastId(page) : null
   return id === null ? null : go(search, onward.param, id)
 }
@@ -127,22 +139,30 @@ async function probe(search: Searching, page: ReadPage): Promise<Step> {
   const { probed } = options.known
   const { collected } = way
   const isUsual = isUsualSize(collected) || page.items.length === options.limit
-  if (probed !== null && (!isUsual || probed.items === collected)) return endProbed(way, probed)
+  if (probed !== null && isStillTrue(probed, collected, isUsual)) return endProbed(way, probed)
   if (collected < 2) return (await seek(search, page, textsOfPage(page), false)) ?? END
   const one = await seeker.one()
   if (one !== null && saysNext(one)) return endBy(way, 'unnamed')
   const limitKept = one === null ? null : one.items.length === 1
-  const few = limitKept === true ? [] : seeker.fewAttempts(page, collected)
+  const few = seeker.fewAttempts(page, collected, limitKept === true ? 2 : 1)
   const attempts = isUsual ? seeker.attempts(page, collected) : [...textsOfPage(page), ...few]
-  const isPaged = isUsual || limitKept !== true
-  const found = await seek(search, page, attempts, isPaged)
+  const found = await seek(search, page, attempts, true)
   if (found !== null) return found
   way.onward.silent = limitKept === true
   const other = seeker.gave('other')
   if (other !== null) way.seen.more = [`a request with ${other} gave other items`]
   const isSame = seeker.gave('refused') === null && seeker.gave('nothing') === null
   const outcome = isSame ? 'the same items' : 'no answer'
-  return endProbed(way, { items: collected, limitKept, otherPages: isPaged ? outcome : null })
+  return endProbed(way, { items: collected, limitKept, otherPages: outcome })
+}
+
+/**
+ * Returns whether what an earlier run probed holds for a list of this many items. One that is shorter, or has a usual
+ * size, may have been cut since; and before, other pages of a list that keeps to "limit" were not asked for.
+ */
+function isStillTrue({ items, otherPages }: Probed, collected: number, isUsual: boolean): boolean {
+  if (otherPages === null) return false
+  return items === collected || (!isUsual && collected > items)
 }
 
 /** Leaves it open what probes show which the service fails to answer: the next run sends them again. */

@@ -72,10 +72,23 @@ function findItems(page: EnvelopeFields, known: JsonPath): Found {
   const own = all.filter(
     ({ path }) => !path.some((name) => OTHER_ARRAYS.has(plainMember(String(name)))),
   )
+  if (isKeyed(page)) throw unclear('is an object of single items by their ids, and no array')
   const found = selectArray(own) ?? emptyList(page) ?? selectArray(all)
   if (found !== null) return found
   const keys = Object.keys(page).slice(0, 8).join(', ')
   throw unclear(`contains no array; its keys are: ${keys === '' ? 'none' : keys}`)
+}
+
+/** Returns whether an object has items as members: `{"7": {"id": 7}}`. Their own arrays are not the list. */
+function isKeyed(page: EnvelopeFields): boolean {
+  const members = Object.entries(page).filter(([, value]) => isObject(value))
+  return members.length > 0 && members.every(([key, value]) => isItem(key, value))
+}
+
+/** Returns whether a member is an item: its name is a number or a UUID, or the item's own id or name. */
+function isItem(key: string, value: unknown): boolean {
+  if (/^\d+$|^[\da-f]{8}-[\da-f-]{27}$/i.test(key)) return true
+  return isObject(value) && Object.values(value).includes(key)
 }
 
 function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {

@@ -1,5 +1,5 @@
 import type { Onward } from '../../json/envelope.ts'
-import { describeSign, saysMore } from '../../json/list-signs.ts'
+import { describeSign, saysAll, saysMore } from '../../json/list-signs.ts'
 import type { JsonPath } from '../../json/slices.ts'
 import type { Next } from './cursor.ts'
 import type { Seen } from './evidence.ts'
@@ -102,11 +102,7 @@ export function openSigns(way: WalkState, page: ReadPage, isEnded: boolean): str
 export function isAllCounted(way: WalkState, { total, signs, shape }: ReadPage): boolean {
   if (total === way.collected) return true
   if (shape.isEstimate || total !== null) return false
-  const isWhole = (name: string): boolean => /total|range|last|of|pages/i.test(name)
-  return signs.some(({ kind, name, value }) => {
-    if (kind === 'items') return isWhole(name) && Number(value) === way.collected
-    return kind === 'pages' && isWhole(name) && Number(value) === way.pages
-  })
+  return signs.some((sign) => saysAll(sign, { items: way.collected, pages: way.pages }))
 }
 
 /** Continues with a page. */

@@ -1,7 +1,8 @@
 import type { Onward } from '../../json/envelope.ts'
+import { isOffset } from '../../json/list-names.ts'
 import type { Next } from './cursor.ts'
 import type { Seen } from './evidence.ts'
-import { type Ask, OFFSET, paramsOf } from './next-page.ts'
+import { type Ask, paramsOf } from './next-page.ts'
 import { type PageKey, keyOfCursor, keyOfUrl, nextLink } from './page-key.ts'
 import type { Probed, ReadPage } from './page.ts'
 import { createSearch } from './search.ts'
@@ -65,6 +66,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       const isFirst = before !== null && way.pages === 1
       const found = isFirst ? await search.seekOther(before.page) : null
       if (found !== null) return found
+      if (isFirst && isPlaceOnly(before)) return search.endSame()
       if (way.last !== null) seen.more = openSigns(way, way.last, true)
       if (way.pages > 1 && seen.shown < way.shownBefore) return endBy(way, 'shorter')
       seen.circles = 'its cursor leads back to what was read, and its last page is full'
@@ -91,8 +93,14 @@ export function createTrail(options: TrailOptions, ask: Ask) {
 
 /** Returns whether the mirror counts pages or items itself; a cursor for `offset` that a page names is the service's. */
 function isCounting({ onward, before }: WalkState): boolean {
-  const counts = onward.firstPage !== undefined || onward.param === OFFSET
+  const counts = onward.firstPage !== undefined || isOffset(onward.param)
   return counts && (before === null || before.next === null)
+}
+
+/** Returns whether all that a page names is the place of its last item, which it has on the last page too. */
+function isPlaceOnly({ page, next }: NonNullable<WalkState['before']>): boolean {
+  const isPlace = /^(end_?cursor|last_?(id|key|item_?id|evaluated_?key))$/i.test(next?.field ?? '')
+  return isPlace && page.signs.every(({ kind }) => kind === 'cursor')
 }
 
 /** Returns whether pages are requested without what they name as the next one. */

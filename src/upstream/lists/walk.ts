@@ -197,7 +197,7 @@ async function walkOnce(
       // The search of the same page found nothing before; it is not repeated.
       const isSettled = same && stored.next === null && known.graded
       guard.page(read, answer.page.length)
-      const next = isSettled ? null : await nextOf(trail, guard, read)
+      const next: string | null = isSettled ? null : await nextOf(trail, guard, read, cursor)
       const isNew = same ? true : await sink.page({ ...read, number, cursor, next })
       if (same) await sink.kept(number)
       if (!isNew) trail.leave(`page ${number + 1} only repeats items of earlier pages`)
@@ -213,13 +213,22 @@ async function nextOf(
   trail: Trail,
   guard: ReturnType<typeof createGuard>,
   read: ReadPage,
+  asked: string | null,
 ): Promise<string | null> {
   const { next, cursorPath } = await trail.after(read)
   if (cursorPath !== undefined) throw new NextPageLearned({ cursorPath, onward: trail.onward() })
   if (next === null) return null
   if (guard.isAsked(next)) return (await trail.repeated(read)).next
   if (!guard.isEmptyAgain(read)) return next
+  // A service that names page 5 after the empty pages 2, 3 and 4 only counts.
+  if (asked !== null && isCounted(asked, next)) return trail.beyond().next
   return trail.leave(`${MAX_EMPTY} empty pages in a row, and more to come`)
+}
+
+/** Returns whether two requests differ in numbers alone: the service counts its pages or items. */
+function isCounted(one: string, other: string): boolean {
+  const plain = (key: string): string => key.replace(/(?<![\da-z_-])\d{1,9}(?![\da-z_-])/gi, '#')
+  return plain(one) === plain(other)
 }
 
 /** Ends a walk at a page that is the one before it, or restarts it another way. */

@@ -22,6 +22,8 @@ export interface PagingForm {
   says: (shown: Shown, query: URLSearchParams) => FormPage
   /** Whether pages are never larger than this, whatever `limit` asks for; null: pages have the size that is asked for. */
   fixed: number | null
+  /** Whether a smaller `limit` than the fixed size is kept. */
+  isCapped?: boolean
   /** Whether anything on a page that is not the last says that there is more. */
   isTelling: boolean
   /** Whether every page says the same, the last one too. */
@@ -82,6 +84,11 @@ const form = (
 function constant(startOf: StartOf): PagingForm {
   const says = header(() => ({ 'x-next-token': 'abc' }))
   return { ...form(startOf, says, true), isConstant: true }
+}
+
+/** A silent form that keeps to `limit` up to a cap. */
+function capped(startOf: StartOf, fixed = SIZE): PagingForm {
+  return { ...form(startOf, plain, false, fixed), isCapped: true }
 }
 
 /** Forms of paging that services have. */
@@ -456,16 +463,218 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     }),
     true,
   ),
+  'a range of positions, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ range: { from: s.start + 1, to: s.start + s.items.length } })),
+    false,
+  ),
+  'last_index of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ last_index: s.start + s.items.length })),
+    false,
+  ),
+  'last_row of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ last_row: s.start + s.items.length })),
+    false,
+  ),
+  'total_returned of the page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ total_returned: s.items.length })),
+    false,
+  ),
+  'a total of the response, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ meta: { total_in_response: s.items.length } })),
+    false,
+  ),
+  'X-Total-Returned, page numbers': form(
+    byPage('page', 1),
+    header((s) => ({ 'x-total-returned': String(s.items.length) })),
+    false,
+  ),
+  'page.total of the items at hand, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { number: pageOf(s), total: s.items.length } })),
+    false,
+  ),
+  'page.total of all pages, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { number: pageOf(s), total: pagesOf(s) } })),
+    false,
+  ),
+  'page.total of all items, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: { total: s.all } })),
+    true,
+  ),
+  'page and last_page from 0': form(
+    byPage('page', 0),
+    member((s) => ({ page: pageOf(s) - 1, last_page: pagesOf(s) - 1 })),
+    true,
+  ),
+  'last_page from 0 alone': form(
+    byPage('page', 0),
+    member((s) => ({ last_page: pagesOf(s) - 1 })),
+    true,
+  ),
+  'page and last_page without a way': form(
+    unpaged,
+    member((s) => ({ page: 1, last_page: pagesOf(s) })),
+    true,
+  ),
+  'cursor.token for token': form(
+    byCursor('token'),
+    member((s) => ({ cursor: s.more === null ? {} : { token: `c-${s.more}` } })),
+    true,
+  ),
+  'cursor.value for cursor': form(
+    byCursor('cursor'),
+    member((s) => ({ cursor: { value: cursorOf(s), limit: SIZE } })),
+    true,
+  ),
+  'cursor.id for after': form(
+    byCursor('after'),
+    member((s) => ({ cursor: s.more === null ? {} : { id: s.more } })),
+    true,
+  ),
+  'cursor.position for position': form(
+    byCursor('position'),
+    member((s) => ({ cursor: { position: s.more, before: 'x' } })),
+    true,
+  ),
+  'cursor.key without a way': form(
+    unpaged,
+    member((s) => ({ cursor: { key: cursorOf(s) } })),
+    true,
+  ),
+  'nothing, the limit is kept up to 25, in a way of its own': {
+    ...capped((query) => numberIn(query.get('beginning'))),
+    isPaged: false,
+  },
+  'nothing, the limit is kept up to 40, page numbers': capped(byPage('page', 1), 40),
+  'nothing, the limit is kept up to 40, page numbers from 0': capped(byPage('page', 0), 40),
+  'nothing, the limit is kept up to 40, offset': capped(byOffset, 40),
+  'nothing, the limit is kept up to 40, skip': capped((query) => numberIn(query.get('skip')), 40),
+  'nothing, the limit is kept, unpaged': { ...capped(unpaged, 100_000), isPaged: false },
+  'an array of links to the next page': form(
+    byPage('page', 1),
+    member((s) => ({
+      _links: { next: s.more === null ? [] : [{ href: `/v1/patches?page=${pageOf(s) + 1}` }] },
+    })),
+    true,
+  ),
+  'a link with several relations': form(
+    byPage('page', 1),
+    member((s) => ({
+      links: s.more === null ? [] : [{ rel: ['next'], href: `/v1/patches?page=${pageOf(s) + 1}` }],
+    })),
+    true,
+  ),
+  'cursors in an array, without a way': form(
+    unpaged,
+    member((s) => ({ cursors: s.more === null ? [] : [cursorOf(s)] })),
+    true,
+  ),
+  'X-Pagination as JSON, page numbers': form(
+    byPage('page', 1),
+    header((s) => ({
+      'x-pagination': JSON.stringify({
+        TotalCount: s.all,
+        CurrentPage: pageOf(s),
+        HasNext: s.more !== null,
+      }),
+    })),
+    true,
+  ),
+  'X-Pagination as JSON, without a way': form(
+    unpaged,
+    header((s) => ({ 'x-pagination': JSON.stringify({ TotalPages: pagesOf(s) }) })),
+    true,
+    40,
+  ),
+  'is_last_page as a number, without a way': form(
+    unpaged,
+    member((s) => ({ is_last_page: s.more === null ? 1 : 0 })),
+    true,
+    40,
+  ),
+  'a total in an array, without a way': form(
+    unpaged,
+    member((s) => ({ total: [s.all] })),
+    true,
+    40,
+  ),
+  'counts.all, without a way': form(
+    unpaged,
+    member((s) => ({ counts: { all: s.all, high: 3 } })),
+    true,
+    40,
+  ),
+  'numFound, without a way': form(
+    unpaged,
+    member((s) => ({ numFound: s.all })),
+    true,
+    40,
+  ),
+  'incomplete_results, without a way': form(
+    unpaged,
+    member((s) => ({ incomplete_results: s.more !== null })),
+    true,
+    40,
+  ),
+  'results_truncated, without a way': form(
+    unpaged,
+    member((s) => ({ results_truncated: s.more !== null })),
+    true,
+    40,
+  ),
+  'an attempt count, unpaged': form(
+    unpaged,
+    header(() => ({ 'x-envoy-attempt-count': '1' })),
+    false,
+    Infinity,
+  ),
+  'the time of the next update, unpaged': form(
+    unpaged,
+    member(() => ({ next_update: '2026-01-02T03:04:05Z' })),
+    false,
+    Infinity,
+  ),
+  'totals of other things, unpaged': form(
+    unpaged,
+    member(() => ({ rate_limit: { total: 5000 }, _shards: { total: 900 }, totals: { high: 800 } })),
+    false,
+    Infinity,
+  ),
+  'last_id without a flag, unpaged': form(
+    unpaged,
+    member((s) => ({ last_id: idOf(s) })),
+    false,
+    Infinity,
+  ),
+  'endCursor without a flag, unpaged': form(
+    unpaged,
+    member((s) => ({ endCursor: `c-${s.all}` })),
+    false,
+    Infinity,
+  ),
+  'a header Link that always names a next page': form(
+    byPage('page', 1),
+    (s) => ({ body: s.items, headers: { link: `<?page=${pageOf(s) + 1}>; rel="next"` } }),
+    true,
+  ),
 }
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
 export function answerIn(
-  { startOf, says, fixed }: PagingForm,
+  { startOf, says, fixed, isCapped }: PagingForm,
   all: readonly object[],
   query: URLSearchParams,
 ): FormPage {
   const asked = Number(query.get('limit') ?? 100)
-  const size = fixed === null ? asked : Math.min(fixed, 100_000)
+  const most = fixed === null ? asked : Math.min(fixed, 100_000)
+  const size = isCapped === true ? Math.min(asked, most) : most
   const start = startOf(query, size, all.length)
   if (start === null) return { status: 400, body: { message: 'no such page' } }
   const items = all.slice(start, start + size)

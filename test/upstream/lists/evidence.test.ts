@@ -83,3 +83,39 @@ describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name,
     expect(again.end.grade?.grade, JSON.stringify(said)).toBe(end.grade?.grade)
   })
 })
+
+/** Returns a form of which there must be one. */
+function formOf(name: string): PagingForm {
+  const form = PAGING_FORMS[name]
+  if (form === undefined) throw new Error(`no such form: ${name}`)
+  return form
+}
+
+describe('a list that was probed before', () => {
+  const whole = formOf('nothing, unpaged')
+
+  test('is probed again when it is shorter', async () => {
+    const { onward, cut, probed } = (await walked(whole, tickets(31))).end
+    expect(probed?.otherPages).toBe('the same items')
+    const pages = { ...formOf('nothing, a fixed page, page numbers'), fixed: 24 }
+    const known = { ...NEW, onward, cut, probed, graded: true }
+    expect((await walked(pages, tickets(31), known)).ids.size).toBe(31)
+  })
+
+  test('is not probed again when it is as long as before, or longer', async () => {
+    const { onward, cut, probed } = (await walked(whole, tickets(31))).end
+    const known = { ...NEW, onward, cut, probed, graded: true }
+    for (const count of [31, 33]) {
+      const { asked, end } = await walked(whole, tickets(count), known)
+      expect(asked).toHaveLength(1)
+      expect(end.grade?.grade).toBe('proved')
+    }
+  })
+
+  test('is probed again when no other page than that of one item was asked for', async () => {
+    const probed = { items: 40, limitKept: true, otherPages: null }
+    const capped = formOf('nothing, the limit is kept up to 40, page numbers')
+    const { ids } = await walked(capped, tickets(437), { ...NEW, probed, graded: true })
+    expect(ids.size).toBe(437)
+  })
+})

@@ -57,6 +57,9 @@ describe('the items', () => {
     ['text', 'is neither an object nor an array'],
     [null, 'is neither an object nor an array'],
     [{ things: null, message: null }, 'contains no array'],
+    [{ 7: { id: 7, tags: A } }, 'an object of single items by their ids'],
+    [{ 7: { tags: A }, 8: { tags: [] } }, 'an object of single items by their ids'],
+    [{ redis: { name: 'redis', tags: A } }, 'an object of single items by their ids'],
   ])('of %j are not guessed', (page, message) => {
     expect(refusal(page)).toContain(message)
   })
