@@ -77,12 +77,8 @@ export function createSeeker(list: Sought, ask: Ask) {
     /** Returns the first attempt that returns new items, or nothing where the list ends. */
     async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
       for (const attempt of attempts) {
-        const answer = await answerTo(list, ask, attempt)
-        const outcome = note(attempt, page, answer)
-        if (isOther(page, answer)) return { attempt, ends: false }
-        // An empty response can also mean that the value was not understood.
-        const mayEnd = outcome === 'nothing' && page.shape.more !== true
-        if (mayEnd && (await isUnderstood(list, ask, attempt, page))) return { attempt, ends: true }
+        const found = await tryOne(list, ask, attempt, page, note)
+        if (found !== null) return found
       }
       return null
     },
@@ -104,6 +100,25 @@ export function createSeeker(list: Sought, ask: Ask) {
       return page !== null && saysNext(page)
     },
   }
+}
+
+/** Notes what became of an attempt. */
+type Note = (attempt: NextPageAttempt, page: ReadPage, answer: ReadPage | null) => Gave
+
+async function tryOne(
+  list: Sought,
+  ask: Ask,
+  attempt: NextPageAttempt,
+  page: ReadPage,
+  note: Note,
+): Promise<FoundPage | null> {
+  const answer = await answerTo(list, ask, attempt)
+  const outcome = note(attempt, page, answer)
+  if (isOther(page, answer)) return { attempt, ends: false }
+  // An empty response can also mean that the value was not understood.
+  const mayEnd = outcome === 'nothing' && page.shape.more !== true
+  const ends = mayEnd && (await isUnderstood(list, ask, attempt, page))
+  return ends ? { attempt, ends } : null
 }
 
 function answerTo(
@@ -134,7 +149,7 @@ async function byNumber(
   ask: Ask,
   param: string,
   page: ReadPage,
-  note: (attempt: NextPageAttempt, page: ReadPage, answer: ReadPage | null) => Gave,
+  note: Note,
 ): Promise<FoundPage | null> {
   const attempt = { param, value: '2', byId: false, firstPage: 1 } as const
   const second = await answerTo(list, ask, attempt)

@@ -55,23 +55,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       return null
     },
     /** Continues another way, or ends, where a page repeats what was read. */
-    async repeated(page: ReadPage): Promise<Step> {
-      const { before } = way
-      if (page.items.length === 0 || (isCounting(way) && way.pages > 1)) return endBy(way, 'empty')
-      if (isCounting(way) && before !== null) {
-        // The way that led on before gives the first page again: it may not be understood any more.
-        forgetWay(way)
-        return search.seekNext(before.page)
-      }
-      const isFirst = before !== null && way.pages === 1
-      const found = isFirst ? await search.seekOther(before.page) : null
-      if (found !== null) return found
-      if (isFirst && isPlaceOnly(before)) return search.endSame()
-      if (way.last !== null) seen.more = openSigns(way, way.last, true)
-      if (way.pages > 1 && seen.shown < way.shownBefore) return endBy(way, 'shorter')
-      seen.circles = 'its cursor leads back to what was read, and its last page is full'
-      return END
-    },
+    repeated: (page: ReadPage): Promise<Step> => leaveCircle(way, search, page),
     /**
      * Returns the cursor after which the same page was returned again: upstream does not support the parameter. Null
      * when it is another page, or another parameter was already found.
@@ -89,6 +73,26 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     /** Finds the parameter that accepts a cursor; null when there is none. */
     learn: (cursor: Next): Promise<Onward | null> => learnParam(way, seeker, cursor),
   }
+}
+
+type Search = Omit<ReturnType<typeof createSearch>, 'seeker'>
+
+async function leaveCircle(way: WalkState, search: Search, page: ReadPage): Promise<Step> {
+  const { before, seen } = way
+  if (page.items.length === 0 || (isCounting(way) && way.pages > 1)) return endBy(way, 'empty')
+  if (isCounting(way) && before !== null) {
+    // The way that led on before gives the first page again: it may not be understood any more.
+    forgetWay(way)
+    return search.seekNext(before.page)
+  }
+  const isFirst = before !== null && way.pages === 1
+  const found = isFirst ? await search.seekOther(before.page) : null
+  if (found !== null) return found
+  if (isFirst && isPlaceOnly(before)) return search.endSame()
+  if (way.last !== null) seen.more = openSigns(way, way.last, true)
+  if (way.pages > 1 && seen.shown < way.shownBefore) return endBy(way, 'shorter')
+  seen.circles = 'its cursor leads back to what was read, and its last page is full'
+  return END
 }
 
 /** Returns whether the mirror counts pages or items itself; a cursor for `offset` that a page names is the service's. */

@@ -32,7 +32,6 @@ const INDEX_FAULTS: Fault[] = [
   { kind: 'shrinkIndex', keep: 0.4 },
   { kind: 'ghostIds' },
   { kind: 'duplicateIds' },
-  { kind: 'notArray' },
 ]
 const ARCHIVE_FAULTS: Fault[] = [
   ...FAULTS,
