@@ -97,7 +97,7 @@ export const LIST_EVIDENCE: Readonly<Record<ShapeName, readonly string[]>> = {
   ],
   keyed: [
     'proved: it has one item, and nothing speaks of more',
-    'proved: its page is shorter than was asked for, and the service keeps to "limit"',
+    'proved: its page is shorter than was asked for, the service keeps to "limit", and no other page was found',
     'proved: its pages name the next one, and its last page names none',
   ],
 }
