@@ -244,10 +244,12 @@ function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
   return true
 }
 
-function refuseUnusable(index: Pick<Entries, 'ids' | 'duplicates' | 'unusable' | 'skipped'>): void {
+function refuseUnusable(
+  index: Pick<Entries, 'ids' | 'duplicates' | 'unusable' | 'unnamed' | 'skipped'>,
+): void {
   const total = index.ids.size + index.duplicates + index.unusable
   const isMany = index.unusable > 20 && index.unusable > total / 100
-  if (isMany || index.unusable > total / 2) {
+  if (isMany || index.unnamed > total / 2) {
     throw new NoEntryList(
       `${index.unusable} of ${total} entries have no id, or one that cannot be mirrored; the first: ${index.skipped[0] ?? ''}`,
     )
