@@ -5,8 +5,8 @@ import type { JsonPath } from './slices.ts'
 
 /**
  * What a member of a page, or a header of its response, says about the extent of the list. `more`: that there is more.
- * `items`, `pages`: a number of them, which says "more" while fewer were read; `either`: one of both. `cursor`: a value that may lead on, which
- * says nothing where the end is stated.
+ * `items`, `pages`: a number of them, which says "more" while fewer were read; `either`: one of both. `cursor`: a value
+ * that may lead on, which says nothing where the end is stated.
  */
 export interface ListSign {
   /** Its name as upstream writes it, for messages. */

@@ -125,23 +125,15 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   const highest = Math.max(0, ...Object.values(noted).map((seq) => seq ?? 0))
   const beyond = { ...at, now: Math.max(at.now, (highest + 1) * 1000) } // whatever the clock shows
   const sentences: string[] = []
-  if (
-    isBehind(
-      numbersOf(() => openReader(dataDir), CHANGES),
-      noted,
-    )
-  ) {
+  const changes = numbersOf(() => openReader(dataDir), CHANGES)
+  if (isBehind(changes, noted)) {
     change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
     sentences.push(
       'mirror.db is a copy from before: its change log goes on with numbers that were never given, and followers are notified',
     )
   }
-  if (
-    isBehind(
-      numbersOf(() => openInboxReader(dataDir), EVENTS),
-      noted,
-    )
-  ) {
+  const events = numbersOf(() => openInboxReader(dataDir), EVENTS)
+  if (isBehind(events, noted)) {
     const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, beyond))
     sentences.push(
       `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up (relay.maxDays)`,

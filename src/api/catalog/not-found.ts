@@ -276,7 +276,8 @@ function throwIfUnread(config: Config, { reads }: Origins, path: string): void {
   if (catalogOwner(config) !== null || config.catalog.scope !== 'subscribed') return
   const missing = reads.catalog.readMissingPath(SUBSCRIPTIONS)
   if (missing === null || reads.catalog.readList(SUBSCRIPTIONS) !== null) return
-  throw notFetched(path, `whether it is in scope is not known without the subscriptions (${missing.reason ?? 'they could not be read'})`) // prettier-ignore
+  const why = missing.reason ?? 'they could not be read'
+  throw notFetched(path, `whether it is in scope is not known without the subscriptions (${why})`)
 }
 
 /** The answer for what a stored list names and the settings leave out. */

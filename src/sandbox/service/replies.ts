@@ -64,7 +64,8 @@ export function artifactReply(
     return { ...answer, headers: { ...answer.headers, Location: only } }
   }
   const self = `http://${request.headers.host ?? ''}${request.path}`
-  return jsonAnswer(200, linkedBody(form.links, named, { self, artifactUrl }) ?? artifactBody(form, named)) // prettier-ignore
+  const linked = linkedBody(form.links, named, { self, artifactUrl })
+  return jsonAnswer(200, linked ?? artifactBody(form, named))
 }
 
 /** 202, or a 200 without a document: the artifact is in the making. */

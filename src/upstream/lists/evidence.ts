@@ -118,9 +118,9 @@ const EVIDENCE: readonly Row[] = [
     () => 'it is not paged: each request for another page gives the same items',
   ),
   row(
-    'proved',
+    'unproved',
     ({ otherPages }) => otherPages === 'no answer',
-    () => 'nothing speaks of more, and requests for other pages give nothing',
+    () => `${SILENT}, and requests for other pages are refused or give nothing`,
   ),
   row(
     'unproved',

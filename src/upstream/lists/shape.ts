@@ -85,10 +85,11 @@ function isKeyed(page: EnvelopeFields): boolean {
   return members.length > 0 && members.every(([key, value]) => isItem(key, value))
 }
 
-/** Returns whether a member is an item: its name is a number or a UUID, or the item's own id or name. */
+/** Returns whether a member is an item: its name is a number or a UUID, or the item's own id or name (`{"type": "list"}` is none). */
 function isItem(key: string, value: unknown): boolean {
   if (/^\d+$|^[\da-f]{8}-[\da-f-]{27}$/i.test(key)) return true
-  return isObject(value) && Object.values(value).includes(key)
+  const own = isObject(value) ? Object.entries(value) : []
+  return own.some(([name, one]) => one === key && /^name$|id$/i.test(name))
 }
 
 function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {

@@ -221,12 +221,12 @@ async function nextOf(
   if (guard.isAsked(next)) return (await trail.repeated(read)).next
   if (!guard.isEmptyAgain(read)) return next
   // A service that names page 5 after the empty pages 2, 3 and 4 only counts.
-  if (asked !== null && isCounted(asked, next)) return trail.beyond().next
+  if (asked !== null && differInNumbers(asked, next)) return trail.beyond().next
   return trail.leave(`${MAX_EMPTY} empty pages in a row, and more to come`)
 }
 
 /** Returns whether two requests differ in numbers alone: the service counts its pages or items. */
-function isCounted(one: string, other: string): boolean {
+function differInNumbers(one: string, other: string): boolean {
   const plain = (key: string): string => key.replace(/(?<![\da-z_-])\d{1,9}(?![\da-z_-])/gi, '#')
   return plain(one) === plain(other)
 }
@@ -270,7 +270,7 @@ async function endOf(
   }
 }
 
-/** Learns the parameter for a cursor that is not understood as \`after\`, and restarts the walk with it. */
+/** Learns the parameter for a cursor that is not understood as `after`, and restarts the walk with it. */
 async function learnCursor(trail: Trail, cursor: Next | null): Promise<void> {
   const onward = cursor === null ? null : await trail.learn(cursor)
   if (onward !== null) throw new NextPageLearned({ onward })

@@ -6,9 +6,9 @@ import { type Rule, RULES } from '../../support/catalog/rules.ts'
 import { type Row, READING, WRITING, allKnown } from '../../support/catalog/contract.ts'
 
 /** On what the completeness of an answer rests. */
-const LIST = 'the evidence of its end (below)'
-const ANSWER = 'its end: the length that was announced, or the last chunk'
-const ARCHIVE = 'its directory: each member that the index lists'
+const LIST = 'its end (below)'
+const ANSWER = 'its length'
+const ARCHIVE = 'its directory'
 
 describe.each(FAST_SHAPES)('a service of the shape %s', (name) => {
   test('has a mirror that keeps to the contract, before and after changes', () =>
@@ -68,7 +68,8 @@ test('the table in docs/coverage.md equals the table of these tests', async () =
     '',
     '## On what the completeness of a list rests',
     '',
-    'A list is complete by the first of these that was seen: its total, a last page that says so, a last page that names no next one',
+    'An answer is complete by the length that was announced or by its last chunk, `all.zip` by its directory. A list is complete',
+    'by the first of these that was seen: its total, a last page that says so, a last page that names no next one',
     'while the others do, nothing behind its last page, a shorter page from a service that keeps to `limit`, or the same items for each',
     'request for another page ([how complete a list is](guides/catalog.md#how-complete-a-list-is)). The services of these shapes give:',
     '',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { gradeOf } from '../../../src/upstream/lists/evidence.ts'
 import { statusError } from '../../../src/upstream/http/errors.ts'
 import { metaOf } from '../../../src/upstream/http/response.ts'
 import type { KnownList } from '../../../src/upstream/lists/page.ts'
@@ -90,6 +91,16 @@ function formOf(name: string): PagingForm {
   if (form === undefined) throw new Error(`no such form: ${name}`)
   return form
 }
+
+test('a list is not proved by requests for other pages that were refused', () => {
+  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null }
+  const read = { items: 27, shown: 27, asked: 1000 }
+  const probed = { limitKept: false, otherPages: 'no answer' } as const
+  expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')
+  expect(gradeOf({ ...silent, ...read, ...probed, otherPages: 'the same items' }).grade).toBe(
+    'proved',
+  )
+})
 
 describe('a list that was probed before', () => {
   const whole = formOf('nothing, unpaged')

@@ -113,6 +113,10 @@ describe('the next page', () => {
   })
 })
 
+test('an object whose only member repeats its name in another field is an envelope, and no item', () => {
+  expect(learnList({ list: { type: 'list', entries: A } }).itemsPath).toEqual(['list', 'entries'])
+})
+
 test('the total of a list is found', () => {
   expect(learnList({ data: A, cursor: { total_count: 7 } }).totalPath).toEqual([
     'cursor',

@@ -167,7 +167,8 @@ export async function behindLocation(
   const url = URL.parse(location, addressOf(context, task).href)?.href ?? location
   const document = await followLink(context, task, url)
   if (document !== null) return ofDocument(document, 0)
-  throw new MirrorError('upstream_shape', `${task.path}: it leads to another path of the service, and to no document`) // prettier-ignore
+  const message = `${task.path}: it leads to another path of the service, and to no document`
+  throw new MirrorError('upstream_shape', message)
 }
 
 /** Returns the answer that contains documents: it is served as it came, and they are stored for what reads documents. */
@@ -191,7 +192,8 @@ async function linkedDocuments(
   mayRenew: boolean,
 ): Promise<ArtifactContent | null> {
   const links = isTooLarge(value) ? [] : linksIn(value, addressOf(context, task))
-  const followed = await followLinks(context, task, links.map(({ url }) => url)) // prettier-ignore
+  const urls = links.map(({ url }) => url)
+  const followed = await followLinks(context, task, urls)
   const failure = linkFailure(followed, mayRenew)
   if (failure !== null && saysNone(task, value, links) && !isPassing(failure))
     return { ...packed(body), links: [], left: describeFailures(followed) }
@@ -260,8 +262,13 @@ function isUnready(value: unknown, depth = 0): boolean {
 
 const MAX_STATE = 100
 
+function stateIn(value: unknown): string {
+  if (typeof value === 'string') return value
+  return isObject(value) ? (readText(value, OF_STATE) ?? '') : ''
+}
+
 function notThereYet({ path }: Task, value: unknown): MirrorError {
-  const text = typeof value === 'string' ? value : isObject(value) ? (readText(value, OF_STATE) ?? '') : '' // prettier-ignore
+  const text = stateIn(value)
   const state = text === '' || text.length > MAX_STATE ? '' : ` (it says: ${text})`
   const message = `${path}: not there yet: upstream answered 200 with neither a document nor a link to one${state}`
   return new MirrorError('upstream_shape', message)

@@ -117,5 +117,6 @@ function hostOf(url: string): string {
 export function describeFailures({ failures, rest }: Followed): string[] {
   const reasons = [...failures.values()].map((error) => messageOf(error))
   if (rest === 0) return reasons
-  return [...reasons, `after ${MAX_FAILURES} of these ${counted(rest, 'further link was', 'further links were')} not followed`] // prettier-ignore
+  const others = counted(rest, 'further link was', 'further links were')
+  return [...reasons, `after ${MAX_FAILURES} of these ${others} not followed`]
 }

@@ -142,7 +142,8 @@ function hasAttestation(value: unknown, depth = 0): boolean {
   if (Array.isArray(value)) return value.some((inner) => hasAttestation(inner, depth + 1))
   if (!isObject(value)) return false
   const outline: Outline = { sound: true, members: membersOf(value), values: 1, list: false }
-  if (attestationType(outline) !== null || 'predicateType' in value || 'envelope' in value) return true // prettier-ignore
+  if (attestationType(outline) !== null) return true
+  if ('predicateType' in value || 'envelope' in value) return true
   return Object.values(value).some((inner) => hasAttestation(inner, depth + 1))
 }
 

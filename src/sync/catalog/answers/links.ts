@@ -29,7 +29,10 @@ const OF_LINKS = /^(?:urls?|uris?|href|links?|locations?|downloads?|files?|docum
 const OF_NAMES =
   /^(?:[@$].*|schema|xmlns|_?type|predicatetype|namespace|documentnamespace|homepage|website|licenses?|author|publisher|references?)$/i
 
-/** Returns the links of an answer, without those in documents of other kinds, which stand in it. Texts with white space are none. Throws `upstream_shape` for more than 1000. */
+/**
+ * Returns the links of an answer, without those in documents of other kinds, which stand in it. Texts with white space are
+ * none. Throws `upstream_shape` for more than `MAX_LINKS`.
+ */
 export function linksIn(value: unknown, base: URL): Link[] {
   const found: Link[] = []
   const visit = (inner: unknown, at: JsonPath): void => {

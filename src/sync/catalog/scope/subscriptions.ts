@@ -125,7 +125,14 @@ function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> 
     const ecosystem = kind === 'package' ? ecosystemOf(value) : null
     for (const key of found) index.set(key, [...(index.get(key) ?? []), { kind, id, ecosystem }])
   }
-  for (const item of lists.image) add('image', item, textsIn(item, IMAGE_NAME_FIELDS).flatMap((text) => nameKeys(text).image)) // prettier-ignore
+  for (const item of lists.image) {
+    const names = textsIn(item, IMAGE_NAME_FIELDS)
+    add(
+      'image',
+      item,
+      names.flatMap((text) => nameKeys(text).image),
+    )
+  }
   for (const item of lists.tag) add('tag', item, namesOfTag(item))
   for (const item of lists.package) {
     const purls = textsWithin(item.value).filter((text) => /^pkg:/i.test(text))
