@@ -6,6 +6,7 @@ import { type Salvage, beginRepair, salvageInto } from '../../src/store/salvage.
 import { openWrites } from '../../src/store/writer.ts'
 import { DAMAGES, overwriteTable, settle } from '../support/damage.ts'
 import { NOW, record, scratch, snapshot, writes } from './fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 /** A store with two keys, dates of some records and two snapshots in its change log, closed. */
 function filled(records = 3): { dir: string; key: string } {
@@ -105,7 +106,7 @@ test('keys before and behind a damaged page are kept, with numbers that were not
   expect(keys.createKey('', NOW).id).toBe(303)
 })
 
-test('dates between several damaged pages are kept', () => {
+longTest('dates between several damaged pages are kept', () => {
   const { dir } = filled(1_500)
   overwriteLeavesOf(databasePath(dir), 'osv_dates', [0.3, 0.6])
   const { to, kept } = salvage(dir)

@@ -56,7 +56,7 @@ test('the heap is collected after the start unless the thread is busy, and again
 /** So many objects, some 30 bytes each. */
 const fill = (count: number) => Array.from({ length: count }, (_, n) => ({ n }))
 
-test('a collection returns what the heap does not need', () => {
+longTest('a collection returns what the heap does not need', () => {
   const kept = { objects: fill(1_500_000) } // nothing else may refer to them, not even an assertion
   const before = heapBytes()
   kept.objects = []

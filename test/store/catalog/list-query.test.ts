@@ -5,7 +5,7 @@ import type { Ordering } from '../../../src/api/catalog/list-query.ts'
 import type { StagedEntry } from '../../../src/store/catalog/list-staging.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, writes } from '../fixtures.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 /** An item: which of its fields a list can be narrowed by, and one that is only in its body. */
 interface Item {
@@ -127,7 +127,7 @@ function edited(before: readonly Item[], script: Script): Item[] {
   return after
 }
 
-test('a walk during a publication neither loses nor repeats an unchanged item', async () => {
+longTest('a walk during a publication neither loses nor repeats an unchanged item', async () => {
   const store = writes()
   await fc.assert(
     fc.asyncProperty(

@@ -9,6 +9,7 @@ import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { targetOf } from '../../sync/refreshes.ts'
 import { NOW, scratch, writes } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const TAGS = '/v1/tags'
 const A = `sha256:${'a'.repeat(64)}`
@@ -193,7 +194,7 @@ describe('the artifacts of a listed tag', () => {
   }
   const own = '/v1/tags/id%200'
 
-  test('are published when there are more than the change log lists', async () => {
+  longTest('are published when there are more than the change log lists', async () => {
     const store = writes()
     const count = MAX_TRACKED + 10
     const paths = Array.from({ length: count }, (_, at) => `/v1/tags/${at}`)
@@ -215,7 +216,7 @@ describe('the artifacts of a listed tag', () => {
     expect(last?.changed).toBe(Math.floor(NOW / 1000))
   })
 
-  test('are published by the thousand, but for those of another source', async () => {
+  longTest('are published by the thousand, but for those of another source', async () => {
     const store = writes()
     await store.transaction(() => {
       for (let at = 0; at < 2500; at++)

@@ -3,6 +3,7 @@ import { contentOf } from '../../../src/store/database/gzip.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, record, snapshot, writes } from '../fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 const KEEP = { data: { changeDays: 30 }, history: { keepDays: 90 } }
@@ -108,7 +109,7 @@ describe('a superseded record', () => {
     expect(store.osv.measureSuperseded()).toMatchObject({ versions: 2, bodies: 2 })
   })
 
-  test('is not stored where more changed than the log lists', async () => {
+  longTest('is not stored where more changed than the log lists', async () => {
     const many = Array.from({ length: MAX_TRACKED + 1 }, (_, i) => `many-${i}`)
     const store = await published(
       (osv) => osv.updateRecord(record('a', 'two'), 2),

@@ -133,7 +133,7 @@ describe('a content digest after a proof of the stored records', () => {
     }
   }
 
-  test('is that of all stored records, whatever was written in between', () =>
+  longTest('is that of all stored records, whatever was written in between', () =>
     published(async (store, digest) => {
       const batches = fc.sample(fc.array(write, { maxLength: 30 }), { numRuns: 25, seed: 14 })
       for (const [n, writes] of [[], ...batches].entries()) {
@@ -153,7 +153,8 @@ describe('a content digest after a proof of the stored records', () => {
         expect(store.snapshots.readSnapshot('osv')?.contentDigest).toBe(digest())
         expect(store.snapshots.proveRecords()?.records).toBe(store.osv.countRecords())
       }
-    }))
+    }),
+  )
 
   test('is read completely when another program has written since the proof', () =>
     published(async (store, digest, dir) => {

@@ -15,6 +15,7 @@ import { shareReading } from '../../../../src/sync/osv/archive/sharing.ts'
 import type { Chunk, ChunkThread } from '../../../../src/threads/chunks.ts'
 import { type ArchiveFile, openArchive } from '../../../../src/zip/reader.ts'
 import { pack } from '../../../zip/archives.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const COUNT = 1500
 const STAMPS = Array.from({ length: COUNT }, (_, i) => new Date(i * 1000).toISOString())
@@ -110,7 +111,7 @@ async function readAll(
 
 const EXPECTED = STAMPS.map((stamp, i) => (i % 100 === 7 ? 'not an OSV record: it has no id' : stamp)).reverse() // prettier-ignore
 
-test('members come in their order, whichever thread reads which block', async () => {
+longTest('members come in their order, whichever thread reads which block', async () => {
   const file = await archive()
   const turn = fc.record({ ahead: fc.nat(2), waits: fc.boolean() })
   await fc.assert(

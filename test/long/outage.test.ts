@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SOURCES } from '../../src/domain/sources.ts'
 import { createOrigin } from '../support/origin.ts'
-import { bench } from './catalog/fixtures.ts'
+import { bench } from '../sync/catalog/fixtures.ts'
 
 /** All surfaces of the service at one address, with a credential for each. */
 function everythingAt(url: string): Record<string, string> {
