@@ -14,7 +14,7 @@ const VERSION = 'v0.5.3'
 const TABLES: [ecosystem: string, tables: string[], otherwise: RegExp][] = [
   ['Debian', ['debian-versions', 'debian-versions-generated'], /^$/],
   ['Alpine', ['alpine-versions', 'alpine-versions-generated'], /^$/],
-  // The table is older than Maven 3.9, of which maven-artifact 3.9.9 tells these otherwise.
+  // The table is older than Maven 3.9, and maven-artifact 3.9.9 orders these otherwise.
   [
     'Maven',
     ['maven-versions', 'maven-versions-generated'],

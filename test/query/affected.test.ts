@@ -127,7 +127,7 @@ describe('the evaluation of the OSV schema', () => {
     ['Root:Julia', ['4.3.1+1', '4.3.1+2', '4.3.3'], '4.3.1+0 4.3.1+2', '4.3.1+1 4.3.3'],
     ['Go', ['1.20.6', '1.21.0-0', '1.21.1'], 'go1.20.5 go1.21rc2 1.21', 'go1.20.6 go1.21.1'],
   ])(
-    'takes SEMVER ranges by the order of an ecosystem that tells SemVer more finely: %s',
+    'takes SEMVER ranges by the order of an ecosystem that distinguishes more than SemVer: %s',
     (ecosystem, [fixed = '', introduced = '', end = ''], affected, others) => {
       const events = [{ introduced: '0' }, { fixed }, { introduced }, { fixed: end }]
       expect(hit(semver(ecosystem, events), ecosystem, `${affected} ${others}`)).toBe(affected)

@@ -7,7 +7,7 @@ export interface VersionOrder<Key = unknown> {
   read(text: string): Key | null
   /** Below 0, 0 or above 0, as for Array.sort. */
   compare(one: Key, other: Key): number
-  /** Whether ranges of type SEMVER are judged by it: it is SemVer's order, told more finely. */
+  /** Whether ranges of type SEMVER are judged by it: it has SemVer's order, with more distinctions. */
   readonly refinesSemver?: boolean
 }
 

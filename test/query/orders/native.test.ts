@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { findEcosystem } from '../../../src/query/orders/ecosystems.ts'
 
 /*
- * Pairs of versions with the relation that the ecosystem's own program tells. The head of each file names the program and how
+ * Pairs of versions with the relation that the ecosystem's own program gives. The head of each file names the program and how
  * it was asked; native/draw.ts drew the versions.
  */
 const FOLDER = 'test/query/orders/native'
@@ -15,7 +15,7 @@ test.each(FILES)("the order of versions agrees with the ecosystem's own program:
   const order = findEcosystem(ecosystem)?.order
   if (order === null || order === undefined) throw new Error(`no order of ${ecosystem}`)
   const pairs = lines.filter((line) => !line.startsWith('#'))
-  const told = pairs.map((pair) => {
+  const found = pairs.map((pair) => {
     const [one = '', , other = ''] = pair.split(' ')
     const a = order.read(one)
     const b = order.read(other)
@@ -23,6 +23,6 @@ test.each(FILES)("the order of versions agrees with the ecosystem's own program:
     const difference = order.compare(a, b)
     return `${one} ${difference < 0 ? '<' : difference > 0 ? '>' : '='} ${other}`
   })
-  expect(told).toEqual(pairs)
+  expect(found).toEqual(pairs)
   expect(pairs.length).toBeGreaterThanOrEqual(200)
 })
