@@ -36,3 +36,10 @@ export function digestOfOpenFile(
     use(piece)
   }
 }
+
+/** Returns the SHA-256 of pieces in a row, hex. */
+export function digestOfPieces(pieces: Iterable<Uint8Array>): string {
+  const digest = createHash('sha256')
+  for (const piece of pieces) digest.update(piece)
+  return digest.digest('hex')
+}

@@ -1,6 +1,6 @@
 import { findEcosystem } from '../query/orders/ecosystems.ts'
 import type { VersionOrder } from '../query/orders/order.ts'
-import { semverOrder } from '../query/orders/semver.ts'
+import { orderOfType } from '../query/orders/semver.ts'
 import type { AffectedRange } from './facts.ts'
 
 /** Events of one package that are ordered; with more, ranges are compared as texts alone. */
@@ -36,8 +36,7 @@ interface LostSpan {
 
 /** Returns the order of a range's versions; null for commits, and where the ecosystem's is unknown. */
 export function orderOfRange({ type }: AffectedRange, ecosystem: string): VersionOrder | null {
-  if (type === 'SEMVER') return semverOrder
-  return type === 'ECOSYSTEM' ? (findEcosystem(ecosystem)?.order ?? null) : null
+  return orderOfType(type, findEcosystem(ecosystem)?.order ?? null)
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Ecosystem, findEcosystem, isMeant, normalName } from './orders/eco
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
 import type { VersionOrder } from './orders/order.ts'
 import { type Pace, type PacedSteps, createPace } from './steps.ts'
-import { semverOrder } from './orders/semver.ts'
+import { orderOfType } from './orders/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
 export interface OsvRecord {
@@ -112,7 +112,7 @@ function* isInside(
 ): PacedSteps<boolean> {
   if (pace.isOver()) yield
   const { type, events } = range
-  const order = type === 'SEMVER' ? semverOrder : type === 'ECOSYSTEM' ? own : null
+  const order = orderOfType(type, own)
   const key = order && version.keyOf(order)
   if (order === null || key === null) return false
   return yield* isIncluded(events, key, order, pace)

@@ -1,7 +1,7 @@
 import { eachObject } from '../json/objects.ts'
 import { type Asked, type OsvRecord, isAffected, orderFor } from './affected.ts'
 import type { VersionOrder } from './orders/order.ts'
-import { semverOrder } from './orders/semver.ts'
+import { orderOfType } from './orders/semver.ts'
 import { createPace } from './steps.ts'
 
 /** What a record says about a package whose version it affects. */
@@ -26,7 +26,7 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
     const { ecosystem } = affected['package'] as { ecosystem: string } // else it was not this package
     ecosystems.add(ecosystem)
     for (const { type, events } of eachObject(affected['ranges'])) {
-      const order = type === 'SEMVER' ? semverOrder : type === 'ECOSYSTEM' ? own : null
+      const order = orderOfType(type, own)
       if (order === null) continue
       for (const { fixed } of eachObject(events)) addAbove(fixes, fixed, order, asked)
     }

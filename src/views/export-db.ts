@@ -1,12 +1,17 @@
 import { closeSync, lstatSync, openSync, readFileSync, rmSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { digestOfOpenFile } from '../core/digest.ts'
+import { digestOfOpenFile, digestOfPieces } from '../core/digest.ts'
 import { MirrorError, systemCode } from '../core/errors.ts'
 import { makeFolder, replaceFile } from '../core/files.ts'
 import type { Views } from '../store/views/reads.ts'
+import { RENOVATE_ECOSYSTEMS, renovateFile, renovateLines } from './export-renovate.ts'
 
 /** Where osv-scanner up to 2.4 and osv-scalibr look for their databases, below one folder. */
 const LAYOUTS = ['osv-scanner', 'osv-scalibr'] as const
+
+/** Whose databases can be written; osv-offline reads those of Renovate. */
+export const DATABASE_KINDS = ['osv-scanner', 'renovate'] as const
+type DatabaseKind = (typeof DATABASE_KINDS)[number]
 /** What was written into a folder, so that only that is ever removed from it. */
 const STAMP = '.patchmirror-export.json'
 
@@ -22,14 +27,19 @@ export interface ExportDbReport {
 }
 
 /**
- * Writes the archives of the views as scanners keep them on disk: each file is replaced as a whole and on the disk before
+ * Writes the records of the views as scanners keep them on disk: each file is replaced as a whole and on the disk before
  * it has its name; one that has the right content stays untouched. `ecosystems`: none means all, and then what was
  * written for one that is gone is removed. Throws `usage` for an ecosystem that is not there, `storage` for a folder that
  * cannot be written, and for one below `dir` that is a link, `corrupt` for damaged views.
  */
-export function exportDb(views: Views, dir: string, ecosystems: readonly string[]): ExportDbReport {
+export function exportDb(
+  views: Views,
+  dir: string,
+  ecosystems: readonly string[],
+  kind: DatabaseKind = 'osv-scanner',
+): ExportDbReport {
   try {
-    return writeAll(views, dir, ecosystems)
+    return writeAll(views, dir, ecosystems, kind)
   } catch (error) {
     const code = systemCode(error)
     if (error instanceof MirrorError || code === undefined) throw error
@@ -37,31 +47,68 @@ export function exportDb(views: Views, dir: string, ecosystems: readonly string[
   }
 }
 
-function writeAll(views: Views, dir: string, ecosystems: readonly string[]): ExportDbReport {
-  const names = chosen(views, ecosystems)
-  const fit = names.filter(isFolderName)
-  const wanted = new Map(
-    fit.flatMap((name) => LAYOUTS.map((layout) => [join(layout, name, 'all.zip'), name] as const)),
-  )
+/** A file of a database. */
+interface DbFile {
+  /** Below the folder. */
+  readonly path: string
+  /** SHA-256 of the content, hex. */
+  readonly sha256: string
+  /** Writes the content. Throws `corrupt` for damaged views. */
+  readonly fill: (write: (piece: Uint8Array) => void) => void
+}
+
+function writeAll(
+  views: Views,
+  dir: string,
+  ecosystems: readonly string[],
+  kind: DatabaseKind,
+): ExportDbReport {
+  const names = chosen(views, ecosystems, kind)
   const before = readStamp(dir)
   makeFolder(dir)
-  for (const path of [...wanted.keys(), ...before.keys()]) refuseLinks(dir, path)
-  const digests = new Map([...wanted].map(([path, name]) => [path, assetOf(views, name).sha256]))
+  const files = names.filter(isFolderName).flatMap((name) => filesOf(views, name, kind))
+  const digests = new Map(files.map(({ path, sha256 }) => [path, sha256] as const))
+  for (const path of [...digests.keys(), ...before.keys()]) refuseLinks(dir, path)
   writeStamp(dir, new Map([...before, ...digests])) // before any file, so that every written file is recorded
-  const written: string[] = []
-  for (const [path, name] of wanted) if (place(views, name, join(dir, path))) written.push(path)
-  const gone = ecosystems.length > 0 ? [] : [...before].filter(([path]) => !wanted.has(path))
+  const written = files.flatMap((file) => (place(dir, file) ? [file.path] : []))
+  const ours = [...before].filter(([path]) => isRenovates(path) === (kind === 'renovate'))
+  const gone = ecosystems.length > 0 ? [] : ours.filter(([path]) => !digests.has(path))
   const removed = gone.flatMap(([path, digest]) => (remove(dir, path, digest) ? [path] : []))
-  const kept = ecosystems.length > 0 ? [...before] : []
+  const kept = [...before].filter(([path]) => gone.every(([other]) => other !== path))
   writeStamp(dir, new Map([...kept, ...digests]))
   const skipped = names.filter((name) => !isFolderName(name))
-  return { written, kept: wanted.size - written.length, removed, skipped }
+  return { written, kept: files.length - written.length, removed, skipped }
+}
+
+function filesOf(views: Views, name: string, kind: DatabaseKind): DbFile[] {
+  return kind === 'renovate' ? [renovateDb(views, name)] : scannerDbs(views, name)
+}
+
+function renovateDb(views: Views, name: string): DbFile {
+  return {
+    path: renovateFile(name),
+    sha256: digestOfPieces(renovateLines(views, name)),
+    fill(write) {
+      for (const line of renovateLines(views, name)) write(line)
+    },
+  }
+}
+
+function scannerDbs(views: Views, name: string): DbFile[] {
+  const { file, size, sha256 } = assetOf(views, name)
+  const fill: DbFile['fill'] = (write) => {
+    const copied = readThrough(join(views.folder, file), write)
+    if (copied !== sha256)
+      throw new MirrorError('corrupt', `the archive of ${name} is not the ${size} bytes it was`)
+  }
+  return LAYOUTS.map((layout) => ({ path: join(layout, name, 'all.zip'), sha256, fill }))
 }
 
 /** Throws when a path below the named folder is a link: writing there would replace files outside of it. */
 function refuseLinks(dir: string, path: string): void {
-  const [layout = '', name = ''] = path.split('/')
-  for (const folder of [join(dir, layout), join(dir, layout, name)]) {
+  const folders = path.split('/').slice(0, -1)
+  for (const [at] of folders.entries()) {
+    const folder = join(dir, ...folders.slice(0, at + 1))
     const found = lstatSync(folder, { throwIfNoEntry: false })
     if (found?.isDirectory() !== false) continue
     const what = found.isSymbolicLink() ? 'a symbolic link' : 'no folder'
@@ -70,12 +117,14 @@ function refuseLinks(dir: string, path: string): void {
   }
 }
 
-function chosen(views: Views, ecosystems: readonly string[]): string[] {
-  const known = views.listViews().map(({ name }) => name)
+function chosen(views: Views, ecosystems: readonly string[], kind: DatabaseKind): string[] {
+  const all = views.listViews().map(({ name }) => name)
+  const known = kind === 'renovate' ? all.filter((name) => RENOVATE_ECOSYSTEMS.includes(name)) : all
   const unknown = ecosystems.filter((name) => !known.includes(name))
   if (unknown.length === 0) return ecosystems.length === 0 ? known : [...new Set(ecosystems)]
   const have = known.length === 0 ? 'there are none yet' : `there are: ${known.join(', ')}`
-  throw new MirrorError('usage', `no record names the ecosystem ${unknown.join(', ')}; ${have}`)
+  const wanted = kind === 'renovate' ? 'no record that Renovate reads' : 'no record'
+  throw new MirrorError('usage', `${wanted} names the ecosystem ${unknown.join(', ')}; ${have}`)
 }
 
 /** Upstream decides what ecosystems are called: none may lead out of the folder. */
@@ -92,15 +141,11 @@ function assetOf(views: Views, name: string) {
 }
 
 /** True when the file had to be written. */
-function place(views: Views, name: string, path: string): boolean {
-  const { file, size, sha256 } = assetOf(views, name)
-  if (digestOf(path) === sha256) return false
-  makeFolder(dirname(path))
-  replaceFile(path, (write) => {
-    const copied = readThrough(join(views.folder, file), write)
-    if (copied !== sha256)
-      throw new MirrorError('corrupt', `the archive of ${name} is not the ${size} bytes it was`)
-  })
+function place(dir: string, { path, sha256, fill }: DbFile): boolean {
+  const file = join(dir, path)
+  if (digestOf(file) === sha256) return false
+  makeFolder(dirname(file))
+  replaceFile(file, fill)
   return true
 }
 
@@ -108,6 +153,7 @@ function remove(dir: string, path: string, digest: string): boolean {
   const file = join(dir, path)
   if (digestOf(file) !== digest) return false // deleted, or replaced by other content
   rmSync(file)
+  if (isRenovates(path)) return true // it has no folder of its own
   try {
     rmdirSync(dirname(file))
   } catch {
@@ -145,7 +191,13 @@ function readStamp(dir: string): Map<string, string> {
   }
 }
 
+/** Whether a path is that of a database of Renovate. */
+function isRenovates(path: string): boolean {
+  return RENOVATE_ECOSYSTEMS.some((name) => renovateFile(name) === path)
+}
+
 function isOurs(entry: [string, unknown]): entry is [string, string] {
+  if (isRenovates(entry[0])) return typeof entry[1] === 'string'
   const [layout, name = '', file, ...more] = entry[0].split('/')
   const known = LAYOUTS.some((one) => one === layout) && file === 'all.zip' && more.length === 0
   return known && isFolderName(name) && typeof entry[1] === 'string'

@@ -14,11 +14,20 @@ const VERSION = 'v0.5.3'
 const TABLES: [ecosystem: string, tables: string[], otherwise: RegExp][] = [
   ['Debian', ['debian-versions', 'debian-versions-generated'], /^$/],
   ['Alpine', ['alpine-versions', 'alpine-versions-generated'], /^$/],
-  ['Maven', ['maven-versions', 'maven-versions-generated'], /^$/],
+  // The table is older than Maven 3.9, and maven-artifact 3.9.9 orders these otherwise.
+  [
+    'Maven',
+    ['maven-versions', 'maven-versions-generated'],
+    /noneautotype$| (1-ga-1|1\.0\.0\.RC8-beta|1\.0\.0\.RC7-3|2\.9\.0\.RC1|6\.1\.12rc1|1\.0\.beta8|1\.5\.9-RC0|1\.1\.0\.Beta1)$/,
+  ],
   ['PyPI', ['pypi-versions', 'pypi-versions-generated'], /^$/],
   ['RubyGems', ['rubygems-versions', 'rubygems-versions-generated'], /^$/],
-  // `#` is what PHP uses inside itself; no version is written with it.
-  ['Packagist', ['packagist-versions', 'packagist-versions-generated'], /#/],
+  // `#` is what PHP uses inside itself; no version is written with it. The others are not normalised as composer does it.
+  [
+    'Packagist',
+    ['packagist-versions', 'packagist-versions-generated'],
+    /#|^1\.0\.0 > 1\.0$|^v[346](\.\d)? < |^v4-beta4 |^v1\.9\.0-(ALPHA|BETA)|^5\.1\.0-stable /,
+  ],
   ['NuGet', ['nuget-versions'], /^$/],
   ['npm', ['semver-versions'], /^$/],
   ['Pub', ['pub-versions'], /^$/],

@@ -42,7 +42,7 @@ describe('the differences of two versions of a record', () => {
     ['PyPI', '2.0', '2.0rc1', 'fix_lowered', 'range_narrowed'],
     ['PyPI', '2.0', '2.0.0', 'fix_changed', 'range_rewritten'],
     ['npm', '1.0.0', 'soon', 'fix_changed', 'range_changed'],
-    ['GitHub Actions', '2', '1', 'fix_changed', 'range_changed'],
+    ['Homebrew', '2', '1', 'fix_changed', 'range_changed'],
     ['Nobody knows', '2', '1', 'fix_changed', 'range_changed'],
   ])('of %s, fixed in %s and then in %s, are %s and %s', (ecosystem, one, other, fix, range) => {
     expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([

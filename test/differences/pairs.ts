@@ -21,7 +21,7 @@ interface ModelPackage {
   severity: [scale: string, value: string][]
 }
 
-const ECOSYSTEMS = ['npm', 'PyPI', 'Debian:12', 'Maven', 'GitHub Actions', 'crates.io', 'Unknown']
+const ECOSYSTEMS = ['npm', 'PyPI', 'Debian:12', 'Maven', 'Homebrew', 'crates.io', 'Unknown']
 const version = fc.oneof(
   fc.tuple(fc.nat(4), fc.nat(4), fc.nat(2)).map((parts) => parts.join('.')),
   fc.constantFrom('0', '1.0.0-beta.1', '1:2.3-4', 'not a version', '2024a', 'v1.2'),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -176,24 +176,6 @@ describe('a download by', () => {
       expect(answered()).toContain(304)
     },
   )
-
-  test('osv-offline: fetches the archive once and unpacks every record', async () => {
-    vi.stubEnv('OSV_OFFLINE_DATABASE_URL', url + ZIP)
-    vi.stubEnv('OSV_OFFLINE_ROOT_DIR', dir)
-    vi.stubEnv('OSV_OFFLINE_DISABLE_DOWNLOAD', 'false')
-    const { OsvOffline } = await import('@renovatebot/osv-offline')
-    const database = await OsvOffline.create()
-    database[Symbol.dispose]()
-    expect(answered()).toEqual([200])
-    const unpacked = readdirSync(dir).filter((name) => name.endsWith('.json'))
-    expect(unpacked.sort()).toEqual(
-      Object.keys(RECORDS)
-        .map((id) => `${id}.json`)
-        .sort(),
-    )
-    for (const [id, text] of Object.entries(RECORDS))
-      expect(local(`${id}.json`).toString() === text).toBe(true)
-  })
 })
 
 /** Asks a cache in front of the mirror over its socket, from when it listens. */

@@ -35,6 +35,11 @@ function ranged(ecosystem: string, events: readonly Event[], more: object = {}):
   }
 }
 
+function semver(ecosystem: string, events: readonly Event[]): OsvRecord {
+  const ranges = [{ type: 'SEMVER', events }]
+  return { affected: [{ package: { ecosystem, name: 'p' }, ranges }] }
+}
+
 /** The versions out of `versions` that a record concerns. */
 function hit(record: OsvRecord, ecosystem: string, versions: string): string {
   const hits = versions.split(' ').filter((version) => isAffected(record, ecosystem, 'p', version))
@@ -81,7 +86,7 @@ describe('the evaluation of the OSV schema', () => {
     const only: OsvRecord = {
       affected: [{ package: { ecosystem: 'GitHub Actions', name: 'p' }, versions: ['v4', 'main'] }],
     }
-    expect(hit(only, 'GitHub Actions', 'v4 4 main')).toBe('v4 main')
+    expect(hit(only, 'GitHub Actions', 'v4 4 v5 main')).toBe('v4 4 main')
   })
 
   test('ignores ranges of commits, also where there is no other range', () => {
@@ -94,13 +99,40 @@ describe('the evaluation of the OSV schema', () => {
   })
 
   test('takes SEMVER ranges by SemVer in ecosystems without an order of their own', () => {
-    const type = 'SEMVER'
     const events = [{ introduced: '1.0.0' }, { fixed: '1.2.0' }]
-    const affected = [
-      { package: { ecosystem: 'GitHub Actions', name: 'p' }, ranges: [{ type, events }] },
-    ]
-    expect(hit({ affected }, 'GitHub Actions', 'v1.0.0 v1.1 v1.2.0 main')).toBe('v1.0.0 v1.1')
+    const record = semver('Kubernetes', events)
+    expect(hit(record, 'Kubernetes', 'v1.0.0 v1.1 v1.2.0 main')).toBe('v1.0.0 v1.1')
   })
+
+  test.each([
+    [
+      'Julia',
+      ['4.3.1+0', '4.3.1+2', '4.4.0+0'],
+      '4.3.0+1 4.3.1+2 4.3.2+0',
+      '4.3.1+0 4.3.1+1 4.4.0+0',
+    ],
+    [
+      'Bitnami',
+      ['1.2.3-4', '1.2.4-0', '1.2.4-2'],
+      '1.2.3 1.2.3-3 1.2.4-0 1.2.4-1',
+      '1.2.3-4 1.2.4 1.2.4-2',
+    ],
+    ['Pub', ['1.0.0+1', '1.1.0+1', '1.2.0'], '1.0.0 1.1.0+1 1.1.5', '1.0.0+1 1.0.1 1.1.0 1.2.0'],
+    [
+      'Root:npm',
+      ['4.2.1-root.io.2', '4.3.0', '4.3.1'],
+      '4.2.1 4.2.1-root.io.1 4.3.0',
+      '4.2.1-root.io.2 4.2.2',
+    ],
+    ['Root:Julia', ['4.3.1+1', '4.3.1+2', '4.3.3'], '4.3.1+0 4.3.1+2', '4.3.1+1 4.3.3'],
+    ['Go', ['1.20.6', '1.21.0-0', '1.21.1'], 'go1.20.5 go1.21rc2 1.21', 'go1.20.6 go1.21.1'],
+  ])(
+    'takes SEMVER ranges by the order of an ecosystem that distinguishes more than SemVer: %s',
+    (ecosystem, [fixed = '', introduced = '', end = ''], affected, others) => {
+      const events = [{ introduced: '0' }, { fixed }, { introduced }, { fixed: end }]
+      expect(hit(semver(ecosystem, events), ecosystem, `${affected} ${others}`)).toBe(affected)
+    },
+  )
 
   test('does not place an invalid version in a range', () => {
     expect(hit(ranged('npm', [{ introduced: '0' }]), 'npm', '(devel) latest')).toBe('')

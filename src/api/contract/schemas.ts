@@ -157,6 +157,10 @@ export const SCHEMAS = {
       since: { ...TEXT, description: 'The time that `since` named, in UTC.' },
       knownSince: MAYBE_TEXT,
       namedSince: TEXT,
+      counts: {
+        type: 'object',
+        description: 'Names by kind, each once for a snapshot, where none is listed.',
+      },
       notJudged: {
         type: 'integer',
         description: 'Records that may or may not match the filter.',

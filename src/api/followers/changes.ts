@@ -1,7 +1,8 @@
 import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
 import type { PublishedDoubt } from '../../domain/doubts.ts'
 import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
-import type { LogSpan } from '../../store/changes/log.ts'
+import type { KindCounts, LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { Reads } from '../../store/reads.ts'
 import { readSince as timeOfSince, toIso } from '../../core/time.ts'
@@ -34,8 +35,11 @@ const MAX_CHARACTERS = 500_000
 /** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
 export const MAX_FOLDED = 10_000
 
-/** Records on a page that are compared: some tens of milliseconds. With filters, a page may list fewer, or none. */
+/** Records on a page that are compared: some tens of milliseconds. */
 const MAX_DETAILED = 100
+/** Names that a filter is asked about for one page, and of a whole list. A page may list few of them, or none. */
+const MAX_EXAMINED = 4_000
+const MAX_FILTERED = 200_000
 
 /**
  * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
@@ -102,6 +106,8 @@ export interface FoundChanges {
   readonly to: string
   /** False: everything may have changed, and no names are given. */
   readonly complete: boolean
+  /** How many names were added, changed and removed in the snapshots that say so, where none is listed; missing: all are. */
+  readonly counts?: KindCounts
   /** A time from which the names would be listed, where none are because too much changed; missing: none is known. */
   readonly namedSince?: string
   readonly changes: readonly (ReturnType<typeof toChangedName> & {
@@ -135,8 +141,9 @@ export function findChanges(
   if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, page)
   const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null) // prettier-ignore
   const limit = Math.min(asked.limit, MAX_DETAILED)
+  const isFiltered = (asked.filter ?? null) !== null
   return {
-    ...pageOf(reads, since, span, { ...page, limit }, detailer),
+    ...pageOf(reads, since, span, { ...page, limit, isFiltered }, detailer),
     ...(asked.filter === null ? {} : { notJudged: detailer.notJudged() }),
   }
 }
@@ -154,43 +161,70 @@ interface AskedChanges {
   readonly filter?: PackageFilter | null
 }
 
+/** Which names a page takes, and how many. */
+interface PageBounds {
+  /** The last name of the page before. */
+  readonly from: string
+  readonly limit: number
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Whether a filter decides which names are listed: it is asked before they are counted. */
+  readonly isFiltered?: boolean
+}
+
 function pageOf(
   reads: Pick<Reads, 'changes'>,
   since: string,
   span: LogSpan,
-  { from, limit, now }: { from: string; limit: number; now: number },
+  { from, limit, now, isFiltered = false }: PageBounds,
   detailer: Detailer | null = null,
 ): FoundChanges {
   const { source, after, until } = span
   const names = reads.changes.countNames(span)
-  const complete = names !== null && names <= MAX_FOLDED
-  const found = complete ? reads.changes.listChanged(span, from, limit + 1) : []
+  const complete = names !== null && names <= (isFiltered ? MAX_FILTERED : MAX_FOLDED)
+  const most = isFiltered ? MAX_EXAMINED : limit
+  const found = complete ? reads.changes.listChanged(span, from, most + 1) : []
   const doubted = found.length > 0 ? reads.changes.listDoubts(span) : null
   const changes: FoundChanges['changes'][number][] = []
   let last: string | null = null
   let taken = 0
-  for (const one of found.slice(0, Math.min(limit, fitting(found)))) {
-    if (taken > 0 && detailer?.isFull() === true) break
+  let characters = 0
+  for (const one of found.slice(0, most)) {
     const { name, change, snapshot } = one
+    const isFull = characters + name.length > MAX_CHARACTERS || detailer?.isFull() === true
+    if (changes.length >= limit || (taken > 0 && isFull)) break
     const detail = detailer === null ? {} : detailer.describe(one)
-    const doubts = doubted?.get(name)
-    if (detail !== null) changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail, ...(doubts && { doubts }) }) // prettier-ignore
     last = name
     taken++
+    if (detail === null) continue
+    characters += name.length
+    const doubts = doubted?.get(name)
+    changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail, ...(doubts && { doubts }) }) // prettier-ignore
   }
   const to = reads.changes.readLogged(until)?.snapshot ?? since
   const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
-  const named = complete ? null : reads.changes.readNamedFrom(span, MAX_FOLDED)
-  // A clock that was ahead: a time in the future is refused.
-  const known = named && named.publishedAt <= now && { namedSince: toIso(named.publishedAt) }
-  return { source, from: since, to, complete, ...known, changes, next }
+  const unnamed = complete ? {} : unnamedOf(reads, span, now)
+  return { source, from: since, to, complete, ...unnamed, changes, next }
 }
 
-/** How many of the names, at least one, have no more characters together than a page may. */
-function fitting(found: readonly { name: string }[]): number {
-  let characters = 0
-  const end = found.findIndex(({ name }) => (characters += name.length) > MAX_CHARACTERS)
-  return end < 0 ? found.length : Math.max(1, end)
+/** What is known where names are not listed: how many they are, and a time from which they are listed. */
+function unnamedOf(
+  { changes }: Pick<Reads, 'changes'>,
+  span: LogSpan,
+  now: number,
+): Pick<FoundChanges, 'counts' | 'namedSince'> {
+  const counts = changes.countKinds(span)
+  const named = changes.readNamedFrom(span, MAX_FOLDED)
+  // A clock that was ahead: a time in the future is refused.
+  const isKnown = named !== null && named.publishedAt <= now
+  return { counts, ...(isKnown && { namedSince: toIso(named.publishedAt) }) }
+}
+
+/** Says how many names changed, where none is listed. */
+export function countWords({ added, changed, removed, unknownSnapshots }: KindCounts): string {
+  const known = `${added} added, ${changed} changed, ${removed} removed, each once for a snapshot`
+  if (unknownSnapshots === 0) return known
+  return `${known}; ${counted(unknownSnapshots, 'snapshot')} changed more names than the log lists`
 }
 
 /** Returns the snapshot behind which a span begins; null where not all of it is in the log of its source. */

@@ -4,9 +4,8 @@ import { toIso } from '../../core/time.ts'
 import { refuseComparison } from '../../differences/bounds.ts'
 import type { RecordDifference } from '../../differences/difference.ts'
 import { type RecordText, differencesOf } from '../../differences/differences.ts'
-import { factsOf } from '../../differences/facts.ts'
 import { recordSentences } from '../../differences/words.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -15,6 +14,8 @@ import type { PackageFilter } from './filter.ts'
 /** Largest record that is compared, and content that is compared and answered for one page, bytes. */
 const MAX_COMPARED = 2 ** 20
 const MAX_PAGE_BYTES = 2 ** 20
+/** Content of records that a filter rules out and one page reads, bytes: about 0.2 seconds. */
+const MAX_EXAMINED = 2 ** 23
 /** What a difference adds to the work and the answer, about, bytes. */
 const DIFFERENCE_BYTES = 500
 
@@ -33,6 +34,8 @@ export interface Detailer {
   isFull(): boolean
   /** Number of records of which it is not known whether they concern these packages. */
   notJudged(): number
+  /** Content of records that the filter ruled out, bytes. */
+  examined(): number
 }
 
 /** A comparison of two versions as JSON, since its texts are parts of those of the records; and the bytes that were read for it. */
@@ -52,31 +55,37 @@ const recent = new LRUCache<string, Comparison>({
   sizeCalculation: ({ json }, key) => json.length + key.length,
 })
 
-/** Creates what describes changes up to a row of the log, `until`; null: up to the served state. */
+/**
+ * Creates what describes changes up to a row of the log, `until`; null: up to the served state. What the filter rules out does
+ * not count as read for a page, up to `mostExamined` bytes.
+ */
 export function createDetailer(
   reads: Pick<Reads, 'osv' | 'changes'>,
   until: number | null,
   filter: PackageFilter | null,
+  mostExamined = MAX_EXAMINED,
 ): Detailer {
   let spent = 0
+  let examined = 0
   let unjudged = 0
   const find = createFinder(reads, until)
   const describePair = (pair: Pair): RecordDetail | null => {
     const { before, after, problem } = parsePair(pair, (bytes) => (spent += bytes))
-    const concerned = [before, after].some((one) => one?.json !== undefined && filter !== null && concerns(one.json, filter)) // prettier-ignore
-    if (problem !== null) {
-      if (filter === null || concerned) return { differences: null, words: [problem] }
-      unjudged++
+    const isConcerned = filter === null || [before, after].some((one) => one !== null && concerns(one.json, filter)) // prettier-ignore
+    if (!isConcerned) {
+      if (problem !== null) unjudged++
       return null
     }
-    if (filter !== null && !concerned) return null
+    const refused = problem ?? refusalOf(pair, [before, after])
+    if (refused !== null) return { differences: null, words: [refused] }
     const detail = compared(before, after, filter)
     spent += (detail?.differences?.length ?? 0) * DIFFERENCE_BYTES
     return detail
   }
   return {
-    isFull: () => spent > MAX_PAGE_BYTES,
+    isFull: () => spent > MAX_PAGE_BYTES || examined > mostExamined,
     notJudged: () => unjudged,
+    examined: () => examined,
     describe(changed) {
       const pair = find(changed)
       const isOutside = pair.isGone && reads.osv.isOutside(changed.name)
@@ -88,6 +97,10 @@ export function createDetailer(
       }
       const spentBefore = spent
       const found = describePair(pair)
+      if (found === null) {
+        examined += spent - spentBefore
+        spent = spentBefore
+      }
       const detail = found !== null && isOutside ? { ...found, words: [OUTSIDE] } : found
       if (key !== null && detail !== null && detail.differences !== null)
         recent.set(key, { json: JSON.stringify(detail), bytes: spent - spentBefore })
@@ -187,12 +200,24 @@ function parsePair(pair: Pair, spend: (bytes: number) => void): Versions {
   const [before, after] = [parse(pair.before), parse(pair.after)]
   const problem = [before, after].find((one) => typeof one === 'string')
   const readable = (one: Version | string | null) => (typeof one === 'string' ? null : one)
-  const gone = pair.isGone ? 'record removed; ' : ''
   return {
     before: readable(before),
     after: readable(after),
-    problem: typeof problem === 'string' ? `${gone}${problem}` : null,
+    problem: typeof problem === 'string' ? `${gone(pair)}${problem}` : null,
   }
+}
+
+function gone({ isGone }: Pair): string {
+  return isGone ? 'record removed; ' : ''
+}
+
+/** Says why versions are not compared that can be read; null: they can be compared. */
+function refusalOf(pair: Pair, versions: readonly (Version | null)[]): string | null {
+  for (const version of versions) {
+    const refusal = version && refuseComparison(version.text, version.json)
+    if (refusal !== null) return `${gone(pair)}changed (${refusal}, not compared)`
+  }
+  return null
 }
 
 function parseVersion(
@@ -206,9 +231,7 @@ function parseVersion(
     const content = contentOf(body, size)
     if (!sha256Of(content).equals(sha256)) return damaged
     const text = jsonTextOf(content)
-    const json = JSON.parse(text) as unknown
-    const refusal = refuseComparison(text, json)
-    return refusal === null ? { text, json, stamp: modified } : `changed (${refusal}, not compared)`
+    return { text, json: JSON.parse(text) as unknown, stamp: modified }
   } catch {
     return damaged
   }
@@ -221,6 +244,11 @@ const DAMAGED_EARLIER =
   'changed (the stored bytes of its earlier version are damaged: "patchmirror verify --repair" removes it)'
 const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
 
+/** Whether a record names one of these packages; the cheapest of what is done with it, since most are ruled out by it. */
 function concerns(json: unknown, filter: PackageFilter): boolean {
-  return [...factsOf(json).packages.values()].some((one) => filter.asks(one.package))
+  for (const affected of eachObject(fieldsOf(json)['affected'])) {
+    const { ecosystem, name } = fieldsOf(affected['package'])
+    if (typeof ecosystem === 'string' && typeof name === 'string' && filter.asks({ ecosystem, name })) return true // prettier-ignore
+  }
+  return false
 }

@@ -1,4 +1,9 @@
-import { type FoundChanges, MAX_FOLDED, findChanges } from '../../api/followers/changes.ts'
+import {
+  type FoundChanges,
+  MAX_FOLDED,
+  countWords,
+  findChanges,
+} from '../../api/followers/changes.ts'
 import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import {
   type SincePlace,
@@ -118,8 +123,9 @@ function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorE
   const everything = 'everything may have changed'
   if (page === null)
     return new MirrorError('not_ready', `the log of changes does not lead from there to here: ${everything}`) // prettier-ignore
-  const { namedSince: time } = page
-  const what = `more changed in that time than the log lists by name (${MAX_FOLDED} names): ${everything}`
+  const { namedSince: time, counts } = page
+  const sum = counts === undefined ? '' : ` (${countWords(counts)})`
+  const what = `more changed in that time than the log lists by name, ${MAX_FOLDED} names${sum}: ${everything}`
   if (time === undefined) return new MirrorError('not_ready', what)
   const hint =
     latest !== undefined && time === toIso(latest)

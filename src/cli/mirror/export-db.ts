@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { MirrorError } from '../../core/errors.ts'
 import { type Views, openViews } from '../../store/views/reads.ts'
 import { generationDir, readCurrentViews } from '../../store/views/generations.ts'
-import { type ExportDbReport, exportDb } from '../../views/export-db.ts'
+import { DATABASE_KINDS, type ExportDbReport, exportDb } from '../../views/export-db.ts'
 import { derivedVendors } from '../../views/osv/ecosystems.ts'
 import { performTask } from '../../views/task.ts'
 import { readOrigin } from '../../api/http/origin.ts'
@@ -23,14 +23,18 @@ export interface ExportDbOptions extends GlobalOptions {
 const PATIENCE_MS = 600_000
 const LOOK_MS = 500
 
-/** `patchmirror export-db osv-scanner DIR`: the databases of osv-scanner and osv-scalibr, for scans without a network. */
+/** `patchmirror export-db osv-scanner|renovate DIR`: the databases of osv-scanner and osv-scalibr, or of osv-offline, for use without a network. */
 export async function exportDbCommand(
   format: string,
   dir: string,
   options: ExportDbOptions,
 ): Promise<number> {
-  if (format !== 'osv-scanner')
-    throw new MirrorError('usage', `unknown database ${format}; there is: osv-scanner`)
+  const kind = DATABASE_KINDS.find((one) => one === format)
+  if (kind === undefined)
+    throw new MirrorError(
+      'usage',
+      `unknown database ${format}; there are: ${DATABASE_KINDS.join(', ')}`,
+    )
   const { config } = settings(options, false, [])
   const target = resolve(dir)
   const vendors = derivedVendors(config.views)
@@ -44,7 +48,7 @@ export async function exportDbCommand(
   if (views === null)
     throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
   try {
-    const report = exportDb(views, target, options.ecosystem ?? [])
+    const report = exportDb(views, target, options.ecosystem ?? [], kind)
     print(options.json === true ? JSON.stringify(report, null, 2) : describe(report, target))
     return 0
   } finally {

@@ -57,7 +57,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
     example: 'health --ready',
     load: async () => (await import('../mirror/health.ts')).healthCommand },
   { path: 'export-db', arguments: '<scanner> <dir>',
-    summary: 'write the offline database of a scanner (osv-scanner) to a folder',
+    summary: 'write the offline database of a scanner (osv-scanner, renovate) to a folder',
     options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
     example: 'export-db osv-scanner /var/lib/osv-db --ecosystem npm',
     load: async () => (await import('../mirror/export-db.ts')).exportDbCommand },

@@ -3,21 +3,34 @@ import { compareDigits, createOrder } from './order.ts'
 const RANKS = ['dev', 'a', 'b', 'rc', '#', 'p']
 const NUMBER = RANKS.indexOf('#')
 
+/** Words for the stability of a version, behind four numbers or a date, as composer reads them. */
+const STABILITY =
+  '[._-]?(?:(stable|beta|b|rc|alpha|a|patch|pl|p)([.-]?\\d+(?:[.-]\\d+)*)?)?([.-]?dev)?$'
+const NUMBERS = new RegExp(
+  `^v?(\\d{1,5})(?:\\.(\\d+))?(?:\\.(\\d+))?(?:\\.(\\d+))?${STABILITY}`,
+  'i',
+)
+const DATE = new RegExp(`^v?(\\d{4}(?:[.:-]?\\d{2}){1,6}(?:[.:-]?\\d{1,3})?)${STABILITY}`, 'i')
+/** A branch whose name is a number: `2.1.x-dev` comes behind each 2.1. */
+const BRANCH = /^v?(\d+)(?:\.(\d+|[x*]))?(?:\.(\d+|[x*]))?(?:\.(\d+|[x*]))?[.-]?dev$/i
+const HIGHEST = '9999999'
+
+/** What composer writes for a short word of stability; others stay. */
+const LONG_WORDS = new Map([
+  ['a', 'alpha'],
+  ['b', 'beta'],
+  ['rc', 'RC'],
+  ['p', 'patch'],
+  ['pl', 'patch'],
+])
+
 /**
- * Packagist: PHP's version_compare, which Composer builds on, with a leading `v` taken off. Ours, for there is no kept
- * library. Branches (`dev-main`) have no order, nor has what names a commit (`1.0#a1b2`): PHP takes a `#` for equal to any number.
+ * Packagist: what composer does. A version is normalised as by its VersionParser (1.0 is 1.0.0.0, a build is left out), then
+ * compared by PHP's version_compare. Ours, for there is no kept library. Branches (`dev-main`) have no order, nor has what
+ * composer refuses, such as a fifth number.
  */
 export const composerOrder = createOrder<readonly string[]>({
-  read(text) {
-    const version = text.replace(/^v/i, '')
-    if (!/^\d/.test(version) || /[\s#]/.test(version)) return null
-    return version
-      .replace(/[-_+]/g, '.')
-      .replace(/([^\d.])(?=\d)/g, '$1.')
-      .replace(/(\d)(?=[^\d.])/g, '$1.')
-      .split('.')
-      .filter((part) => part !== '')
-  },
+  read: partsOf,
   compare(one, other) {
     const shared = Math.min(one.length, other.length)
     for (let i = 0; i < shared; i++) {
@@ -49,4 +62,42 @@ function rankOf(part: string): number {
 
 function isNumber(part: string): boolean {
   return /^\d+$/.test(part)
+}
+
+/**
+ * Returns the numbers and words of a version as composer stores it, without an alias, a flag of stability, and a build; null
+ * for a branch, and for what composer refuses.
+ */
+function partsOf(text: string): readonly string[] | null {
+  const version = /[\s@+]/.test(text) ? withoutFlags(text) : text
+  const numbers = NUMBERS.exec(version)
+  if (numbers !== null) {
+    const [, major = '', minor = '0', patch = '0', fourth = '0'] = numbers
+    return [major, minor, patch, fourth, ...wordsOf(numbers[5], numbers[6], numbers[7])]
+  }
+  const date = DATE.exec(version)
+  if (date !== null) {
+    const [, digits = '', word, number, dev] = date
+    return [...digits.split(/\D/), ...wordsOf(word, number, dev)]
+  }
+  const branch = BRANCH.exec(version)
+  if (branch === null) return null
+  const [, major = '', minor = 'x', patch = 'x', fourth = 'x'] = branch
+  return [major, ...[minor, patch, fourth].map((part) => part.replace(/[x*]/i, HIGHEST)), 'dev']
+}
+
+function withoutFlags(text: string): string {
+  return text
+    .replace(/^([^,\s]+) +as +[^,\s]+$/, '$1')
+    .replace(/@(?:stable|rc|beta|alpha|dev)$/i, '')
+    .replace(/^([^,\s+]+)\+\S+$/, '$1')
+}
+
+function wordsOf(word = '', number = '', dev = ''): readonly string[] {
+  const suffix = dev === '' ? [] : ['dev']
+  if (word === '') return suffix
+  const stability = word.toLowerCase()
+  if (stability === 'stable') return []
+  const digits = number.split(/[.-]/).filter((part) => part !== '')
+  return [LONG_WORDS.get(stability) ?? stability, ...digits, ...suffix]
 }

@@ -8,7 +8,7 @@ import { numbersOrder } from './numbers.ts'
 import type { VersionOrder } from './order.ts'
 import { pypiOrder } from './pep440.ts'
 import { rpmOrder } from './rpm.ts'
-import { pubOrder, semverOrder, vendorOrder } from './semver.ts'
+import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
 
 /**
  * The ecosystems of the OSV schema and the order of their versions, as osv.dev's `_ecosystems.py` has them. Null: none is
@@ -23,7 +23,7 @@ const ORDERS = new Map<string, VersionOrder | null>(
     'Azure Linux': rpmOrder,
     'BellSoft Hardened Containers': apkOrder,
     Bioconductor: numbersOrder,
-    Bitnami: semverOrder,
+    Bitnami: bitnamiOrder,
     CRAN: numbersOrder,
     Chainguard: apkOrder,
     CleanStart: apkOrder,
@@ -34,12 +34,12 @@ const ORDERS = new Map<string, VersionOrder | null>(
     FreeBSD: null,
     GHC: numbersOrder,
     GIT: null,
-    'GitHub Actions': null,
-    Go: semverOrder,
+    'GitHub Actions': semverOrder,
+    Go: goOrder,
     Hackage: numbersOrder,
     Hex: semverOrder,
     Homebrew: null,
-    Julia: semverOrder,
+    Julia: juliaOrder,
     Kubernetes: null,
     Linux: null,
     Mageia: rpmOrder,
@@ -70,10 +70,23 @@ const ORDERS = new Map<string, VersionOrder | null>(
 )
 
 /**
- * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`: the order of their patches where the base's is
- * SemVer's. Others are taken by the same form, ordered as their base.
+ * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`. Others are taken by the same form, ordered as their
+ * base.
  */
-const VENDORS = new Map(['Root', 'TuxCare'].map((name) => [name, vendorOrder(name.toLowerCase())]))
+const VENDORS = ['Root', 'TuxCare']
+
+/** Orders of the vendors' patches, by vendor and the order of the base, where that is SemVer's. */
+const PATCHED = new Map(
+  VENDORS.map((vendor) => {
+    const bases = [...ORDERS.values()].filter((order) => order !== null && isSemver(order))
+    const patched = (base: VersionOrder): VersionOrder => vendorOrder(vendor.toLowerCase(), base)
+    return [vendor, new Map(bases.map((base) => [base, patched(base as VersionOrder)]))]
+  }),
+)
+
+function isSemver(order: VersionOrder): boolean {
+  return order === semverOrder || order.refinesSemver === true
+}
 
 /**
  * Ecosystems whose names may have a release, or another part, behind a colon: those of which the OSV schema says it (1.7.5,
@@ -102,7 +115,7 @@ export interface Ecosystem {
 
 /** Returns the names that an ecosystem, or the one that a vendor patches, may begin with. */
 export function ecosystemNames(): { readonly names: string[]; readonly vendors: string[] } {
-  return { names: [...ORDERS.keys()], vendors: [...VENDORS.keys()] }
+  return { names: [...ORDERS.keys()], vendors: [...VENDORS] }
 }
 
 /** Names that are remembered: each element of `affected` has one, and mostly the same. */
@@ -124,9 +137,9 @@ function ecosystemOf(name: string): Ecosystem | null {
   const order = ORDERS.get(first)
   if (order !== undefined) return { name, base: first, order }
   const based = ORDERS.get(second)
-  const patched = VENDORS.get(first)
-  if (based === undefined) return patched === undefined ? null : { name, base: null, order: null }
-  return { name, base: second, order: based === semverOrder ? (patched ?? based) : based }
+  if (based === undefined) return VENDORS.includes(first) ? { name, base: null, order: null } : null
+  const patched = based === null ? undefined : PATCHED.get(first)?.get(based)
+  return { name, base: second, order: patched ?? based }
 }
 
 /**

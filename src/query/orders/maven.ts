@@ -1,15 +1,17 @@
 import { compareDigits, compareText, createOrder } from './order.ts'
 
-interface Token {
-  /** The separator before it; a change between letters and digits counts as a hyphen. */
-  readonly separator: '.' | '-'
-  /** Lower case, no leading zeros; empty for a release. */
-  readonly value: string
-  /** A token that only fills up the shorter version. */
-  readonly filled?: boolean
+/** A number's digits without leading zeros, a qualifier, or a list of items: each hyphen begins one. */
+type Item = string | Qualifier | readonly Item[]
+
+interface Qualifier {
+  /** Place in the order of qualifiers; those unknown to Maven come last. */
+  readonly rank: number
+  /** In lower case. */
+  readonly word: string
 }
 
 const QUALIFIERS = ['alpha', 'beta', 'milestone', 'rc', 'snapshot', '', 'sp']
+const RELEASE = QUALIFIERS.indexOf('')
 const SHORT = new Map([
   ['a', 'alpha'],
   ['b', 'beta'],
@@ -23,112 +25,122 @@ const SAME = new Map([
 ])
 
 /**
- * Maven: the version order that its POM reference specifies, which osv.dev follows too. Ours, for there is no kept library.
- * Words unknown to Maven come behind a release, in alphabetical order: so does `-root.io.1`.
+ * Maven: ComparableVersion of maven-artifact 3.9 and later, where a qualifier that ends a version or stands before digits
+ * opens a list behind a dot as well (`.M1` is `-M1`). Ours, for there is no kept library. Words unknown to Maven come
+ * behind a release, in alphabetical order: so does `-root.io.1`. Not transitive.
  */
-export const mavenOrder = createOrder<readonly Token[]>({
+export const mavenOrder = createOrder<readonly Item[]>({
   read(text) {
-    return text === '' || /\s/.test(text) ? null : trim(tokensOf(text.toLowerCase()))
+    return text === '' || /\s/.test(text) ? null : itemsOf(text.toLowerCase())
   },
-  compare(one, other) {
-    for (let i = 0; i < Math.max(one.length, other.length); i++) {
-      const a = one[i] ?? fill(other[i])
-      const b = other[i] ?? fill(one[i])
-      const difference = compareTokens(a, b)
-      if (difference !== 0) return difference
-    }
-    return 0
-  },
+  compare: compareItemLists,
 })
 
 const DOT = 0x2e
 const HYPHEN = 0x2d
 
 /** Character by character: long lists of versions are read for each version that is looked for. */
-function tokensOf(version: string): Token[] {
-  const tokens: Token[] = []
-  let separator: Token['separator'] = '.'
+function itemsOf(version: string): readonly Item[] {
+  const top: Item[] = []
+  const lists = [top]
+  let list = top
+  const open = (): void => {
+    const inner: Item[] = []
+    list.push(inner)
+    lists.push(inner)
+    list = inner
+  }
   let start = 0
-  for (let at = 0; at <= version.length; at++) {
-    const sign = at < version.length ? version.charCodeAt(at) : DOT
-    if (sign !== DOT && sign !== HYPHEN) continue
-    addRuns(tokens, separator, version.slice(start, at))
-    separator = sign === DOT ? '.' : '-'
-    start = at + 1
+  let areDigits = false
+  for (let at = 0; at < version.length; at++) {
+    const sign = version.charCodeAt(at)
+    if (sign === DOT || sign === HYPHEN) {
+      list.push(at === start ? '0' : itemOf(version.slice(start, at), areDigits))
+      start = at + 1
+      if (sign === HYPHEN) open()
+      continue
+    }
+    const isDigit = sign >= 0x30 && sign <= 0x39
+    if (at > start && isDigit !== areDigits) {
+      if (isDigit && list.length > 0) open()
+      list.push(itemOf(version.slice(start, at), areDigits, true))
+      start = at
+      open()
+    }
+    areDigits = isDigit
   }
-  return tokens
-}
-
-/** Adds the runs of digits and of other characters between two separators. */
-function addRuns(tokens: Token[], before: Token['separator'], piece: string): void {
-  let separator = before
-  let start = 0
-  for (let at = 1; at <= piece.length; at++) {
-    const isEnd = at === piece.length
-    const digits = isDigit(piece, start)
-    if (!isEnd && isDigit(piece, at) === digits) continue
-    const run = piece.slice(start, at)
-    tokens.push({ separator, value: digits ? withoutZeros(run) : wordOf(run, !isEnd) })
-    separator = '-'
-    start = at
+  if (start < version.length) {
+    if (!areDigits && list.length > 0) open()
+    list.push(itemOf(version.slice(start), areDigits))
   }
-  if (piece === '') tokens.push({ separator, value: '0' })
+  for (const each of lists.reverse()) trim(each)
+  return top
 }
 
-function isDigit(text: string, at: number): boolean {
-  const sign = text.charCodeAt(at)
-  return sign >= 0x30 && sign <= 0x39
+function itemOf(text: string, areDigits: boolean, isBeforeDigits = false): Item {
+  if (areDigits) return text.startsWith('0') ? text.replace(/^0+(?=\d)/, '') : text
+  const long = isBeforeDigits ? (SHORT.get(text) ?? text) : text
+  const word = SAME.get(long) ?? long
+  const place = QUALIFIERS.indexOf(word)
+  return { rank: place === -1 ? QUALIFIERS.length : place, word }
 }
 
-function withoutZeros(digits: string): string {
-  return digits.startsWith('0') ? digits.replace(/^0+(?=\d)/, '') : digits
-}
-
-function wordOf(word: string, beforeDigits: boolean): string {
-  return SAME.get(word) ?? (beforeDigits ? SHORT.get(word) : undefined) ?? word
-}
-
-/** Removes zeros and empty values from the end, and from the end of the part before each hyphen. */
-function trim(tokens: Token[]): Token[] {
-  for (let i = tokens.length - 1; i > 0; i--) {
-    const next = tokens[i + 1]
-    const value = tokens[i]?.value
-    if ((next === undefined || next.separator === '-') && (value === '0' || value === ''))
-      tokens.splice(i, 1)
+/** Removes the items that stand for nothing from the end, and from the end of the part before the lists there. */
+function trim(list: Item[]): void {
+  for (let i = list.length - 1; i >= 0; i--) {
+    const item = list[i]
+    if (item === undefined || isNothing(item)) list.splice(i, 1)
+    else if (!isList(item)) return
   }
-  return tokens
 }
 
-/** A null value fit for its neighbour: 0 behind a dot, a release behind a hyphen. `.sp` is later than a release. */
-function fill(neighbour: Token | undefined): Token {
-  const separator = neighbour?.separator ?? '.'
-  const value = separator === '.' && neighbour?.value !== 'sp' ? '0' : ''
-  return { separator, value, filled: true }
+function isNothing(item: Item): boolean {
+  if (typeof item === 'string') return item === '0'
+  return isList(item) ? item.length === 0 : item.rank === RELEASE
 }
 
-function compareTokens(one: Token, other: Token): number {
-  if (one.separator !== other.separator) return rankOf(one) - rankOf(other)
-  const numbers = [isNumber(one.value), isNumber(other.value)]
-  if (numbers[0] && numbers[1]) return compareDigits(one.value, other.value)
-  if (numbers[0] && one.filled !== true) return 1
-  if (numbers[1] && other.filled !== true) return -1
-  return compareQualifiers(one.value, other.value)
+function isList(item: Item): item is readonly Item[] {
+  return Array.isArray(item)
 }
 
-/** `.word` < `-word` < `-number` < `.number` */
-function rankOf({ separator, value }: Token): number {
-  if (isNumber(value)) return separator === '-' ? 2 : 3
-  return separator === '-' ? 1 : 0
+function compareItemLists(one: readonly Item[], other: readonly Item[]): number {
+  for (let i = 0; i < Math.max(one.length, other.length); i++) {
+    const a = one[i]
+    const b = other[i]
+    const difference = a === undefined ? -compareToNothing(b) : compareItems(a, b)
+    if (difference !== 0) return difference
+  }
+  return 0
 }
 
-function compareQualifiers(one: string, other: string): number {
-  const known = [QUALIFIERS.indexOf(one), QUALIFIERS.indexOf(other)].map((place) =>
-    place === -1 ? QUALIFIERS.length : place,
-  )
-  const [a = 0, b = 0] = known
-  return a - b || (a === QUALIFIERS.length ? compareText(one, other) : 0)
+function compareItems(one: Item, other: Item | undefined): number {
+  if (other === undefined) return compareToNothing(one)
+  const difference = kindOf(one) - kindOf(other)
+  if (difference !== 0) return difference
+  if (typeof one === 'string') return compareDigits(one, other as string)
+  return isList(one)
+    ? compareItemLists(one, other as readonly Item[])
+    : compareQualifiers(one, other as Qualifier)
 }
 
-function isNumber(value: string): boolean {
-  return /^\d+$/.test(value)
+/** Compares an item with the end of a version: it decides whether 1-rc precedes 1. */
+function compareToNothing(item: Item | undefined): number {
+  if (item === undefined) return 0
+  if (typeof item === 'string') return item === '0' ? 0 : 1
+  if (!isList(item)) return item.rank - RELEASE
+  for (const inner of item) {
+    const difference = compareToNothing(inner)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+/** A qualifier precedes a list, a list a number. */
+function kindOf(item: Item): number {
+  if (typeof item === 'string') return 2
+  return isList(item) ? 1 : 0
+}
+
+function compareQualifiers(one: Qualifier, other: Qualifier): number {
+  return one.rank - other.rank || compareText(one.word, other.word)
 }

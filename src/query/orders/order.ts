@@ -7,6 +7,8 @@ export interface VersionOrder<Key = unknown> {
   read(text: string): Key | null
   /** Below 0, 0 or above 0, as for Array.sort. */
   compare(one: Key, other: Key): number
+  /** Whether ranges of type SEMVER are judged by it: it has SemVer's order, with more distinctions. */
+  readonly refinesSemver?: boolean
 }
 
 /** Longer than any version there is, characters: an order reads nothing beyond. */
@@ -20,6 +22,7 @@ export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
   return {
     read: (text) => (text.length > LONGEST_VERSION ? null : order.read(text.trim())),
     compare: (one, other) => order.compare(one, other),
+    refinesSemver: order.refinesSemver ?? false,
   }
 }
 

@@ -40,6 +40,15 @@ export interface LogSpan {
   until: number
 }
 
+/** Numbers of names that changed in a range, counted once for each snapshot that changed them. */
+export interface KindCounts {
+  added: number
+  changed: number
+  removed: number
+  /** Snapshots of which it is not known how many names they changed. */
+  unknownSnapshots: number
+}
+
 /** A logged change of a name. */
 interface NameChange {
   change: ChangeKind
@@ -126,6 +135,11 @@ function createSpanReads(sql: ReturnType<typeof prepareReads>) {
       const [names, gaps] = sql.sum.get(source, after, until) ?? [0, 0]
       return (gaps ?? 0) > 0 ? null : (names ?? 0)
     },
+    /** Numbers of names in a range by kind. */
+    countKinds({ source, after, until }: LogSpan): KindCounts {
+      const none = { added: 0, changed: 0, removed: 0, unknownSnapshots: 0 }
+      return sql.kinds.get(source, after, until) ?? none
+    },
     /** The last row of a range behind which every changed name is stored, and at most so many of them. */
     readNamedFrom({ source, after, until }: LogSpan, most: number): LoggedSnapshot | null {
       let names = 0
@@ -161,6 +175,11 @@ const row = (rest: string): string => `SELECT ${COLUMNS} FROM change_log ${rest}
 
 function prepareBackwards(db: Db) {
   return {
+    kinds: db.prepare<[string, number, number], KindCounts>(
+      `SELECT total(added) AS added, total(changed) AS changed, total(removed) AS removed,
+         total(1 - complete) AS unknownSnapshots
+       FROM change_log WHERE source = ? AND id > ? AND id <= ?`,
+    ),
     listBefore: db.prepare<[string, number, number], Row>(
       row('WHERE source IN (SELECT value FROM json_each(?)) AND id < ? ORDER BY id DESC LIMIT ?'),
     ),

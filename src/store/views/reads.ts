@@ -166,6 +166,12 @@ function createMemberReader(db: Db, files: Files) {
     const found = archive === null ? undefined : member.get(archive.view, id)
     return archive === null || found === undefined ? undefined : inArchive(archive, found)
   }
+  const members = db
+    .prepare<[number, number], MemberPlace>(
+      `SELECT m.num, m.place, m.length, m.size, m.crc32, iif(m.derived, r.prefixes, '[]')
+       FROM member m JOIN record r ON r.num = m.num WHERE m.view = ? AND m.num > ? ORDER BY m.num LIMIT 1000`,
+    )
+    .raw()
   const upstreams = db
     .prepare<[string], Place>(
       `${PLACE} FROM record r JOIN json_each(r.views) e JOIN view v ON v.id = e.value ${MEMBER}
@@ -183,6 +189,21 @@ function createMemberReader(db: Db, files: Files) {
   }
   return {
     ...createPackageRecords(db, archiveOf, (archive, place) => read(inArchive(archive, place))),
+    /** Returns every record as an ecosystem's view shows it, in id order. Throws `corrupt` for damaged bytes. */
+    *eachViewRecord(view: string): Generator<ViewRecord> {
+      const archive = archiveOf(view)
+      let last = Number.MIN_SAFE_INTEGER
+      for (;;) {
+        const places = archive === null ? [] : members.all(archive.view, last)
+        for (const place of places) {
+          const found = archive && read(inArchive(archive, place))
+          if (found === null) throw new MirrorError('corrupt', `the views have no record at ${place[0]} of ${view}`) // prettier-ignore
+          yield found
+          last = place[0]
+        }
+        if (places.length === 0) return
+      }
+    },
     /** A record as shown by an ecosystem's view; null if it is not in it. Throws `corrupt` for damaged bytes. */
     readViewRecord: (view: string, id: string): ViewRecord | null => read(inView(view, id)),
     /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */

@@ -2,7 +2,7 @@ import { findEcosystem, normalName } from '../../query/orders/ecosystems.ts'
 import { eachObject, fieldsOf } from '../../json/objects.ts'
 import { purlNames, writePurl } from '../../query/purl.ts'
 import { confirmedEvents } from '../../query/affected.ts'
-import { semverOrder } from '../../query/orders/semver.ts'
+import { orderOfType } from '../../query/orders/semver.ts'
 import { folderOf } from '../../store/views/generations.ts'
 import type { PackageChange, Stripped } from './ecosystems.ts'
 
@@ -53,7 +53,7 @@ function eventsOf(ranges: unknown, ecosystem: string): PackageChange['events'] {
   const list: unknown[] = Array.isArray(ranges) ? ranges : []
   return list.map((range) => {
     const { type, events } = fieldsOf(range)
-    const order = type === 'SEMVER' ? semverOrder : type === 'ECOSYSTEM' ? own : null
+    const order = orderOfType(type, own)
     return order === null ? null : confirmedEvents([...eachObject(events)], order)
   })
 }

@@ -223,6 +223,9 @@ describe('/-/changes', () => {
       const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
       const namedSince = new Date(FILLED_AT + 3000).toISOString()
       expect(page).toMatchObject({ complete: false, changes: [], next: null, namedSince })
+      expect(page).toMatchObject({
+        counts: { added: 4, changed: 1, removed: 3, unknownSnapshots: 1 },
+      })
       const json = ['changes', '--since', ids[0] ?? '', '--json']
       const { code, out } = await patchmirror(
         json,
@@ -237,6 +240,33 @@ describe('/-/changes', () => {
       expect(named).toMatchObject({ complete: true, changes: [{ id: 'later' }] })
     },
   )
+
+  longTest('lists what concerns one package out of more than ten thousand names', async () => {
+    const about = (name: string): string =>
+      JSON.stringify({ affected: [{ package: { ecosystem: 'npm', name } }] })
+    const { served } = await three()
+    let records: Record<string, string> = { z: about('lodash') }
+    for (const part of [1, 2, 3]) {
+      const more = Array.from({ length: 6_000 }, (_, i) => [`m${part}-${i}`, about('other')])
+      records = { ...records, ...(Object.fromEntries(more) as Record<string, string>) }
+      served.store.publishOsv(records, FILLED_AT + 2000 + part * 1000)
+    }
+    served.server.snapshotChanged()
+    let next: string | null = null
+    const ids: string[] = []
+    do {
+      const after: string = next === null ? '' : `&after=${next}`
+      const page = pageOf(await served.get(`/-/changes?since=3&purl=pkg:npm/lodash${after}`))
+      expect(page).toMatchObject({ complete: true })
+      ids.push(...page.changes.map(({ id }) => id ?? ''))
+      next = page.next
+    } while (next !== null)
+    expect(ids).toEqual(['z'])
+    expect(pageOf(await served.get('/-/changes?since=3'))).toMatchObject({
+      complete: false,
+      counts: { added: 18_001, changed: 0, removed: 3, unknownSnapshots: 0 },
+    })
+  })
 
   test('says of an empty mirror that its log is empty', async () => {
     const served = await serve(() => undefined)

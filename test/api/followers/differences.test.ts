@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { findChanges } from '../../../src/api/followers/changes.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
+import { createWeb } from '../../../src/web/web.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -73,6 +74,66 @@ test("a package that a vendor patches is found by the names of scanners, and by 
     const body = jsonOf(await served.get(`/-/changes?since=1&${filter}`))
     expect([filter, (body['changes'] as object[]).length]).toEqual([filter, found])
   }
+})
+
+/** So many records that no page compares all of them, and one that is listed behind them. */
+const many = (fixed: string): Record<string, string> => {
+  const names = Array.from({ length: 250 }, (_, i) => [`m${i}`, about(`npm other ${fixed}`)])
+  return Object.fromEntries(names) as Record<string, string>
+}
+
+/** A mirror with four snapshots of many records; the package is in two of the changes, once only in what was before. */
+async function crowded() {
+  const served = await serve(
+    (store) => store.publishOsv({ ...many('1.0'), z: about('npm lodash 1.0') }),
+    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+  )
+  const later = [
+    { ...many('2.0'), z: about('npm lodash 2.0') },
+    { ...many('3.0'), z: about('npm lodash 2.0') },
+    { ...many('4.0'), z: about('npm other 2.0') },
+  ]
+  later.forEach((records, i) => served.store.publishOsv(records, FILLED_AT + 1000 * (i + 1)))
+  served.server.snapshotChanged()
+  return served
+}
+
+describe('what changed of one package among very many', () => {
+  test('is on the first page, which asks the filter before it counts names', async () => {
+    const served = await crowded()
+    for (const since of [1, 2, 3]) {
+      const body = jsonOf(await served.get(`/-/changes?since=${since}&purl=pkg:npm/lodash`))
+      expect([since, body['next']]).toEqual([since, null])
+      expect((body['changes'] as Change[]).map(({ id }) => id)).toEqual(['z'])
+    }
+    const others = jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/other'))
+    expect(others['changes']).toHaveLength(100)
+    expect(others['next']).not.toBeNull()
+    const none = jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/none'))
+    expect(none).toMatchObject({ changes: [], next: null, notJudged: 0 })
+  })
+
+  test('is in the feeds alone, without an entry for a snapshot that does not concern it', async () => {
+    const served = await crowded()
+    const itemsOf = async (purl: string) => {
+      const path = `/-/ui/changes.json?purl=${purl}`
+      const reply = await served.get(path, { accept: 'application/feed+json' })
+      return jsonOf(reply)['items'] as { title: string; content_text: string }[]
+    }
+    const items = await itemsOf('pkg:npm/lodash')
+    expect(items).toHaveLength(2)
+    expect(items[1]?.content_text).toMatch(/^z: npm lodash: fix raised from 1.0 to 2.0\nz: [^\n]*$/)
+    expect(items[0]?.content_text).toContain('z: npm lodash')
+    expect(await itemsOf('pkg:npm/none')).toEqual([])
+    const [crowd] = await itemsOf('pkg:npm/other')
+    expect(crowd?.content_text).toMatch(
+      /\nand 150 more differences\nmore of the changed records may concern it than are compared here/,
+    )
+    const page = await served.get('/-/ui/changes?since=1&purl=pkg:npm/lodash', {
+      accept: 'text/html',
+    })
+    expect(String(page.body)).toContain('record?id=z')
+  })
 })
 
 const FIRST = new Date(FILLED_AT).toISOString()
@@ -238,6 +299,6 @@ describe('/-/changes with differences', () => {
       expect.any(String),
     ])
     expect(jsonOf(await served.get('/-/changes?since=1&detail=differences'))).toEqual(page)
-    expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 1 }) // prettier-ignore
+    expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 0 }) // prettier-ignore
   })
 })

@@ -6,6 +6,7 @@ import { createDetailer } from '../../../api/followers/details.ts'
 import type { PackageFilter } from '../../../api/followers/filter.ts'
 import { type SourceName, isPrivateSource } from '../../../domain/sources.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
+import { MAX_TRACKED } from '../../../store/changes/tracker.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type PageCall, type PagePath, type PageView, numberOf, parameter } from '../../page.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
@@ -14,9 +15,15 @@ import { askedPackages } from './packages.ts'
 /** Entries of a feed's page, and names in the text of an entry. */
 const ENTRIES = 50
 const NAMES = 50
-/** Snapshots on a page of a filtered feed, and records of each that are compared. */
+/** Snapshots on a page of a filtered feed, and records of each that concern what is asked and are compared. */
 const FILTERED = 20
 const COMPARED = 100
+/**
+ * Content of records that a filter rules out, bytes: of one snapshot, more than the 10,000 names that it lists have; and of a page,
+ * which ends at the snapshot with which that many were read, after about a second.
+ */
+const EXAMINED = 2 ** 28
+const EXAMINED_OF_PAGE = 2 ** 25
 
 /** Throws `bad_request` for a filter without a value: a feed of everything is not what was meant. A page has forms, which send all of them. */
 function refuseEmpty(query: URLSearchParams): void {
@@ -38,9 +45,22 @@ export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
   const before = numberOf(query, 'before')
   const most = filter === null ? ENTRIES : FILTERED
   const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1) // prettier-ignore
-  const shown = found.slice(0, most)
   const source = parameter(query, 'source')
   const subject = asks?.subject ?? source
+  const entries: FeedEntry[] = []
+  const shown: LoggedSnapshot[] = []
+  let examined = 0
+  for (const row of found.slice(0, most)) {
+    if (examined > EXAMINED_OF_PAGE) break
+    shown.push(row)
+    if (filter === null) {
+      entries.push(entryOf(call, row))
+      continue
+    }
+    const concerning = filteredEntry(call, row, filter, subject)
+    examined += concerning.examined
+    if (concerning.entry !== null) entries.push(concerning.entry)
+  }
   const title = subject === '' ? 'Changes on this mirror' : `Changes of ${subject} on this mirror`
   // One id for one set of sources: a feed with a key shows other entries than one without.
   const name = `feed ${sources.filter(isPrivateSource).length > 0 ? 'all' : 'open'} ${source}`
@@ -53,10 +73,11 @@ export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
     ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)) },
     self: absolute(ui(path, { ...self, before })),
     home: absolute(ui('changes', { source })),
-    next: found.length > most ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
-    entries: shown.flatMap((row) =>
-      filter === null ? [entryOf(call, row)] : filteredEntry(call, row, filter, subject),
-    ),
+    next:
+      found.length > shown.length
+        ? absolute(ui(path, { ...self, before: shown.at(-1)?.id }))
+        : null,
+    entries,
   }
   return { title, blocks: [], feed }
 }
@@ -67,42 +88,74 @@ function publishedAt({ reads, now }: PageCall, sources: readonly SourceName[]): 
   return dates.length === 0 ? now : Math.max(...dates)
 }
 
-/** The differences that one snapshot made for some packages; no entry where there are none. */
+/** The entry of a snapshot in a filtered feed; null: nothing in it concerns what is asked. */
+interface FilteredEntry {
+  readonly entry: FeedEntry | null
+  /** Content of records that the filter ruled out, bytes. */
+  readonly examined: number
+}
+
+/** Tells the differences that one snapshot made for some packages. The filter is asked of every name before any is left out. */
 function filteredEntry(
   call: PageCall,
   row: LoggedSnapshot,
   filter: PackageFilter,
   subject: string,
-): FeedEntry[] {
-  if (row.previous === null) return []
+): FilteredEntry {
+  if (row.previous === null) return { entry: null, examined: 0 }
   const plain = entryOf(call, row)
   const id = urn(call, `entry ${row.id} ${row.source} ${row.snapshot} of ${subject}`)
-  if (!row.complete) return [{ ...plain, id }]
-  const { reads } = call
-  const detailer = createDetailer(reads, row.id, filter)
-  const names = reads.changes.listNames(row.id, COMPARED + 1)
+  if (!row.complete) return { entry: { ...plain, id }, examined: 0 }
+  const found = differencesIn(call, row, filter)
+  const { lines, more, differences, doubtful, examined } = found
+  if (lines.length + more.length === 0) return { entry: null, examined }
+  const what = lines.length === 0 ? more[0] : counted(differences, 'difference')
+  const title = `${subject}: ${what}${doubtful > 0 ? ', doubtful' : ''}`
+  const text = [...lines.slice(0, NAMES), ...more].join('\n')
+  return { entry: { ...plain, id, title, text }, examined }
+}
+
+/** The differences of a snapshot that concern what is asked, as lines. */
+interface Concerning {
+  readonly lines: readonly string[]
+  /** What is not among the lines. */
+  readonly more: readonly string[]
+  readonly differences: number
+  /** Records whose change the guard doubted. */
+  readonly doubtful: number
+  readonly examined: number
+}
+
+function differencesIn(
+  { reads }: PageCall,
+  row: LoggedSnapshot,
+  filter: PackageFilter,
+): Concerning {
+  const detailer = createDetailer(reads, row.id, filter, EXAMINED)
+  const names = reads.changes.listNames(row.id, MAX_TRACKED)
   const doubted = doubtsIn(reads, row)
   const lines: string[] = []
-  let [at, differences, doubtful] = [0, 0, 0]
-  for (; at < Math.min(names.length, COMPARED) && !detailer.isFull(); at++) {
-    const name = names[at]
-    if (name === undefined) break
+  let compared = 0
+  let differences = 0
+  let doubtful = 0
+  const unseen = names.findIndex((name) => {
+    if (compared >= COMPARED || detailer.isFull()) return true
     const detail = detailer.describe({ ...name, log: row.id, snapshot: row.snapshot })
-    if (detail === null) continue
+    if (detail === null) return false
     const doubts = doubted.get(name.name) ?? []
+    compared++
     differences += detail.words.length
-    doubtful += doubts.length > 0 ? 1 : 0
-    lines.push(...[...doubts.map(doubtSentence), ...detail.words].map((text) => `${name.name}: ${text}`)) // prettier-ignore
-  }
+    if (doubts.length > 0) doubtful++
+    const words = [...doubts.map(doubtSentence), ...detail.words]
+    lines.push(...words.map((text) => `${name.name}: ${text}`))
+    return false
+  })
+  const more: string[] = []
   const unknown = detailer.notJudged()
-  const more = [
-    ...(unknown > 0 ? [`${counted(unknown, 'changed record')} could not be compared`] : []),
-    ...(at < names.length ? ['more records changed than are compared here: see the page of this snapshot'] : []),
-  ] // prettier-ignore
-  if (lines.length + more.length === 0) return []
-  const found = lines.length === 0 ? more[0] : counted(differences, 'difference')
-  const title = `${subject}: ${found}${doubtful > 0 ? ', doubtful' : ''}`
-  return [{ ...plain, id, title, text: [...lines.slice(0, NAMES), ...more].join('\n') }]
+  if (lines.length > NAMES) more.push(`and ${counted(lines.length - NAMES, 'more difference')}`)
+  if (unknown > 0) more.push(`${counted(unknown, 'changed record')} could not be compared`)
+  if (unseen >= 0) more.push('more of the changed records may concern it than are compared here: see the page of this snapshot') // prettier-ignore
+  return { lines, more, differences, doubtful, examined: detailer.examined() }
 }
 
 function entryOf(call: PageCall, row: LoggedSnapshot): FeedEntry {

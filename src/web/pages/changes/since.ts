@@ -1,4 +1,4 @@
-import { type FoundChanges, findChanges } from '../../../api/followers/changes.ts'
+import { type FoundChanges, countWords, findChanges } from '../../../api/followers/changes.ts'
 import {
   type SincePlace,
   firstStoredText,
@@ -11,7 +11,7 @@ import { counted, nounOf } from '../../../core/text.ts'
 import { SINCE_FORMS, readSince, toIso } from '../../../core/time.ts'
 import { type SourceName, SOURCES } from '../../../domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { clip, code } from '../../cells.ts'
+import { type Cell, clip, code, plain } from '../../cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
@@ -64,7 +64,8 @@ export function sinceView(call: PageCall): PageView {
   if (!found.complete) {
     const later = found.namedSince
     const rows = later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag }) // prettier-ignore
-    return { title, blocks: [formBlock(call, source), EVERYTHING, { kind: 'facts', rows }] }
+    const facts: Block = { kind: 'facts', rows: [...countRows(found), ...rows] }
+    return { title, blocks: [formBlock(call, source), EVERYTHING, facts] }
   }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next =
@@ -73,7 +74,7 @@ export function sinceView(call: PageCall): PageView {
 }
 
 /** Pages of changes that are compared until one has what a filter asks for. */
-const MOST_PAGES = 10
+const MOST_PAGES = 4
 
 /** Finds a page of changes, and with a filter the first one that has any. */
 function findConcerning(
@@ -88,6 +89,11 @@ function findConcerning(
     found = findChanges(reads, place, place.snapshot, { ...asked, after: found.next })
   }
   return found && { ...found, notJudged: notJudged + (found.notJudged ?? 0) }
+}
+
+/** Says how many names changed, where none is listed. */
+function countRows({ counts }: FoundChanges): [string, Cell][] {
+  return counts === undefined ? [] : [['changes', plain(countWords(counts))]]
 }
 
 type PageParameters = Record<string, string | undefined>
