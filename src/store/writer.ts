@@ -14,6 +14,7 @@ import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
 import { createSecretReader } from './secret.ts'
 import { createDoubtWriter } from './changes/doubts.ts'
+import { createGuardLedger } from './changes/guard-ledger.ts'
 import { createLogAdoption } from './changes/log-adoption.ts'
 import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
@@ -117,6 +118,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     keys: createKeyWriter(db),
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),
+    guardLedger: createGuardLedger(db),
     /** Everything that readers see, as the rows of bundles, read and written on this connection. */
     carried: {
       ...createCarriedReader(db),

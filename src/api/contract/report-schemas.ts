@@ -30,8 +30,10 @@ const FACTS = {
   description: 'Of private sources only numbers without a key.', // prettier-ignore
   properties: {
     quarantine: COUNT,
-    doubts: { ...COUNT, description: 'Records that should not be believed.' }, // prettier-ignore
+    doubts: { ...COUNT, description: 'Changes that should not be believed.' }, // prettier-ignore
     doubtfulIds: TEXTS,
+    doubtsBelowLimits: COUNT,
+    doubtsBelowLimitsIds: TEXTS,
     notCompared: COUNT,
     decision: { enum: ['approved', 'rejected', 'acknowledged'] },
     decidedBy: TEXT,
