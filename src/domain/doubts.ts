@@ -1,7 +1,7 @@
 import { counted } from '../core/text.ts'
 
 /** What is counted of a kind of doubt. */
-type Counted = 'record' | 'finding' | 'patch' | 'component' | 'entry'
+type Counted = 'record' | 'finding' | 'statement' | 'patch' | 'component' | 'entry'
 
 /** A reason not to believe a change. */
 interface DoubtKind {
@@ -34,10 +34,11 @@ export const DOUBTS = {
   futureModified: { ...strange, text: 'have a date of modification far in the future' },
   notCompared: { ...strange, text: 'could not be compared with what is stored' },
   vexRuledOut: { ...hides, of: 'finding', times: 10, text: 'would be ruled out by VEX' },
+  vexStated: { ...hides, of: 'statement', above: 'report', times: 10, text: 'would newly rule something out' },
   patchesDone: { ...hides, of: 'patch', above: 'report', times: 10, text: 'would be done' },
   entriesLost: { ...hides, of: 'entry', text: 'have a lower fixed version, or would be removed' },
   sbomShrunk: { ...hides, of: 'component', times: 10, text: 'would be missing in the SBOM of the same image' },
-  sbomReplaced: { ...hides, of: 'component', above: 'report', times: 10, text: 'would be missing in the SBOM of another image' },
+  sbomReplaced: { ...hides, of: 'component', above: 'report', times: 10, text: 'would be missing in an SBOM with others, or of another image' },
 } as const satisfies Record<string, DoubtKind> // prettier-ignore
 
 /** The name of a kind of doubt. */
@@ -56,6 +57,9 @@ export const MOST_DOUBTED = 10_000
 
 /** Ids of what a run published although its guard doubted it, of the kinds above their limits. */
 export type DoubtedRecords = Readonly<Partial<Record<Doubt, readonly string[]>>>
+
+/** How many items of each kind are doubted, where they are not records. */
+export type DoubtCounts = Readonly<Partial<Record<Doubt, number>>>
 
 /** A doubt about the change of one record, or of another thing with a name. */
 export interface PublishedDoubt {
@@ -81,6 +85,7 @@ export function doubtedCount(kind: Doubt, count: number): string {
 const PLURALS: Readonly<Record<Counted, string>> = {
   record: 'records',
   finding: 'findings',
+  statement: 'statements',
   patch: 'patches',
   component: 'components',
   entry: 'entries',
@@ -92,16 +97,23 @@ export function doubtSentence({ kind, run }: Pick<PublishedDoubt, 'kind' | 'run'
 }
 
 /** Returns what is said of the items of a snapshot, one sentence a kind. */
-export function doubtSummaries(run: number, doubted: DoubtedRecords): string[] {
-  return doubtedKinds(doubted).map(([kind, ids]) => {
-    const verb = ids.length === 1 ? 'was' : 'were'
-    const text = afterwards(doubtText(kind, ids.length), verb)
-    return `doubtful: ${doubtedCount(kind, ids.length)} ${text} (${kind}, run ${run})`
+export function doubtSummaries(
+  run: number,
+  doubted: DoubtedRecords,
+  counts: DoubtCounts = {},
+): string[] {
+  return doubtedKinds(doubted, counts).map(([kind, ids]) => {
+    const count = counts[kind] ?? ids.length
+    const text = afterwards(doubtText(kind, count), count === 1 ? 'was' : 'were')
+    return `doubtful: ${doubtedCount(kind, count)} ${text} (${kind}, run ${run})`
   })
 }
 
-/** Returns the kinds that this version knows, each with its items. */
-export function doubtedKinds(doubted: DoubtedRecords): [Doubt, readonly string[]][] {
+/** Returns the kinds that this version knows, each with its items; none are known of what another mirror doubted. */
+export function doubtedKinds(
+  doubted: DoubtedRecords,
+  counts: DoubtCounts = {},
+): [Doubt, readonly string[]][] {
   const all = new Map<Doubt, Set<string>>()
   for (const [name, ids] of Object.entries(doubted)) {
     const kind = EARLIER[name] ?? (name as Doubt)
@@ -109,7 +121,7 @@ export function doubtedKinds(doubted: DoubtedRecords): [Doubt, readonly string[]
   }
   return (Object.keys(DOUBTS) as Doubt[]).flatMap((kind): [Doubt, readonly string[]][] => {
     const ids = [...(all.get(kind) ?? [])]
-    return ids.length === 0 ? [] : [[kind, ids]]
+    return ids.length === 0 && (counts[kind] ?? 0) === 0 ? [] : [[kind, ids]]
   })
 }
 

@@ -4,6 +4,7 @@ import { percent } from '../core/text.ts'
 import {
   DOUBTS,
   type Doubt,
+  type DoubtCounts,
   type DoubtedRecords,
   MOST_DOUBTED,
   doubtText,
@@ -34,8 +35,9 @@ export interface GuardVerdict {
   /** Number of items by which the kinds are above their limits, and the first of each kind with what changed. */
   readonly doubts: number
   readonly lines: readonly string[]
-  /** Ids of the items of these kinds. */
+  /** By these kinds the names of changes that they are about, as lists of changes have them, and how many items that are. */
   readonly doubted: DoubtedRecords
+  readonly counts: DoubtCounts
   /** Number of items that hide something and are below the limits, the first of them, and all as the ledger has them. */
   readonly below: number
   readonly belowLines: readonly string[]
@@ -53,8 +55,10 @@ interface ItemDoubt {
   readonly content: string
   /** What changed, in words. */
   readonly because: string
-  /** Names of the packages that it is about. */
+  /** Names of the packages that it is about; of what is counted by tags, the id of the tag. */
   readonly packages: readonly string[]
+  /** The path that lists of changes have it under; absent: its name. */
+  readonly path?: string
 }
 
 /** A kind counts when both are exceeded. */
@@ -72,6 +76,8 @@ export interface Standard {
   readonly totalOf: (kind: Doubt) => number
   /** What was published of a kind within the window. */
   readonly earlier: (kind: Doubt) => readonly LedgerRow[]
+  /** Number of what is stored of tags by their ids, of which a kind counts findings or components; absent: of none. */
+  readonly ofTag?: ReadonlyMap<string, number>
   /** Number of mirrored tags that have findings of records, where there are any. */
   readonly tagsOf: (records: readonly string[]) => ReadonlyMap<string, number>
 }
@@ -79,6 +85,7 @@ export interface Standard {
 /** What was found of one kind. */
 interface Found {
   readonly items: Map<string, readonly string[]>
+  readonly paths: Set<string>
   readonly lines: string[]
   readonly contents: string[]
 }
@@ -96,13 +103,19 @@ export function createDoubtCount(standard: Standard) {
   const { settings } = standard
   const found = new Map<Doubt, Found>()
   return {
-    note({ kind, name, content, because, packages }: ItemDoubt): void {
+    note({ kind, name, content, because, packages, path = name }: ItemDoubt): void {
       if (settings.mode === 'off') return
-      const into: Found = found.get(kind) ?? { items: new Map(), lines: [], contents: [] }
+      const into: Found = found.get(kind) ?? {
+        items: new Map(),
+        paths: new Set(),
+        lines: [],
+        contents: [],
+      }
       found.set(kind, into)
       if (into.items.has(name)) return
       const isFew = into.items.size < MOST_WITH_PACKAGES
       into.items.set(name, isFew ? packages.slice(0, MOST_PACKAGES) : [])
+      if (into.paths.size < MOST_DOUBTED) into.paths.add(path)
       if (into.lines.length < LISTED) into.lines.push(`${name}: ${because}`)
       if (isRefusing(settings, kind)) into.contents.push(`${name} ${content}`)
     },
@@ -137,7 +150,8 @@ function decide(standard: Standard, found: ReadonlyMap<Doubt, Found>): GuardVerd
     identity: sha256Of(contents.sort().join('\n')),
     doubts: over.reduce((sum, one) => sum + one.found.items.size, 0),
     lines: [...refused, ...warned].flatMap((one) => one.found.lines),
-    doubted: Object.fromEntries(over.map((one) => [one.kind, firstNames(one.found)])),
+    doubted: Object.fromEntries(over.map((one) => [one.kind, [...one.found.paths]])),
+    counts: Object.fromEntries(over.map((one) => [one.kind, one.found.items.size])),
     below: belowRows.length,
     belowLines: belowLines.slice(0, LISTED),
     belowRows,
@@ -147,10 +161,6 @@ function decide(standard: Standard, found: ReadonlyMap<Doubt, Found>): GuardVerd
 
 function wordsOf(over: readonly Over[]): string | null {
   return over.length === 0 ? null : over.map(({ reason }) => reason).join('; ')
-}
-
-function firstNames({ items }: Found): string[] {
-  return [...items.keys()].slice(0, MOST_DOUBTED)
 }
 
 /** A record of which mirrored tags have findings counts as more: what it hides would be seen. */
@@ -170,7 +180,8 @@ function judgeKind(
   const earlier = standard.earlier(kind).filter(({ name }) => !found.items.has(name))
   const reason =
     overLimits(standard, kind, found, { weights, earlier }) ??
-    overPackage(standard, kind, found, earlier)
+    overPackage(standard, kind, found, earlier) ??
+    overTag(standard, kind, found, earlier)
   if (reason !== null) return { kind, isRefused: isRefusing(settings, kind), reason, found }
   if (!DOUBTS[kind].isStrange) return null
   const { size } = found.items
@@ -220,18 +231,43 @@ function overPackage(
   const { of, above, times } = DOUBTS[kind]
   if (of !== 'record' || above !== 'refuse') return null
   const limit = times === 1 ? settings.limitCount / 2 : settings.limitCount
-  const counts = new Map<string, number>()
-  const own = new Set<string>()
-  for (const packages of items.values())
-    for (const name of packages) {
-      own.add(name)
-      counts.set(name, (counts.get(name) ?? 0) + 1)
-    }
-  for (const { packages } of earlier)
-    for (const name of packages) counts.set(name, (counts.get(name) ?? 0) + 1)
-  const found = [...counts].filter(([name, count]) => own.has(name) && count > limit)
+  const found = countByPackage(items, earlier).filter(([, count]) => count > limit)
   const [most] = found.sort(([, one], [, other]) => other - one)
   if (most === undefined) return null
   const [name, count] = most
   return `${doubtedCount(kind, count)} of ${name} ${doubtText(kind, count)} (${kind}, more than ${Math.floor(limit)} of one package)`
 }
+
+/** Counts the items of each package that the run has any of, those of earlier runs included. */
+function countByPackage(
+  items: Found['items'],
+  earlier: readonly LedgerRow[],
+): [name: string, count: number][] {
+  const counts = new Map<string, number>()
+  for (const name of [...items.values()].flat()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  for (const name of earlier.flatMap(({ packages }) => packages)) {
+    const count = counts.get(name)
+    if (count !== undefined) counts.set(name, count + 1)
+  }
+  return [...counts]
+}
+
+/** Most of what a tag has is lost at once: the tag is not named, since reasons are public and names are private. */
+function overTag(
+  { settings, ofTag }: Standard,
+  kind: Doubt,
+  { items }: Found,
+  earlier: readonly LedgerRow[],
+): string | null {
+  if (ofTag === undefined) return null
+  for (const [name, count] of countByPackage(items, earlier)) {
+    const total = ofTag.get(name) ?? 0
+    if (count <= settings.limitCount || count <= total * MOST_OF_TAG) continue
+    const limits = `more than ${settings.limitCount} and more than ${percent(MOST_OF_TAG)} of one tag`
+    return `${count} of ${doubtedCount(kind, total)} of one tag ${doubtText(kind, count)} (${kind}, ${limits})`
+  }
+  return null
+}
+
+/** The share of what a tag has that is not lost for a good reason in the images that are mirrored. */
+const MOST_OF_TAG = 0.5

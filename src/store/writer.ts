@@ -21,6 +21,7 @@ import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
 import { createSupersededReader } from './osv/superseded.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createDatesWriter } from './dates/writes.ts'
+import { createVexReader } from './views/vex.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
 import { createRunScope } from './runs/run-scope.ts'
@@ -110,6 +111,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createDigestLines(db),
       ...createCatalogRepair(db),
     },
+    vex: createVexReader(db),
     dates: createDatesWriter(db),
     runs: { ...createRunWriter(db), ...createRunScope(db) },
     snapshots: createSnapshotWriter(db, tracker, changes),

@@ -72,5 +72,15 @@ export function publishedDoubts(verdict: GuardVerdict | null, isApproved: boolea
   if (verdict === null) return null
   const doubts = [verdict.refusal, verdict.warning].filter((words) => words !== null).join('; ')
   if (doubts === '') return null
-  return isApproved ? `published, as approved: ${doubts}` : `published, but doubtful: ${doubts}`
+  const words = doubts.replaceAll(' would be ', ' were ')
+  return isApproved ? `published, as approved: ${words}` : `published, but doubtful: ${words}`
+}
+
+/** Adds what is doubtful to the row of the log that a run wrote after the row `last`; what an operator approved is not. */
+export function noteDoubts(
+  { store, source, runId }: Pick<SyncContext, 'store' | 'source' | 'runId'>,
+  last: number,
+  { doubted, counts }: GuardVerdict,
+): void {
+  store.changes.noteDoubts(source, last, { run: runId, doubted, counts })
 }

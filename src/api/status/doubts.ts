@@ -1,6 +1,6 @@
 import { toIso } from '../../core/time.ts'
 import { type Doubt, doubtedKinds } from '../../domain/doubts.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { findDoubtful } from '../../store/runs/rejected.ts'
 
@@ -15,7 +15,7 @@ export interface DoubtfulRun {
   readonly kinds: readonly {
     readonly kind: Doubt
     readonly records: number
-    /** The first twenty. */
+    /** The first twenty; none of what is private. */
     readonly ids: readonly string[]
   }[]
 }
@@ -25,15 +25,16 @@ const NAMED = 20
 
 /** Returns the doubtful run of a source that is to be looked at; null: there is none. */
 export function doubtfulRunOf(reads: Reads, source: SourceName, now: number): DoubtfulRun | null {
-  const found = source === 'osv' ? findDoubtful(reads, source, now) : null // the guard judges records alone
+  const found = findDoubtful(reads, source, now)
   if (found === null) return null
   const { id, snapshot, startedAt, endedAt, message } = found
   const stored = snapshot === null ? null : reads.changes.readDoubtsOf(source, snapshot)
-  const kinds = stored?.run === id ? doubtedKinds(stored.doubted) : []
+  const kinds = stored?.run === id ? doubtedKinds(stored.doubted, stored.counts) : []
   return {
     ...{ run: id, snapshot, at: toIso(endedAt ?? startedAt), message },
     kinds: kinds.map(([kind, ids]) => {
-      return { kind, records: ids.length, ids: ids.slice(0, NAMED) }
+      const named = isPrivateSource(source) ? [] : ids.slice(0, NAMED)
+      return { kind, records: stored?.counts?.[kind] ?? ids.length, ids: named }
     }),
   }
 }

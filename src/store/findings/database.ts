@@ -6,6 +6,7 @@ import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, guarded, makeFile } from '../database/open.ts'
 import { refuseForeignSchema } from '../database/own-schema.ts'
 import { type Db, connect } from '../database/sqlite.ts'
+import { createOpenFindings } from './open-findings.ts'
 import { createTagCount } from './record-tags.ts'
 import { type FindingsReads, createFindingsReads } from './reads.ts'
 
@@ -239,6 +240,21 @@ export function tagCounts(
     // It is being made: each record counts as one.
   }
   return counts
+}
+
+/** Reads the open findings; null where all mirrored tags were never judged, or the findings cannot be read. Never throws. */
+export function readOpenFindings<T>(
+  dataDir: string,
+  use: (findings: ReturnType<typeof createOpenFindings>) => T,
+): T | null {
+  try {
+    return withFindings(dataDir, (db) => {
+      const isJudged = createFindingsReads(db).readState()?.beganAt ?? null
+      return isJudged === null ? null : use(createOpenFindings(db))
+    })
+  } catch {
+    return null
+  }
 }
 
 /** Reads what is known of the findings; null as for `withFindings`. Throws `storage`. */

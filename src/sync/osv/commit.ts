@@ -12,7 +12,7 @@ import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchResult } from './fetch-records.ts'
 import { isAdmitted, isRemovalApproved } from './approval.ts'
-import { publishedDoubts, recordDoubts } from '../doubts.ts'
+import { noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { type OsvRecordGuard, judgeLeft, openRecordGuard } from './guard.ts'
 import { type IngestTarget, ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
@@ -31,7 +31,7 @@ export async function commitChanges(
   fetched: FetchedRecords,
   approved: Quarantine | null,
 ): Promise<PublishedRecords | GuardVerdict> {
-  const { store, facts, config, runId } = context
+  const { store, facts, config } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const isFirst = fetched.place === 'archive' && plan.stored === 0
@@ -55,8 +55,7 @@ export async function commitChanges(
         const records = await publishOsv(context, kept, missing, { draft, wasDirty })
         if (verdict !== null) guard?.account(verdict)
         // What an operator approved is not doubted any more.
-        if (verdict !== null && approved === null)
-          store.changes.noteDoubts(last, { run: runId, doubted: verdict.doubted })
+        if (verdict !== null && approved === null) noteDoubts(context, last, verdict)
         return {
           commit: true,
           missing,

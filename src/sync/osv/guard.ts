@@ -139,6 +139,7 @@ export function judgeLeft(
     doubts: left.length + (verdict?.doubts ?? 0),
     lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...(verdict?.lines ?? [])],
     doubted: verdict?.doubted ?? {},
+    counts: verdict?.counts ?? {},
     below: verdict?.below ?? 0,
     belowLines: verdict?.belowLines ?? [],
     belowRows: verdict?.belowRows ?? [],

@@ -31,7 +31,7 @@ beforeAll(async () => {
     doubted = store.snapshots.readSnapshot('osv')?.id ?? ''
     await store.exclusive(() => {
       const before = store.changes.lastLogged() - 1
-      store.changes.noteDoubts(before, { run: RUN, doubted: { affectedLost: ['a'] } })
+      store.changes.noteDoubts('osv', before, { run: RUN, doubted: { affectedLost: ['a'] } })
     })
   } finally {
     store.close()
