@@ -37,6 +37,7 @@ export const DOUBTS = {
   vexStated: { ...hides, of: 'statement', above: 'report', times: 10, text: 'would newly rule something out' },
   patchesDone: { ...hides, of: 'patch', above: 'report', times: 10, text: 'would be done' },
   entriesLost: { ...hides, of: 'entry', text: 'have a lower fixed version, or would be removed' },
+  entriesEnded: { ...hides, of: 'entry', above: 'report', text: 'would be removed with their release' },
   sbomShrunk: { ...hides, of: 'component', times: 10, text: 'would be missing in the SBOM of the same image' },
   sbomReplaced: { ...hides, of: 'component', above: 'report', times: 10, text: 'would be missing in an SBOM with others, or of another image' },
 } as const satisfies Record<string, DoubtKind> // prettier-ignore

@@ -57,14 +57,18 @@ export function recordDoubts(
   { facts }: Pick<SyncContext, 'facts'>,
   { doubts, lines, below, belowLines, notCompared }: GuardVerdict,
 ): void {
-  if (notCompared > 0) facts['notCompared'] = notCompared
-  if (below > 0) {
-    facts['doubtsBelowLimits'] = below
-    facts['doubtsBelowLimitsIds'] = belowLines
+  const add = (name: string, count: number, listed: readonly string[]): void => {
+    if (count === 0) return
+    const before = facts[`${name}Ids`]
+    facts[name] = Number(facts[name] ?? 0) + count
+    facts[`${name}Ids`] = [...(Array.isArray(before) ? before : []), ...listed]
   }
+  if (notCompared > 0) facts['notCompared'] = notCompared
+  add('doubtsBelowLimits', below, belowLines)
   if (doubts === 0) return
-  facts['doubts'] = doubts
-  facts['doubtfulIds'] = lines
+  const before = facts['doubtfulIds']
+  facts['doubts'] = Number(facts['doubts'] ?? 0) + doubts
+  facts['doubtfulIds'] = [...(Array.isArray(before) ? before : []), ...lines]
 }
 
 /** Says what of the published changes is doubtful, or what an operator approved of them; null: nothing. */
@@ -80,7 +84,14 @@ export function publishedDoubts(verdict: GuardVerdict | null, isApproved: boolea
 export function noteDoubts(
   { store, source, runId }: Pick<SyncContext, 'store' | 'source' | 'runId'>,
   last: number,
-  { doubted, counts }: GuardVerdict,
+  ...verdicts: readonly GuardVerdict[]
 ): void {
+  const doubted: Record<string, string[]> = {}
+  const counts: Partial<Record<Doubt, number>> = {}
+  for (const verdict of verdicts)
+    for (const [kind, ids] of doubtedKinds(verdict.doubted)) {
+      doubted[kind] = [...(doubted[kind] ?? []), ...ids]
+      counts[kind] = (counts[kind] ?? 0) + (verdict.counts[kind] ?? ids.length)
+    }
   store.changes.noteDoubts(source, last, { run: runId, doubted, counts })
 }
