@@ -110,6 +110,18 @@ export function doubtSummaries(
   })
 }
 
+/**
+ * Returns the news of a run that published what is doubtful, one sentence a kind: `161 more findings are ruled out by VEX since
+ * the run of 2026-05-01 10:05 UTC`. `at`: ISO 8601.
+ */
+export function doubtNews(counts: readonly (readonly [Doubt, number])[], at: string): string[] {
+  const since = `since the run of ${at.slice(0, 16).replace('T', ' ')} UTC`
+  return counts.map(([kind, count]) => {
+    const many = doubtedCount(kind, count).replace(/^(\d+) /, '$1 more ')
+    return `${many} ${afterwards(doubtText(kind, count), count === 1 ? 'is' : 'are')} ${since}`
+  })
+}
+
 /** Returns the kinds that this version knows, each with its items; none are known of what another mirror doubted. */
 export function doubtedKinds(
   doubted: DoubtedRecords,

@@ -89,6 +89,7 @@ export const SOURCE_STATUS = object(
         snapshot: MAYBE_TEXT,
         at: TEXT,
         message: MAYBE_TEXT,
+        words: TEXTS,
         kinds: { type: 'array', items: object('', { kind: TEXT, records: COUNT, ids: TEXTS }) },
       }),
       type: ['object', 'null'],

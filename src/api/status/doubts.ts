@@ -1,5 +1,5 @@
 import { toIso } from '../../core/time.ts'
-import { type Doubt, doubtedKinds } from '../../domain/doubts.ts'
+import { type Doubt, doubtNews, doubtedKinds } from '../../domain/doubts.ts'
 import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { findDoubtful } from '../../store/runs/rejected.ts'
@@ -11,6 +11,8 @@ export interface DoubtfulRun {
   /** When it ended, ISO 8601 UTC. */
   readonly at: string
   readonly message: string | null
+  /** What it hides, one sentence a kind, as `161 more findings are ruled out by VEX since the run of 2026-05-01 10:05 UTC`. */
+  readonly words: readonly string[]
   /** Empty where they are not stored, such as those of an earlier version. */
   readonly kinds: readonly {
     readonly kind: Doubt
@@ -30,11 +32,17 @@ export function doubtfulRunOf(reads: Reads, source: SourceName, now: number): Do
   const { id, snapshot, startedAt, endedAt, message } = found
   const stored = snapshot === null ? null : reads.changes.readDoubtsOf(source, snapshot)
   const kinds = stored?.run === id ? doubtedKinds(stored.doubted, stored.counts) : []
+  const counts = kinds.map(([kind, ids]) => [kind, stored?.counts?.[kind] ?? ids.length] as const)
+  const at = toIso(endedAt ?? startedAt)
   return {
-    ...{ run: id, snapshot, at: toIso(endedAt ?? startedAt), message },
-    kinds: kinds.map(([kind, ids]) => {
+    run: id,
+    snapshot,
+    at,
+    message,
+    words: doubtNews(counts, at),
+    kinds: kinds.map(([kind, ids], place) => {
       const named = isPrivateSource(source) ? [] : ids.slice(0, NAMED)
-      return { kind, records: stored?.counts?.[kind] ?? ids.length, ids: named }
+      return { kind, records: counts[place]?.[1] ?? 0, ids: named }
     }),
   }
 }
