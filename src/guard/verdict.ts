@@ -19,8 +19,8 @@ const LISTED = 20
 /** Items of each kind whose packages are known, and packages of an item. */
 const MOST_WITH_PACKAGES = 20_000
 const MOST_PACKAGES = 8
-/** How much more than 1 a record counts at most. */
-const MOST_WEIGHT = 9
+/** How much more than 1 a record counts at most: a few corrections of one week are honest, whatever they are about. */
+const MOST_WEIGHT = 4
 /** Items of each kind that are weighed: above, their number decides. */
 const MOST_WEIGHED = 2_000
 

@@ -66,8 +66,8 @@ describe('of thirty records', () => {
   test('six are refused whose findings many mirrored tags have, since each counts as more', () => {
     const tagsOf = (ids: readonly string[]) => new Map(ids.map((id) => [id, 300]))
     const verdict = judged(lowered(6), 30, {}, undefined, { tagsOf })
-    expect(verdict.refusal).toContain('which count as 60 by the mirrored tags that have findings of them')
-    expect(judged(lowered(2), 30, {}, undefined, { tagsOf }).refusal).toBe(null)
+    expect(verdict.refusal).toContain('which count as 30 by the mirrored tags that have findings of them')
+    expect(judged(lowered(4), 30, {}, undefined, { tagsOf }).refusal).toBe(null)
   })
 
   const OPEN = [{ introduced: '0' }]

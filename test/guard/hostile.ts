@@ -210,7 +210,8 @@ export function mutated(bytes: Buffer, mutate: Mutation): Buffer {
   return Buffer.from(JSON.stringify(doc))
 }
 
-function versionOf(bytes: Buffer) {
+/** Returns a record as it is stored. */
+export function versionOf(bytes: Buffer) {
   const { id, modified } = JSON.parse(bytes.toString('utf8')) as Doc
   const body = gzipSync(bytes, { level: 1 })
   return { body, size: bytes.length, sha256: sha256Of(bytes), id, modified }

@@ -96,6 +96,29 @@ describe('VEX that newly says not_affected of everything', () => {
   }) // prettier-ignore
 })
 
+test('the first VEX of a new tag is believed of that tag, and of no other', async () => {
+  const { made, other } = await judged()
+  const added = made.sandbox.service.addTag()
+  const path = `/v1/tags/${added}/vex`
+  made.sandbox.service.writeArtifact('tag', added, 'sbom', sbomOf(added, ...PURLS))
+  made.sandbox.faults.set(path, { kind: 'status', status: 404 })
+  await made.crawl()
+  await made.judge()
+  expect(readFindings(made.dir, (reads) => reads.readTag(added))).toMatchObject({ findings: 60 })
+  made.sandbox.faults.clear()
+  const about = (product: string) => {
+    const products = [{ '@id': `pkg:oci/${product}`, subcomponents: PURLS.map((purl) => ({ '@id': purl })) }]
+    const statements = PURLS.map((_, at) => ({ vulnerability: { name: cveOf(at) }, products, status: 'fixed' }))
+    return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', timestamp: '2026-05-02T00:00:00Z', statements })
+  }
+  made.sandbox.service.writeArtifact('tag', added, 'vex', about(other))
+  expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
+  made.sandbox.service.writeArtifact('tag', added, 'vex', about(added))
+  const report = await made.run('catalog')
+  expect(report.state).toBe('complete')
+  expect(report.facts).not.toHaveProperty('doubts')
+}) // prettier-ignore
+
 describe('an SBOM that loses most of its components', () => {
   test('is refused where it is of the same image', async () => {
     const { made, tag } = await judged()
