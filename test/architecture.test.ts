@@ -68,9 +68,11 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'core',
     'differences',
     'domain/doubts.ts',
-    'json/objects.ts',
+    'json',
+    'judging',
     'query',
-    'store/database/gzip.ts',
+    'sboms',
+    'store',
   ],
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: [

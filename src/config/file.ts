@@ -3,6 +3,7 @@ import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../core/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
+import { successorOf } from './successors.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
 import { readNamedFile } from '../core/files.ts'
 
@@ -94,9 +95,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   const key = `${section}.${name}`
   const setting = SETTINGS.find((candidate) => candidate.key === key)
   if (setting === undefined) {
-    const near = suggestSetting(key)
-    const hint = near === null ? '' : `; did you mean ${near.key}?${fileHint(near)}`
-    reading.problems.push(`${key} (${where}): unknown key${hint}`)
+    reading.problems.push(`${key} (${where}): ${successorOf(key) ?? unknownKey(key)}`)
     return
   }
   try {
@@ -105,6 +104,11 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   } catch {
     reading.problems.push(`${key} (${where}): its aliases (*) cannot be resolved`)
   }
+}
+
+function unknownKey(key: string): string {
+  const near = suggestSetting(key)
+  return near === null ? 'unknown key' : `unknown key; did you mean ${near.key}?${fileHint(near)}`
 }
 
 function sectionHint(name: string): string {

@@ -29,9 +29,10 @@ interface Span {
   readonly fix?: Place
 }
 
-/** Versions that are not affected any more; `fixed`: they begin at a fix. */
+/** Versions that are not affected any more; `fixed`: they begin at a fix; `isFirst`: which is the first one of what had no end. */
 interface LostSpan {
   readonly fixed: boolean
+  readonly isFirst: boolean
 }
 
 /** Returns the order of a range's versions; null for commits, and where the ecosystem's is unknown. */
@@ -66,7 +67,7 @@ export function compareRanges(
 
 /**
  * Returns the versions that ranges of one order affected and do not any more, without those behind a fix that was there
- * before, and without those behind a first fix of what had no end. Null when the ranges before cannot be ordered, `unordered`
+ * before. Null when the ranges before cannot be ordered, `unordered`
  * when only those after cannot be.
  */
 export function lostSpans(
@@ -83,8 +84,29 @@ export function lostSpans(
     const fixed = from?.fixed === true
     const isFirst = fixed && to === null
     const isBehind = fix !== undefined && from !== null && compareBoundaries(fix, from, order) <= 0
-    return isFirst || isBehind ? [] : [{ fixed }]
+    return isBehind ? [] : [{ fixed, isFirst }]
   })
+}
+
+/**
+ * Creates the function that says whether ranges of one order affect a version; null: the version cannot be read. Returns null
+ * when the ranges cannot be ordered.
+ */
+export function createRangeTest(
+  ranges: readonly AffectedRange[],
+  order: VersionOrder,
+): ((version: string) => boolean | null) | null {
+  const spans = isTooMany(ranges) ? null : spansOf(ranges, order)
+  if (spans === null) return null
+  return (version) => {
+    const key = order.read(version)
+    if (key === null) return null
+    const at = { key, behind: false, fixed: false }
+    return spans.some(({ from, to }) => {
+      if (to !== null && compareBoundaries(to, at, order) <= 0) return false
+      return compareStarts(from, at, order) <= 0
+    })
+  }
 }
 
 function isTooMany(ranges: readonly AffectedRange[]): boolean {

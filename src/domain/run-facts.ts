@@ -8,6 +8,7 @@ export const LIST_COUNTS: Readonly<Partial<Record<string, string>>> = {
   plannedRemovedIds: 'plannedRemoved',
   contradictions: 'contradicted',
   doubtfulIds: 'doubts',
+  doubtsBelowLimitsIds: 'doubtsBelowLimits',
   unusable: 'unusableEntries',
 }
 

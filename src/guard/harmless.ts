@@ -14,12 +14,11 @@ const MAX_FIXES = 20
 /** Fields in which databases have a word of severity. */
 const PLACES = ['database_specific', 'ecosystem_specific']
 
-/** A range that changed; `isOnly`: its record has no other. */
+/** A range that changed. */
 interface ChangedRange {
   readonly before: Fields
   readonly after: Fields
   readonly ecosystem: string
-  readonly isOnly: boolean
 }
 
 /**
@@ -31,6 +30,7 @@ export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
   const [one, other] = [fieldsOf(before.json), fieldsOf(after.json)]
   try {
     if (!isSame(one['withdrawn'], other['withdrawn']) || !hasSameSeverity(one, other)) return false
+    if (!hasAliases(one['aliases'], other['aliases'])) return false
     return isHarmlessList(one['affected'], other['affected'])
   } catch {
     return false // nested too deeply to be written
@@ -39,6 +39,13 @@ export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
 
 function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** Whether no alias went, and none that came is before another. */
+function hasAliases(before: unknown, after: unknown): boolean {
+  if (isSame(before, after)) return true
+  const old = listOf(before) ?? []
+  return isSame(old, (listOf(after) ?? []).slice(0, old.length))
 }
 
 function hasSameSeverity(one: Fields, other: Fields): boolean {
@@ -55,12 +62,11 @@ function isHarmlessList(before: unknown, after: unknown): boolean {
   const [entries, now] = [listOf(before), listOf(after)]
   if (entries === null || now?.length !== entries.length) return isSame(before, after)
   const changed: ChangedRange[] = []
-  const isOnly = entries.length === 1
   for (let i = 0; i < entries.length; i++) {
     const [one, other] = [entries[i], now[i]]
     if (isSame(one, other)) continue
     if (!isObject(one) || !isObject(other) || !isHarmlessEntry(one, other)) return false
-    if (!addChanged(one, other, isOnly, changed)) return false
+    if (!addChanged(one, other, changed)) return false
   }
   const [range] = changed
   return range === undefined || (changed.length === 1 && isHarmlessRange(range))
@@ -81,7 +87,7 @@ function isHarmlessEntry(one: Fields, other: Fields): boolean {
 }
 
 /** Adds the ranges of an entry that changed; false where one was added, removed or is no object. */
-function addChanged(one: Fields, other: Fields, isOnly: boolean, to: ChangedRange[]): boolean {
+function addChanged(one: Fields, other: Fields, to: ChangedRange[]): boolean {
   const [before, after] = [listOf(one['ranges']), listOf(other['ranges'])]
   if (before === null || after?.length !== before.length)
     return isSame(one['ranges'], other['ranges'])
@@ -90,7 +96,7 @@ function addChanged(one: Fields, other: Fields, isOnly: boolean, to: ChangedRang
     const [old, now] = [before[i], after[i]]
     if (isSame(old, now)) continue
     if (!isObject(old) || !isObject(now) || typeof ecosystem !== 'string') return false
-    to.push({ before: old, after: now, ecosystem, isOnly: isOnly && before.length === 1 })
+    to.push({ before: old, after: now, ecosystem })
   }
   return true
 }
@@ -98,9 +104,9 @@ function addChanged(one: Fields, other: Fields, isOnly: boolean, to: ChangedRang
 /**
  * Judges the fixes of a range that affects all versions up to the lowest of them. Where that is not lower, no version is lost,
  * in whatever ranges the package has beside it; and no fix is taken for a lowered one when none that is new is below one that is
- * gone. The first fix of all is no loss either, unless other ranges have a say.
+ * gone. The first fix of all is counted, so it is not called harmless.
  */
-function isHarmlessRange({ before, after, ecosystem, isOnly }: ChangedRange): boolean {
+function isHarmlessRange({ before, after, ecosystem }: ChangedRange): boolean {
   const { type, repo } = after
   if (typeof type !== 'string' || type !== before['type'] || !isSame(repo, before['repo']))
     return false
@@ -112,7 +118,7 @@ function isHarmlessRange({ before, after, ecosystem, isOnly }: ChangedRange): bo
   const order = orderOfRange({ type, repo: null, events: [] }, ecosystem)
   if (order === null) return removed.length === 0
   if (order === mavenOrder) return false // not transitive: 1 < 1.p < 1.0cr < 1, so none of them is the lowest
-  return (old.length > 0 || isOnly) && areNotLower(added, removed, old, order)
+  return old.length > 0 && areNotLower(added, removed, old, order)
 }
 
 /** Returns the fixes of a range from 0 that has no other events, at most `MAX_FIXES`; null for any other range. */
@@ -154,6 +160,6 @@ function areNotLower(
       return least !== null && order.compare(key, least) >= 0
     }
     if (removed.length > 0) return removed.every(isNotBelow)
-    return old.length === 0 || old.findLast(isNotBelow) !== undefined
+    return old.findLast(isNotBelow) !== undefined
   })
 }

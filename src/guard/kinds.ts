@@ -9,7 +9,9 @@ import {
 import type { Doubt } from '../domain/doubts.ts'
 import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
-import { factsByName, lossesIn, packageText } from './losses.ts'
+import { factsByName, losesVersions, lossesIn, packageText } from './losses.ts'
+import { disguisesIn } from './names.ts'
+import { loweredSeverities } from './severity.ts'
 
 /** A doubt about one record, with the differences that cause it, or the reason in words. */
 export interface RecordDoubt {
@@ -25,23 +27,86 @@ export interface ParsedRecord {
 
 /** Judges the change of one record by its meaning. */
 export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDoubt[] {
-  const [old, now] = [factsOf(before.json), factsOf(after.json)]
+  const old = factsOf(before.json)
+  const now = factsOf(after.json)
   const differences = factDifferences(old, now)
   const emptied = emptiedBy(before, after, old, now)
   const moved = movedPackages(differences)
   const losses = lossesIn(differences, old, now)
+  const ended = endedReleases(differences, old, now)
+  const ofAffected = [
+    ...loweredFixes(differences, losses.get('fixLowered') ?? []),
+    ...ecosystemChange(differences, moved, old, now),
+    ...(emptied === null ? lostRanges(differences, old, now, losses.get('rangesLost') ?? []) : []),
+  ]
+  const lost = [...new Set(ofAffected)].filter((one) => !ended.has(one))
   const causes: [Doubt, readonly RecordDifference[]][] = [
-    ['fixLowered', loweredFixes(differences, losses.get('fixLowered') ?? [])],
-    ['ecosystemChanged', ecosystemChange(differences, moved, old, now)],
-    ['rangesLost', emptied === null ? lostRanges(differences, moved, old, now, losses.get('rangesLost') ?? []) : []],
+    ['affectedLost', isMadeOfAdded(lost) ? [] : lost],
+    ['releaseEnded', [...ended]],
+    ['firstFixed', losses.get('firstFixed') ?? []],
     ['incomparable', losses.get('incomparable') ?? []],
-    ['severityChanged', differences.filter((one) => one.kind === 'severity_changed' && one.from !== null)],
+    ['severityLowered', loweredSeverities(differences)],
+    ['aliasesLost', lostAliases(differences, after)],
     ['withdrawn', differences.filter(({ kind }) => kind === 'withdrawn')],
-  ] // prettier-ignore
+  ]
   const found = causes.flatMap(([kind, because]): RecordDoubt[] =>
     because.length > 0 ? [{ kind, because }] : [],
   )
-  return emptied === null ? found : [...found, { kind: 'emptied', because: emptied }]
+  if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
+  const disguise = disguiseBy(differences)
+  if (disguise !== null) found.push({ kind: 'nameDisguised', because: disguise })
+  return found
+}
+
+/** A package that came is named with one that went to another ecosystem; by itself it is no loss. */
+function isMadeOfAdded(lost: readonly RecordDifference[]): boolean {
+  return lost.every(({ kind }) => kind === 'package_added')
+}
+
+function disguiseBy(differences: readonly RecordDifference[]): string | null {
+  const gone = differences.flatMap((one) => (one.kind === 'package_removed' ? [one.package] : []))
+  const come = differences.flatMap((one) => (one.kind === 'package_added' ? [one.package] : []))
+  return disguisesIn(gone, come)
+}
+
+/** Aliases that went, but for those which became what the record is derived from: databases sort them so. */
+function lostAliases(
+  differences: readonly RecordDifference[],
+  { json }: ParsedRecord,
+): RecordDifference[] {
+  const { upstream } = fieldsOf(json)
+  const kept = new Set(Array.isArray(upstream) ? (upstream as unknown[]) : [])
+  return differences.filter(
+    (one) => one.kind === 'aliases_removed' && one.aliases.some((alias) => !kept.has(alias)),
+  )
+}
+
+/** The removed packages of a release of a distribution of which a newer release was there before and still is. */
+function endedReleases(
+  differences: readonly RecordDifference[],
+  old: RecordFacts,
+  now: RecordFacts,
+): ReadonlySet<RecordDifference> {
+  const left = [...now.packages].flatMap(([key, one]) => (old.packages.has(key) ? [one.package] : []))
+  const isEnded = (gone: PackageName): boolean => {
+    const release = releaseOf(gone)
+    return release !== null && left.some((one) => {
+      const other = releaseOf(one)
+      return other !== null && baseOf(one) === baseOf(gone) && NATURAL.compare(other, release) > 0
+    })
+  }
+  return new Set(differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)))
+} // prettier-ignore
+
+const NATURAL = new Intl.Collator('en', { numeric: true })
+
+/** The release in the name of an ecosystem, as `12` of `Debian:12` or `3.18` of `Root:Alpine:v3.18`; null: none. */
+function releaseOf({ ecosystem }: PackageName): string | null {
+  const base = findEcosystem(ecosystem)?.base ?? null
+  if (base === null || !hasReleases(base)) return null
+  const at = ecosystem.indexOf(`${base}:`)
+  const release = at < 0 ? '' : ecosystem.slice(at + base.length + 1).replace(/^v/, '')
+  return /^\d/.test(release) ? release : null
 }
 
 /** Characters of a record that has enough text to be emptied, and the share of it that must be left. */
@@ -119,7 +184,6 @@ function loweredFixes(
 
 function lostRanges(
   differences: readonly RecordDifference[],
-  moved: ReadonlySet<PackageName>,
   old: RecordFacts,
   now: RecordFacts,
   losses: readonly RecordDifference[],
@@ -130,9 +194,9 @@ function lostRanges(
   const fixed = new Set(differences.flatMap((one) => one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [])) // prettier-ignore
   return differences.filter((one) => {
     if (lost.has(one)) return true
-    if (one.kind === 'package_removed') return !moved.has(one.package)
+    if (one.kind === 'package_removed') return true
     if (one.kind === 'versions_removed')
-      return isLeftWithFew(
+      return losesVersions(
         before.get(packageText(one.package)),
         after.get(packageText(one.package)),
       )
@@ -147,14 +211,4 @@ function lostRanges(
 function isListed(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
   const count = before?.versions.size ?? 0
   return count > 0 && (after?.versions.size ?? 0) >= count
-}
-
-/** Fewest versions of which nearly all can be lost. */
-const MIN_VERSIONS = 10
-
-/** Whether a package lost nearly all of the versions that it lists, or all of them and has no range. */
-function isLeftWithFew(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
-  const [count, left] = [before?.versions.size ?? 0, after?.versions.size ?? 0]
-  if (left === 0) return after?.ranges.length === 0
-  return count >= MIN_VERSIONS && left < count * MIN_LEFT
 }

@@ -1,12 +1,12 @@
 import type { RecordDifference } from '../differences/difference.ts'
 import type { AffectedRange, PackageFacts, PackageName, RecordFacts } from '../differences/facts.ts'
-import { lostSpans, orderOfRange } from '../differences/spans.ts'
+import { createRangeTest, lostSpans, orderOfRange } from '../differences/spans.ts'
 
 /**
- * What a package lost of its affected versions: up to a fix that is named now (`fixLowered`), without one (`rangesLost`), or
- * its ranges cannot be ordered any more as they could be before (`incomparable`).
+ * What a package lost of its affected versions: up to a fix that is named now (`fixLowered`), without one (`rangesLost`),
+ * behind its first fix (`firstFixed`), or its ranges cannot be ordered any more as they could be before (`incomparable`).
  */
-type Loss = 'fixLowered' | 'rangesLost' | 'incomparable'
+type Loss = 'fixLowered' | 'rangesLost' | 'firstFixed' | 'incomparable'
 
 type RangeOfPackage = RecordDifference & { readonly kind: `range_${string}` }
 
@@ -54,9 +54,44 @@ function lossesOf(was: PackageFacts, is: PackageFacts): ReadonlySet<Loss> {
     const lost = lostSpans(ranges, after.get(order) ?? [], order)
     if (lost === null) continue
     if (lost === 'unordered' || !after.has(order)) found.add('incomparable')
-    else for (const { fixed } of lost) found.add(fixed ? 'fixLowered' : 'rangesLost')
+    else for (const { fixed, isFirst } of lost) found.add(lossOf(fixed, isFirst))
   }
+  if (found.has('firstFixed') && losesVersions(was, is)) found.add('fixLowered')
   return found
+}
+
+function lossOf(fixed: boolean, isFirst: boolean): Loss {
+  if (isFirst) return 'firstFixed'
+  return fixed ? 'fixLowered' : 'rangesLost'
+}
+
+/** Listed versions that are looked at. */
+const MOST_VERSIONS = 300
+
+/**
+ * Whether a package lost listed versions: where its ranges decide, all of them, as with a first fix below every affected
+ * version; else any that is neither listed nor in a range now.
+ */
+export function losesVersions(
+  was: PackageFacts | undefined,
+  is: PackageFacts | undefined,
+): boolean {
+  const versions = [...(was?.versions ?? [])]
+  if (was === undefined || versions.length === 0) return false
+  const looked = versions.slice(-MOST_VERSIONS)
+  const isAffected = createAffectedTest(is)
+  const isLost = (version: string): boolean => !isAffected(version)
+  const isOrdered = was.ranges.some((range) => orderOfRange(range, was.package.ecosystem) !== null)
+  return isOrdered ? looked.every(isLost) : looked.some(isLost)
+}
+
+function createAffectedTest(facts: PackageFacts | undefined): (version: string) => boolean {
+  if (facts === undefined) return () => false
+  const byOrder = Map.groupBy(facts.ranges, (range) => orderOfRange(range, facts.package.ecosystem))
+  const tests = [...byOrder].flatMap(([order, ranges]) =>
+    order === null ? [] : (createRangeTest(ranges, order) ?? []),
+  )
+  return (version) => facts.versions.has(version) || tests.some((test) => test(version) !== false)
 }
 
 /** Packages by the name under which differences have them. */

@@ -61,7 +61,10 @@ function snapshotLine(event: Json): string {
   const changes = changed?.every((one) => typeof one === 'number')
     ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
     : 'everything may have changed'
-  return `New snapshot of ${source}: ${changes}.`
+  const doubts = Array.isArray(data['doubts']) ? data['doubts'].length : 0
+  const warning =
+    doubts > 0 ? ' It has changes that may hide findings: see the status of the mirror.' : ''
+  return `New snapshot of ${source}: ${changes}.${warning}`
 }
 
 /** One line for each tag, and before them their sum where there are more of them. */

@@ -14,12 +14,14 @@ import { createDocumentWriter } from './feeds/documents.ts'
 import { createKeyWriter } from './keys.ts'
 import { createSecretReader } from './secret.ts'
 import { createDoubtWriter } from './changes/doubts.ts'
+import { createGuardLedger } from './changes/guard-ledger.ts'
 import { createLogAdoption } from './changes/log-adoption.ts'
 import { createChangeWriter } from './changes/log-writes.ts'
 import { type ChangeTracker, createChangeTracker } from './changes/tracker.ts'
 import { createSupersededReader } from './osv/superseded.ts'
 import { createOsvWriter, createStaging } from './osv/writes.ts'
 import { createDatesWriter } from './dates/writes.ts'
+import { createVexReader } from './views/vex.ts'
 import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
 import { createRunScope } from './runs/run-scope.ts'
@@ -109,6 +111,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createDigestLines(db),
       ...createCatalogRepair(db),
     },
+    vex: createVexReader(db),
     dates: createDatesWriter(db),
     runs: { ...createRunWriter(db), ...createRunScope(db) },
     snapshots: createSnapshotWriter(db, tracker, changes),
@@ -117,6 +120,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     keys: createKeyWriter(db),
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),
+    guardLedger: createGuardLedger(db),
     /** Everything that readers see, as the rows of bundles, read and written on this connection. */
     carried: {
       ...createCarriedReader(db),

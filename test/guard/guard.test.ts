@@ -26,7 +26,7 @@ describe('a feed in which', () => {
       RECORDS.map((one) => [one, mutated(one, mutate)] as const),
       100,
     )
-    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain(`(guard.${kind}`)
+    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain(`(${kind}`)
   })
 
   test.each(telling(BENIGN, 'a fix is raised', 'a date moves'))(
@@ -42,8 +42,8 @@ describe('a feed in which', () => {
 })
 
 /** Records of one package, with these events and another ecosystem. */
-const recordsOf = (ecosystem: string, events: readonly object[]): Buffer[] =>
-  Array.from({ length: 30 }, (_, i) => {
+const recordsOf = (ecosystem: string, events: readonly object[], length = 30): Buffer[] =>
+  Array.from({ length }, (_, i) => {
     const affected = [
       { package: { ecosystem, name: 'p' }, ranges: [{ type: 'ECOSYSTEM', events }] },
     ]
@@ -51,36 +51,52 @@ const recordsOf = (ecosystem: string, events: readonly object[]): Buffer[] =>
   })
 
 describe('of thirty records', () => {
-  const OPEN = [{ introduced: '0' }]
   const FIXED = [{ introduced: '0' }, { fixed: '2.0.0' }]
+  const lowered = (count: number, name = (i: number) => `p${i}`) => {
+    const old = recordsOf('PyPI', FIXED).map((one, i) => mutated(one, (doc) => (doc.affected ?? []).forEach((entry) => (entry.package.name = name(i)))))
+    const low = (one: Buffer) => mutated(one, (doc) => (doc.affected ?? []).forEach((entry) => (entry.ranges = [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1' }] }])))
+    return old.slice(0, count).map((one) => [one, low(one)] as const)
+  }
+
+  test('twelve of one package are refused, and twelve of as many packages are named below the limits', () => {
+    expect(judged(lowered(12, () => 'openssl'), 30).refusal).toBe('12 records of openssl have fewer affected versions than before (affectedLost, more than 10 of one package)')
+    expect(judged(lowered(12), 30)).toMatchObject({ refusal: null, warning: null, below: 12, doubts: 0 })
+  })
+
+  test('six are refused whose findings many mirrored tags have, since each counts as more', () => {
+    const tagsOf = (ids: readonly string[]) => new Map(ids.map((id) => [id, 300]))
+    const verdict = judged(lowered(6), 30, {}, undefined, { tagsOf })
+    expect(verdict.refusal).toContain('which count as 30 by the mirrored tags that have findings of them')
+    expect(judged(lowered(4), 30, {}, undefined, { tagsOf }).refusal).toBe(null)
+  })
+
+  const OPEN = [{ introduced: '0' }]
   const BRANCHES = [{ introduced: '0' }, { fixed: '1.4.3' }, { introduced: '1.5' }, { fixed: '1.5.1' }]
 
   test.each([
-    ['a suffix where there are no releases', 'PyPI', FIXED, 'PyPI:none', FIXED, 'ecosystemChanged'],
-    ['another release', 'Debian:11', FIXED, 'Debian:12', FIXED, 'rangesLost'],
-    ['another repository', 'Packagist', FIXED, 'Packagist:https://packages.example/8', FIXED, 'rangesLost'],
-    ['a suffix of a distribution without releases', 'Wolfi', FIXED, 'Wolfi:1', FIXED, 'ecosystemChanged'],
-    ['a lower fix of a range with a kept beginning', 'PyPI', FIXED, 'PyPI', [{ introduced: '0.0.0' }, { fixed: '1' }], 'fixLowered'],
-    ['a last branch without its range', 'PyPI', BRANCHES, 'PyPI', BRANCHES.slice(0, 2), 'rangesLost'],
+    ['a suffix where there are no releases', 'PyPI', FIXED, 'PyPI:none', FIXED, 'affectedLost'],
+    ['another release', 'Debian:11', FIXED, 'Debian:12', FIXED, 'affectedLost'],
+    ['another repository', 'Packagist', FIXED, 'Packagist:https://packages.example/8', FIXED, 'affectedLost'],
+    ['a suffix of a distribution without releases', 'Wolfi', FIXED, 'Wolfi:1', FIXED, 'affectedLost'],
+    ['a lower fix of a range with a kept beginning', 'PyPI', FIXED, 'PyPI', [{ introduced: '0.0.0' }, { fixed: '1' }], 'affectedLost'],
+    ['a last branch without its range', 'PyPI', BRANCHES, 'PyPI', BRANCHES.slice(0, 2), 'affectedLost'],
     ['an unreadable fix', 'npm', FIXED, 'npm', [{ introduced: '0' }, { fixed: 'x y' }], 'incomparable'],
   ] as const)('%s raises a doubt', (_name, was, before, is, after, kind) => {
     const [old, now] = [recordsOf(was, before), recordsOf(is, after)]
     const { refusal, warning } = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
-    expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(guard.${kind}`)
+    expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(${kind}`)
   })
 
   test('a doubt about one record, and a fraction that is no binary one, are said as people write them', () => {
     const [old = [], now = []] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events).slice(0, 1))
     const pairs = old.map((one, i) => [one, now[i] ?? one] as const)
-    const few = { fixLoweredRecords: 0, fixLoweredFraction: 0.07 }
+    const few = { limitCount: 0, limitShare: 0.07 }
     expect(judged(pairs, 9, few).refusal).toBe(
-      '1 of 9 records has a lower fixed version than before (guard.fixLowered, more than 0 and more than 7 %)',
+      '1 of 9 records has fewer affected versions than before (affectedLost, more than 0 and more than 7 %)',
     )
   })
 
   test.each([
-    ['a first fix', OPEN, FIXED],
-    ['first fixes of two branches', OPEN, BRANCHES],
     ['a raised fix', FIXED, [{ introduced: '0' }, { fixed: '2.0.1' }]],
     ['a fix in the place of the last affected version', [{ introduced: '0' }, { last_affected: '1.9' }], FIXED],
   ] as const)('%s raises none', (_name, before, after) => {
@@ -90,16 +106,30 @@ describe('of thirty records', () => {
   })
 
   test.each([
+    ['a first fix', FIXED],
+    ['first fixes of two branches', BRANCHES],
+  ] as const)('%s of all is reported, and refused only below every listed version', (_name, after) => {
+    const old = recordsOf('PyPI', OPEN)
+    const now = recordsOf('PyPI', after)
+    const verdict = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    expect(verdict.refusal).toBe(null)
+    expect(verdict.warning).toContain('30 of 30 records have a first fixed version (firstFixed')
+    const listed = (versions: string[], bytes: Buffer) => mutated(bytes, (doc) => (doc.affected ?? []).forEach((one) => (one.versions = versions)))
+    const low = old.map((one, i) => [listed(['3.0', '4.0'], one), now[i] ?? one] as const)
+    expect(judged(low, 30).refusal).toContain('(affectedLost')
+  })
+
+  test.each([
     ['has a wrong byte', (body: Buffer) => Buffer.from(body.map((byte, at) => (at === body.length - 6 ? byte ^ 1 : byte)))],
     ['ends early', (body: Buffer) => body.subarray(0, -9)],
     ['is empty', () => Buffer.alloc(0)],
     ['is another of the same size', () => gzipSync(Buffer.alloc(150, ' '))],
     ['has another one behind it', (body: Buffer) => Buffer.concat([body, body])],
   ])('one whose stored content %s does not keep the others from being compared', (_name, damage) => {
-    const [old, now] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events)) as [Buffer[], Buffer[]]
-    const pairs = [...old, ...old, ...old].map((one, i) => [one, now[i % 30] ?? one] as const)
+    const [old, now] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events, 90)) as [Buffer[], Buffer[]]
+    const pairs = old.map((one, i) => [one, now[i] ?? one] as const)
     const verdict = judged(pairs, 90, {}, (body, at) => (at === 70 ? damage(body) : body))
     expect(verdict.notCompared).toBe(1)
-    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain('89 of 90 records have a lower fixed version')
+    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain('89 of 90 records have fewer affected versions')
   })
 }) // prettier-ignore

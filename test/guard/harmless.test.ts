@@ -12,7 +12,6 @@ const from0 = (...fixes: string[]) => [{ introduced: '0' }, ...fixes.map((fixed)
 describe('a change is harmless without a comparison of all it says', () => {
   test.each([
     ['a text changed', ranged(from0('2')), { ...ranged(from0('2')), summary: 'another' }],
-    ['the first fix is named', ranged(from0()), ranged(from0('2'))],
     ['another fix is named behind it', ranged(from0('2')), ranged(from0('2', '3'))],
     ['a fix is raised', ranged(from0('2')), ranged(from0('10'))],
     ['a commit fixes it too', ranged(from0('a'), 'GIT'), ranged(from0('a', 'b'), 'GIT')],
@@ -29,12 +28,13 @@ describe('a change is harmless without a comparison of all it says', () => {
 
 describe('a change is compared in all it says', () => {
   test.each([
-    ['a fix is lowered', 'fixLowered', ranged(from0('10')), ranged(from0('2'))],
-    ['a lower fix is named beside it', 'fixLowered', ranged(from0('10')), ranged(from0('10', '2'))],
+    ['the first fix is named', 'firstFixed', ranged(from0()), ranged(from0('2'))],
+    ['a fix is lowered', 'affectedLost', ranged(from0('10')), ranged(from0('2'))],
+    ['a lower fix is named beside it', 'affectedLost', ranged(from0('10')), ranged(from0('10', '2'))],
     ['a fix cannot be read any more', 'incomparable', ranged(from0('2')), ranged(from0('2', 'no version'))],
     [
       'a first fix leaves a gap below another range',
-      'rangesLost',
+      'affectedLost',
       ranged(from0(), 'SEMVER', [{ type: 'SEMVER', events: [{ introduced: '7' }, { last_affected: '9' }] }]),
       ranged(from0('5'), 'SEMVER', [{ type: 'SEMVER', events: [{ introduced: '7' }, { last_affected: '9' }] }]),
     ],

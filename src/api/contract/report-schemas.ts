@@ -30,8 +30,10 @@ const FACTS = {
   description: 'Of private sources only numbers without a key.', // prettier-ignore
   properties: {
     quarantine: COUNT,
-    doubts: { ...COUNT, description: 'Records that should not be believed.' }, // prettier-ignore
+    doubts: { ...COUNT, description: 'Changes that should not be believed.' }, // prettier-ignore
     doubtfulIds: TEXTS,
+    doubtsBelowLimits: COUNT,
+    doubtsBelowLimitsIds: TEXTS,
     notCompared: COUNT,
     decision: { enum: ['approved', 'rejected', 'acknowledged'] },
     decidedBy: TEXT,
@@ -87,6 +89,7 @@ export const SOURCE_STATUS = object(
         snapshot: MAYBE_TEXT,
         at: TEXT,
         message: MAYBE_TEXT,
+        words: TEXTS,
         kinds: { type: 'array', items: object('', { kind: TEXT, records: COUNT, ids: TEXTS }) },
       }),
       type: ['object', 'null'],

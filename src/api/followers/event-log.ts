@@ -1,5 +1,6 @@
 import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import type { DoubtReader } from '../../store/changes/doubts.ts'
 import type { ChangeReader } from '../../store/changes/log.ts'
 import { announce } from '../../store/changes/message.ts'
 import type { OutboxReads } from '../../store/webhooks/outbox.ts'
@@ -52,7 +53,7 @@ export interface LogPosition {
 }
 
 /** The published snapshots, from the change log. */
-export function createSnapshotLog(reads: ChangeReader): EventLog {
+export function createSnapshotLog(reads: ChangeReader & Pick<DoubtReader, 'readDoubts'>): EventLog {
   return {
     last: reads.lastLogged,
     count: reads.countLogged,

@@ -1,6 +1,6 @@
 import { toIso } from '../../core/time.ts'
-import { type Doubt, doubtedKinds } from '../../domain/doubts.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { type Doubt, doubtNews, doubtedKinds } from '../../domain/doubts.ts'
+import { type SourceName, isPrivateSource } from '../../domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { findDoubtful } from '../../store/runs/rejected.ts'
 
@@ -11,11 +11,13 @@ export interface DoubtfulRun {
   /** When it ended, ISO 8601 UTC. */
   readonly at: string
   readonly message: string | null
+  /** What it hides, one sentence a kind, as `161 more findings are ruled out by VEX since the run of 2026-05-01 10:05 UTC`. */
+  readonly words: readonly string[]
   /** Empty where they are not stored, such as those of an earlier version. */
   readonly kinds: readonly {
     readonly kind: Doubt
     readonly records: number
-    /** The first twenty. */
+    /** The first twenty; none of what is private. */
     readonly ids: readonly string[]
   }[]
 }
@@ -25,15 +27,22 @@ const NAMED = 20
 
 /** Returns the doubtful run of a source that is to be looked at; null: there is none. */
 export function doubtfulRunOf(reads: Reads, source: SourceName, now: number): DoubtfulRun | null {
-  const found = source === 'osv' ? findDoubtful(reads, source, now) : null // the guard judges records alone
+  const found = findDoubtful(reads, source, now)
   if (found === null) return null
   const { id, snapshot, startedAt, endedAt, message } = found
   const stored = snapshot === null ? null : reads.changes.readDoubtsOf(source, snapshot)
-  const kinds = stored?.run === id ? doubtedKinds(stored.doubted) : []
+  const kinds = stored?.run === id ? doubtedKinds(stored.doubted, stored.counts) : []
+  const counts = kinds.map(([kind, ids]) => [kind, stored?.counts?.[kind] ?? ids.length] as const)
+  const at = toIso(endedAt ?? startedAt)
   return {
-    ...{ run: id, snapshot, at: toIso(endedAt ?? startedAt), message },
-    kinds: kinds.map(([kind, ids]) => {
-      return { kind, records: ids.length, ids: ids.slice(0, NAMED) }
+    run: id,
+    snapshot,
+    at,
+    message,
+    words: doubtNews(counts, at),
+    kinds: kinds.map(([kind, ids], place) => {
+      const named = isPrivateSource(source) ? [] : ids.slice(0, NAMED)
+      return { kind, records: counts[place]?.[1] ?? 0, ids: named }
     }),
   }
 }

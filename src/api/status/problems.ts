@@ -116,7 +116,8 @@ function decisions({
   if (doubtful) {
     const advice = ['runs', 'acknowledge'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
     const text = 'changes were published that should not be believed'
-    found.push(problem('doubtful', 'warning', name, text, { detail: doubtful.message, advice }))
+    const detail = doubtful.words.length > 0 ? doubtful.words.join('; ') : doubtful.message
+    found.push(problem('doubtful', 'warning', name, text, { detail, advice }))
   }
   return found
 }

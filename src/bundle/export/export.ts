@@ -9,6 +9,7 @@ import { acquireLock } from '../../store/database/lock.ts'
 import type { SummaryHeader } from '../../store/replication/summary.ts'
 import type { SigningKey } from '../format/keys.ts'
 import { DATES_COUNT } from '../format/dates.ts'
+import { countDoubts } from './doubts.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
@@ -94,7 +95,9 @@ async function exportPinned(
     await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
-    const counts = await addDates(snapshot, sources, written, writer)
+    const dated = await addDates(snapshot, sources, written, writer)
+    const doubts = countDoubts(snapshot, sources, base?.base.sequence ?? null, options.now())
+    const counts = { ...dated, ...doubts }
     const header = describeState(snapshot, options, sources)
     const sequence = await recordState(snapshot, options, header)
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }

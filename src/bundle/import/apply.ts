@@ -10,7 +10,7 @@ import { applyDates } from './dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
-import { type ImportRuns, startRuns } from './runs.ts'
+import { type ImportRuns, noteCarriedDoubts, startRuns } from './runs.ts'
 import { checkSpace } from './documents/space.ts'
 import { applySources, inPublication, readStored, recordImport } from './transaction.ts'
 import type { ImportOptions, ImportReport, SourceReport } from './types.ts'
@@ -117,6 +117,7 @@ async function publish(
     const changed = applied.map((one) => [one.source, one.changed] as const)
     runs?.end(null, Object.fromEntries(changed), rollback)
     if (runs !== null) recordImport(options, rollback)
+    noteCarriedDoubts(options.store, [options.bundle.manifest])
     return runs !== null
   })
   return applied

@@ -1,7 +1,11 @@
 import { MirrorError, messageOf } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { operatorName } from '../../domain/run-facts.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { type DoubtCounts, doubtText, doubtedCount, doubtedKinds } from '../../domain/doubts.ts'
+import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import type { Writes } from '../../store/writer.ts'
+import { doubtsCounted } from '../format/doubts.ts'
+import type { Manifest } from '../format/manifest.ts'
 import type { RowKind } from '../../store/replication/rows.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { ImportOptions, RowCounts } from './types.ts'
@@ -25,6 +29,7 @@ type Counted = Partial<Record<RowKind, RowCounts>>
 export async function startRuns(
   { store, bundle, trigger, now, config, file }: ImportOptions,
   sources: readonly SourceName[],
+  manifests: readonly Manifest[] = [bundle.manifest],
 ): Promise<ImportRuns> {
   const { mirror, sequence, kind } = bundle.manifest
   const by = trigger === 'command' ? { by: operatorName() } : {}
@@ -44,7 +49,9 @@ export async function startRuns(
       const back = rollback ? `ROLLBACK to bundle ${sequence}: ` : ''
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
-        const text = `${back}${message ?? describe(changed[source])}`
+        const doubts = message === null ? doubtsCounted(manifests, source) : {}
+        const told = `${back}${message ?? describe(changed[source])}`
+        const text = [told, ...doubtSentences(doubts)].join('; ')
         store.runs.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),
@@ -52,7 +59,12 @@ export async function startRuns(
           code: null,
           message:
             given?.whole === false ? `${text}; the source mirror's data was incomplete` : text,
-          facts: { ...facts, ...factsOf(changed[source]), ...(rollback && { rollback }) },
+          facts: {
+            ...facts,
+            ...factsOf(changed[source]),
+            ...doubtFacts(doubts),
+            ...(rollback && { rollback }),
+          },
           endedAt: now(),
         })
         store.runs.pruneRuns(source, config.data.keepRuns)
@@ -68,6 +80,35 @@ export async function startRuns(
         }
       })
     },
+  }
+}
+
+/** Says what the mirror that made the bundle published although its guard doubted it. */
+function doubtSentences(doubts: DoubtCounts): string[] {
+  const kinds = doubtedKinds({}, doubts)
+  if (kinds.length === 0) return []
+  const words = kinds.map(([kind]) => {
+    const count = doubts[kind] ?? 0
+    return `${doubtedCount(kind, count)} ${doubtText(kind, count)} (${kind})`
+  })
+  return [`doubtful at the mirror that made the bundle: ${words.join(', ')}`]
+}
+
+function doubtFacts(doubts: DoubtCounts): RunFacts {
+  const count = Object.values(doubts).reduce((sum, one) => sum + one, 0)
+  return count === 0 ? {} : { doubts: count }
+}
+
+/** Adds the doubts of bundles to the newest row of the log of each source, inside the transaction that publishes. */
+export function noteCarriedDoubts(
+  { changes, runs }: Pick<Writes, 'changes' | 'runs'>,
+  manifests: readonly Manifest[],
+): void {
+  for (const source of SOURCES) {
+    const counts = doubtsCounted(manifests, source)
+    const row = changes.readLatestLogged(source)
+    const run = runs.readLatestEndedRun(source)?.id ?? 0
+    if (row !== null) changes.noteDoubts(source, row.id - 1, { run, doubted: {}, counts })
   }
 }
 

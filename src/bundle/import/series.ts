@@ -6,7 +6,7 @@ import { applyDates } from './dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import type { Bundle } from './open.ts'
 import { refuseOtherRows } from './rows.ts'
-import { type ImportRuns, startRuns } from './runs.ts'
+import { type ImportRuns, noteCarriedDoubts, startRuns } from './runs.ts'
 import { checkSpace } from './documents/space.ts'
 import { applySources, inPublication, readStored, recordImport } from './transaction.ts'
 import type { ImportOptions, SourceReport } from './types.ts'
@@ -71,7 +71,11 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
   const last = bundles.at(-1)
   if (last === undefined) throw new Error('a series without a bundle')
   const options: ImportOptions = { ...series, bundle: last }
-  const runs = await startRuns(options, sourcesToReport(options))
+  const runs = await startRuns(
+    options,
+    sourcesToReport(options),
+    bundles.map(({ manifest }) => manifest),
+  )
   try {
     await inPublication(options, async () => {
       const applied: SourceReport[] = []
@@ -81,6 +85,10 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
       runs.end(null, Object.fromEntries(changed), rollback)
       recordImport(options, rollback)
       await beforeCommit()
+      noteCarriedDoubts(
+        options.store,
+        bundles.map(({ manifest }) => manifest),
+      )
       return true
     })
   } catch (error) {

@@ -1,6 +1,7 @@
 import { exportInThread } from '../../bundle/tasks.ts'
 import type { ExportTaskReport } from '../../bundle/export/export.worker.ts'
 import { DATES_COUNT } from '../../bundle/format/dates.ts'
+import { DOUBTS_COUNT } from '../../bundle/format/doubts.ts'
 import { readSigningKey } from '../../bundle/format/keys.ts'
 import { shownBytes } from '../../core/disk-space.ts'
 import { parseBytes } from '../../config/kinds/bytes.ts'
@@ -103,7 +104,7 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const { kind, sequence, base, expiresAt, keys } = manifest
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
-  const counts = Object.entries(manifest.counts).filter(([kind]) => kind !== DATES_COUNT)
+  const counts = Object.entries(manifest.counts).filter(([kind]) => kind !== DATES_COUNT && !kind.startsWith(DOUBTS_COUNT))
   const rows = counts.map(([, count]) => count)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
   const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)

@@ -22,6 +22,8 @@ interface SourceFigures {
   /** Start of the last run; null before the first. */
   readonly lastAttemptAt: string | null
   readonly openQuarantines: number
+  /** What a run of the last day published although its guard doubted it; null or absent: nothing that is not acknowledged. */
+  readonly doubtful?: { readonly kinds: readonly { readonly records: number }[] } | null
   readonly records: number
   /** Lists that are served and not known to be whole. */
   readonly partialListCount: number

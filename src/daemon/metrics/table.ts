@@ -89,6 +89,8 @@ export const METRICS: readonly Metric[] = [
     perSource(({ lastChangeAt }) => seconds(lastChangeAt))],
   ['patchmirror_quarantine_open', 'Refused documents that wait for approve or reject.', 'gauge', ['source'],
     perSource(({ openQuarantines }) => openQuarantines)],
+  ['patchmirror_doubtful_changes', 'Changes that a run of the last day published although its guard doubted them, until they are acknowledged.', 'gauge', ['source'],
+    perSource(({ doubtful }) => (doubtful?.kinds ?? []).reduce((sum, { records }) => sum + records, 0))],
   ['patchmirror_source_records', 'Records served.', 'gauge', ['source'],
     perSource(({ records }) => records)],
   ['patchmirror_source_partial_lists', 'Lists served that are not known to be complete.', 'gauge', ['source'],

@@ -2,6 +2,7 @@ import {
   type CatalogAnswer,
   type MissingPath,
   type StoredAnswer,
+  IS_VEX,
   answerState,
   createCatalogAnswerReader,
 } from './answers.ts'
@@ -98,6 +99,13 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       sql.fetchedBody.get(path) ?? null,
     /** Paths of the fetched answers. */
     eachFetchedPath: (): IterableIterator<string> => sql.fetchedNames.iterate(),
+    /** The fetched answers about VEX and SBOMs, with what they link to and what the published ones do. */
+    listFetchedArtifacts: (): FetchedArtifact[] =>
+      sql.fetchedArtifacts.all().map(({ before, now, ...row }) => {
+        return { ...row, before: before === null ? null : digestsIn(before), now: digestsIn(now) }
+      }),
+    /** Whether a published answer about VEX links to a document. */
+    isVexLinked: (digest: string): boolean => sql.vexOf.get(`%"${digest}"%`) === 1,
     /** Whether a fetched answer replaces one that links to other documents. */
     replacesLinks: (path: string): boolean => sql.otherLinks.get(path) === 1,
     /** Deletes fetched answers, so that they are requested again. */
@@ -105,6 +113,21 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       for (const path of paths) sql.dropFetched.run(path)
     },
   }
+}
+
+/** A fetched answer about VEX or an SBOM: SHA-256 of the documents, hex. */
+export interface FetchedArtifact {
+  readonly path: string
+  readonly owner: string
+  /** Those of the published answer; null: there is none. */
+  readonly before: readonly string[] | null
+  readonly now: readonly string[]
+  /** When the SBOM that is published of the same owner last changed, Unix seconds; null: there is none. */
+  readonly sbomChanged: number | null
+}
+
+function digestsIn(links: string): string[] {
+  return (JSON.parse(links) as { digest: string }[]).map(({ digest }) => digest)
 }
 
 /** Creates writes of when answers were confirmed, and under which item; only their age changes for clients. */
@@ -149,6 +172,11 @@ function* fetchedRows({ fetchedPaths }: ReturnType<typeof prepareAnswerWrites>) 
 
 type FetchedRow = [rowid: number, path: string, resource: string]
 
+type FetchedArtifactRow = Omit<FetchedArtifact, 'before' | 'now'> & {
+  now: string
+  before: string | null
+}
+
 type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string }
 
 function prepareAnswerWrites(db: Db) {
@@ -184,6 +212,17 @@ function prepareAnswerWrites(db: Db) {
     otherLinks: db
       .prepare<[string], number>(
         'SELECT a.links <> f.links FROM catalog_answer a JOIN catalog_fetched f USING (path) WHERE path = ?',
+      )
+      .pluck(),
+    fetchedArtifacts: db.prepare<[], FetchedArtifactRow>(
+      `SELECT f.path, f.owner, f.links AS now, a.links AS before,
+         (SELECT max(s.changed) FROM catalog_answer s WHERE s.owner = f.owner AND s.status = 200 AND substr(s.path, -5) = '/sbom') AS sbomChanged
+       FROM catalog_fetched f LEFT JOIN catalog_answer a ON a.path = f.path AND a.status = 200
+       WHERE f.status = 200 AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
+    ),
+    vexOf: db
+      .prepare<[string], number>(
+        `SELECT 1 FROM catalog_answer WHERE ${IS_VEX} AND links LIKE ? LIMIT 1`,
       )
       .pluck(),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),

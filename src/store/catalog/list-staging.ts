@@ -43,6 +43,14 @@ export function createCatalogStaging(db: Db) {
   const forget = db.prepare(
     "UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?",
   )
+  const turned = (facet: number) =>
+    db
+      .prepare<[string, string, string], string>(
+        `SELECT s.id FROM staged_entry s JOIN catalog_list l ON l.path = s.path
+           JOIN catalog_entry e ON e.list = l.id AND e.id = s.id
+         WHERE s.path = ? AND lower(s.facet${facet + 1}) = ? AND coalesce(lower(e.facet${facet + 1}), '') <> ?`,
+      )
+      .pluck()
   const stage = db.transaction(
     (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
       page.run({ ...row, path, kept: 0 })
@@ -64,6 +72,9 @@ export function createCatalogStaging(db: Db) {
     forgetPages: (path: string): void => {
       forget.run(path)
     },
+    /** Ids of the staged items of a list whose facet, by its number from 0, has a value now and is stored with another. */
+    listTurned: (path: string, facet: number, value: string): string[] =>
+      turned(facet).all(path, value, value),
     /** Discards a walk, as when it is restarted. */
     dropWalk: (path: string): void => {
       dropPages.run(path)

@@ -1,4 +1,6 @@
 import {
+  type Doubt,
+  type DoubtCounts,
   type DoubtedRecords,
   type PublishedDoubt,
   MOST_DOUBTED,
@@ -11,6 +13,8 @@ import type { LogSpan } from './log.ts'
 export interface SnapshotDoubts {
   readonly run: number
   readonly doubted: DoubtedRecords
+  /** How many items these are, where they are not the names themselves. */
+  readonly counts?: DoubtCounts
 }
 
 interface Row {
@@ -32,6 +36,9 @@ export function createDoubtReader(db: Db) {
       `SELECT doubts FROM change_log WHERE source = ? AND snapshot = ? AND doubts IS NOT NULL ORDER BY id DESC LIMIT 1`,
     )
     .pluck()
+  const sinceTime = db.prepare<[string, number], Row>(
+    'SELECT snapshot, doubts FROM change_log WHERE source = ? AND published_at > ? AND doubts IS NOT NULL',
+  )
   const parse = (text: string | null | undefined): SnapshotDoubts | null =>
     text === null || text === undefined ? null : (JSON.parse(text) as SnapshotDoubts)
   return {
@@ -40,6 +47,16 @@ export function createDoubtReader(db: Db) {
     /** Those of the newest row with a snapshot that has any. */
     readDoubtsOf: (source: LogSpan['source'], snapshot: string): SnapshotDoubts | null =>
       parse(ofSnapshot.get(source, snapshot)),
+    /** How many items of each kind are doubted that were published since a time, Unix milliseconds. */
+    countDoubts(source: LogSpan['source'], since: number): DoubtCounts {
+      const found: Partial<Record<Doubt, number>> = {}
+      for (const { doubts } of sinceTime.all(source, since)) {
+        const { doubted, counts = {} } = JSON.parse(doubts) as SnapshotDoubts
+        for (const [kind, ids] of doubtedKinds(doubted, counts))
+          found[kind] = (found[kind] ?? 0) + (counts[kind] ?? ids.length)
+      }
+      return found
+    },
     /** The doubts of a range by the name of the record; a range lists at most as many names as it changed. */
     listDoubts({ source, after, until }: LogSpan): ReadonlyMap<string, readonly PublishedDoubt[]> {
       const found = new Map<string, PublishedDoubt[]>()
@@ -57,18 +74,25 @@ export function createDoubtReader(db: Db) {
   }
 }
 
+/** Reads of the doubts in the change log. */
+export type DoubtReader = ReturnType<typeof createDoubtReader>
+
 /** Creates the write of doubts; call it inside the transaction that publishes what is doubted. */
 export function createDoubtWriter(db: Db) {
-  const note = db.prepare("UPDATE change_log SET doubts = ? WHERE source = 'osv' AND id > ?")
+  const note = db.prepare('UPDATE change_log SET doubts = ? WHERE source = ? AND id > ?')
   return {
     ...createDoubtReader(db),
-    /** Adds doubts to the row of the records that was logged after the row `last`; does nothing if none was. */
-    noteDoubts(last: number, { run, doubted }: SnapshotDoubts): void {
-      const kinds = doubtedKinds(doubted).map(
+    /** Adds doubts to the row of a source that was logged after the row `last`; does nothing if none was. */
+    noteDoubts(
+      source: LogSpan['source'],
+      last: number,
+      { run, doubted, counts }: SnapshotDoubts,
+    ): void {
+      const kinds = doubtedKinds(doubted, counts).map(
         ([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const,
       )
       if (kinds.length > 0)
-        note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds) }), last)
+        note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds), counts }), source, last)
     },
   }
 }

@@ -1,5 +1,7 @@
 import { toIso } from '../../core/time.ts'
 import type { SourceName } from '../../domain/sources.ts'
+import { doubtSummaries } from '../../domain/doubts.ts'
+import type { DoubtReader } from './doubts.ts'
 import type { ChangeReader, LoggedSnapshot } from './log.ts'
 import type { ChangeKind } from './tracker.ts'
 
@@ -22,6 +24,8 @@ export interface ChangeMessage {
   /** The first names; `more`: there are further ones, at /-/changes?since=PREVIOUS. */
   changes: ChangedName[]
   more: boolean
+  /** What the guard doubted of it and was published all the same, in words; missing: nothing. */
+  doubts?: string[]
 }
 
 /** Maximum number of names in one message: it announces, it does not transfer. */
@@ -29,13 +33,16 @@ const ANNOUNCED_NAMES = 100
 
 /** Builds the message for a row of the change log. */
 export function announce(
-  reads: Pick<ChangeReader, 'listNames'>,
+  reads: Pick<ChangeReader & DoubtReader, 'listNames' | 'readDoubts'>,
   row: LoggedSnapshot,
 ): ChangeMessage {
   const { id, source, snapshot, previous, sequence, publishedAt, asOf, records, complete } = row
   const { added, changed, removed } = row
   const counted = added !== null && changed !== null && removed !== null
   const names = reads.listNames(id, ANNOUNCED_NAMES)
+  const doubted = reads.readDoubts(id)
+  const doubts =
+    doubted === null ? [] : doubtSummaries(doubted.run, doubted.doubted, doubted.counts)
   return {
     ...{ source, snapshot, previous, sequence },
     publishedAt: toIso(publishedAt),
@@ -45,6 +52,7 @@ export function announce(
     complete,
     changes: names.map(({ name, change }) => toChangedName(source, name, change)),
     more: counted && added + changed + removed > names.length,
+    ...(doubts.length > 0 && { doubts }),
   }
 }
 

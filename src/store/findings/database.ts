@@ -6,6 +6,8 @@ import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, guarded, makeFile } from '../database/open.ts'
 import { refuseForeignSchema } from '../database/own-schema.ts'
 import { type Db, connect } from '../database/sqlite.ts'
+import { createOpenFindings } from './open-findings.ts'
+import { createTagCount } from './record-tags.ts'
 import { type FindingsReads, createFindingsReads } from './reads.ts'
 
 /**
@@ -221,6 +223,38 @@ export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
       db?.close()
     }
   }, path) // prettier-ignore
+}
+
+/** Counts the mirrored tags that have findings of records; none where that is not known. Never throws. */
+export function tagCounts(
+  dataDir: string,
+  records: readonly string[],
+): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  try {
+    withFindings(dataDir, (db) => {
+      const count = createTagCount(db)
+      for (const record of records) counts.set(record, count(record))
+    })
+  } catch {
+    // It is being made: each record counts as one.
+  }
+  return counts
+}
+
+/** Reads the open findings; null where all mirrored tags were never judged, or the findings cannot be read. Never throws. */
+export function readOpenFindings<T>(
+  dataDir: string,
+  use: (findings: ReturnType<typeof createOpenFindings>) => T,
+): T | null {
+  try {
+    return withFindings(dataDir, (db) => {
+      const isJudged = createFindingsReads(db).readState()?.beganAt ?? null
+      return isJudged === null ? null : use(createOpenFindings(db))
+    })
+  } catch {
+    return null
+  }
 }
 
 /** Reads what is known of the findings; null as for `withFindings`. Throws `storage`. */

@@ -34,16 +34,22 @@ export function createRecordTags(db: Db) {
        JOIN tag_component l ON l.component = c.id JOIN tag t ON t.id = l.tag
      WHERE f.record = ? ORDER BY t.name, t.owner, c.name, c.version LIMIT ?`,
   )
+  const count = createTagCount(db)
+  return (record: string): RecordTags => ({
+    tags: rows.all(record, MOST).map((row) => {
+      return { ...row, fixable: row.fixable === 1, suppressed: row.suppressed === 1 }
+    }),
+    tagCount: count(record),
+  })
+}
+
+/** Creates the count of the tags that have findings of a record. */
+export function createTagCount(db: Db): (record: string) => number {
   const count = db
     .prepare<[string], number>(
       `SELECT count(DISTINCT l.tag) FROM finding f JOIN tag_component l ON l.component = f.component
        WHERE f.record = ?`,
     )
     .pluck()
-  return (record: string): RecordTags => ({
-    tags: rows.all(record, MOST).map((row) => {
-      return { ...row, fixable: row.fixable === 1, suppressed: row.suppressed === 1 }
-    }),
-    tagCount: count.get(record) ?? 0,
-  })
+  return (record) => count.get(record) ?? 0
 }

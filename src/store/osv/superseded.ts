@@ -143,6 +143,16 @@ export function createSupersededReader(db: Db) {
     `SELECT s.size, s.sha256, b.bytes AS body FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
      WHERE s.id = ? ORDER BY s.log DESC LIMIT 1`,
   )
+  const since = db
+    .prepare<[string, number], number>(
+      `SELECT s.log FROM osv_superseded s JOIN change_log l ON l.id = s.log
+       WHERE s.id = ? AND l.published_at > ? ORDER BY s.log LIMIT 1`,
+    )
+    .pluck()
+  const readEarlier = (id: string, log: number): EarlierRecord | null => {
+    const found = row.get(id, log)
+    return found === undefined ? null : { ...found, body: bytes.get(id, log) ?? null }
+  }
   const usage = db.prepare<[], { versions: number; bodies: number; bytes: number }>(
     `SELECT (SELECT count(*) FROM osv_superseded) AS versions, count(*) AS bodies,
        coalesce(sum(octet_length(bytes)), 0) AS bytes
@@ -156,9 +166,11 @@ export function createSupersededReader(db: Db) {
     /** Yields every superseded version that has bytes of its own. */
     eachSuperseded: () => all.iterate(),
     /** Returns a record as it was before a position of the log replaced it; null if that version is not stored. */
-    readEarlier(id: string, log: number): EarlierRecord | null {
-      const found = row.get(id, log)
-      return found === undefined ? null : { ...found, body: bytes.get(id, log) ?? null }
+    readEarlier,
+    /** Returns a record as it was at a time, Unix milliseconds; null: it is as it was then, or that version is not stored. */
+    readSince(id: string, time: number): EarlierRecord | null {
+      const log = since.get(id, time)
+      return log === undefined ? null : readEarlier(id, log)
     },
     /** Returns the last version of a record that is not stored any more; null: none is kept. */
     readRemoved: (id: string) => last.get(id) ?? null,

@@ -60,6 +60,12 @@ export function createQuarantineReader(db: Db) {
       `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
     )
     .pluck()
+  const held = db
+    .prepare<[string, number], number | null>(
+      `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
+       WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
+    )
+    .pluck()
   const count = db
     .prepare<[string], number>(
       'SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?',
@@ -77,6 +83,9 @@ export function createQuarantineReader(db: Db) {
     listOpenQuarantines: () => open.all(),
     /** What somebody approved or rejected; approved ones are deleted after a while. */
     listDecisions: (): Decision[] => decided.all(),
+    /** When the first run began, after the run `published`, whose refused change is neither approved nor gone; null: none. */
+    readHeldSince: (source: SourceName, published: number): number | null =>
+      held.get(source, published) ?? null,
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }

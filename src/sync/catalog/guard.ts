@@ -5,6 +5,7 @@ import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { packContent } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { deflate } from '../../zip/member.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { CatalogContext } from './context.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 import type { Crawl } from './crawl.ts'
@@ -15,13 +16,14 @@ import { explainRemoval, quarantineChange, refuseRemoval } from '../removal-guar
 
 /**
  * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the
- * scope shrinks). Stores the list of removals for `approve`. Returns null when the run may continue.
+ * scope shrinks), or to hide what should not be hidden (`verdict`). Stores the list of removals for `approve`. Returns null when the run may continue.
  */
 export async function guardCatalog(
   context: CatalogContext,
   crawl: Crawl,
   stored: StoredAnswers,
   approved: Quarantine | null,
+  verdict: GuardVerdict | null,
 ): Promise<SyncResult | null> {
   const { config, store, source } = context
   const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
@@ -58,11 +60,16 @@ export async function guardCatalog(
   check('refused', 'answers, which the service refuses now (403)', hidden.stored, hidden.gone)
   const lists = lostLists(context, crawl)
   check('lists', 'lists', lists.stored, lists.gone)
+  const refusal = verdict?.refusal ?? null
+  if (verdict !== null && refusal !== null) {
+    reasons.push(refusal)
+    refused['doubts'] = verdict.identity.toString('hex')
+  }
   if (reasons.length === 0) return null
   const body = Buffer.from(JSON.stringify(refused))
   const sha256 = sha256Of(body)
   if (approved?.sha256.equals(sha256) === true) return null
-  noteRefused(context, names)
+  if (names.length > 0) noteRefused(context, names)
   const why = reasons.join('; ')
   // The items of a list are upstream's alone; what is mirrored of them, and which lists, the settings decide too.
   const isOfScope = 'owners' in refused || 'lists' in refused

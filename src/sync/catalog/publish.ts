@@ -3,6 +3,9 @@ import { canonicalPath } from '../../domain/path-templates.ts'
 import { ownsResource } from '../../domain/resources.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { SyncResult } from '../context.ts'
+import type { Quarantine } from '../../store/runs/quarantine.ts'
+import { noteDoubts, publishedDoubts } from '../doubts.ts'
+import type { ArtifactVerdict } from './artifacts-guard.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { digestOfCatalog } from './digest.ts'
@@ -12,20 +15,23 @@ import { recordArrivals } from './new-tags.ts'
 import { listGone, noteRemovals, removalWords } from './removals.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
+/** What the guard said of the artifacts, and the approval that the run applies. */
+interface Admitted {
+  readonly artifacts: ArtifactVerdict | null
+  readonly approved: Quarantine | null
+}
+
 /** Publishes a run in one transaction: lists, answers, removals and the snapshot. Writes only what changed. */
 export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
   stored: StoredAnswers,
+  { artifacts, approved }: Admitted,
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
   const gone = listGone(context, crawl, stored)
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
-  const goneLists = store.catalog
-    .listLists()
-    .filter(
-      ({ path, resource }) => removesResource(context, resource) && !crawl.wantedLists.has(path),
-    )
+  const goneLists = listsOutOfScope(context, crawl)
   const removals = { answers: gone, lists: goneLists }
   noteRemovals(facts, removals)
   facts['lists'] = lists.length
@@ -48,6 +54,7 @@ export async function publishCatalog(
   }
   context.collectHeap()
   await store.transaction(() => {
+    const last = store.changes.lastLogged()
     recordArrivals(context, crawl.walks)
     for (const { path, resource, frame, facets } of lists) {
       const names = facets.names()
@@ -68,9 +75,31 @@ export async function publishCatalog(
     if (!isNarrow(context))
       store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
+    accountFor(context, last, { artifacts, approved })
     return Promise.resolve({ commit: true })
   })
-  return resultOf(context, crawl, asOf, moved === 0 ? null : removed)
+  const result = resultOf(context, crawl, asOf, moved === 0 ? null : removed)
+  return withDoubts(result, publishedDoubts(artifacts?.verdict ?? null, approved !== null))
+}
+
+function listsOutOfScope(context: CatalogContext, { wantedLists }: Crawl) {
+  const isGone = (path: string, resource: string): boolean =>
+    removesResource(context, resource) && !wantedLists.has(path)
+  return context.store.catalog.listLists().filter(({ path, resource }) => isGone(path, resource))
+}
+
+function withDoubts(result: SyncResult, doubts: string | null): SyncResult {
+  return doubts === null ? result : { ...result, message: `${result.message}; ${doubts}` }
+}
+
+/** Accounts for what the guard said, and notes what is doubtful in the log; what an operator approved is not. */
+function accountFor(
+  context: CatalogContext,
+  last: number,
+  { artifacts, approved }: Admitted,
+): void {
+  artifacts?.account()
+  if (artifacts !== null && approved === null) noteDoubts(context, last, artifacts.verdict)
 }
 
 /** Parses an item, which was checked before it was staged. */

@@ -6,6 +6,8 @@ import type { CatalogContext } from './context.ts'
 import type { Crawl, Settled, Walks } from './crawl.ts'
 import { fetchAll } from './answers/fetch-all.ts'
 import { refreshScopeOf, carriedOver, isNarrow } from './scope/refresh-scope.ts'
+import { recordDoubts } from '../doubts.ts'
+import { judgeArtifacts } from './artifacts-guard.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
 import { NAMED } from './removals.ts'
@@ -93,9 +95,12 @@ async function crawlAll(
   facts['inScope'] = inScope
   facts['fetched'] = crawl.fetched
   noteLinksLeft(facts, crawl)
-  const refused = await guardCatalog(context, crawl, stored, approved)
+  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path))
+  if (artifacts !== null) recordDoubts(context, artifacts.verdict)
+  const refused = await guardCatalog(context, crawl, stored, approved, artifacts?.verdict ?? null)
   if (refused !== null) return refused
-  const result = withNameless(await publishCatalog(context, crawl, stored), nameless)
+  const published = await publishCatalog(context, crawl, stored, { artifacts, approved })
+  const result = withNameless(published, nameless)
   recordSettled(context, crawl)
   const message = [result.message, ...warningsOf(unusable, unproved)].join('; ')
   return { ...result, message }

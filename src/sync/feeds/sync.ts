@@ -8,10 +8,14 @@ import { fetchFeed } from '../../upstream/feeds.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type PreparedDocument, absent, prepareDocument, digestOfFeeds } from './documents.ts'
+import { noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseRemoval } from '../removal-guard.ts'
+import { type FeedVerdict, judgeFeed } from './guard.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
+  /** What the guard says of the prepared documents. */
+  judged: FeedVerdict[]
   /** Path → reason why it could not be fetched. */
   failed: Map<string, string>
   /** Error codes of these failures, in order. */
@@ -28,6 +32,7 @@ interface FetchedFeeds {
 function createFetched(more: Pick<FetchedFeeds, 'all' | 'asOf'>): FetchedFeeds {
   return {
     prepared: [],
+    judged: [],
     codes: [],
     failed: new Map(),
     quarantined: new Map(),
@@ -57,7 +62,7 @@ export async function syncFeeds(
   const { config, store, dryRun } = context
   const paths = feedPaths(config.feeds.extraPaths)
   const fetched =
-    approved === null ? await fetchAll(context, paths) : admitApproved(approved, context)
+    approved === null ? await fetchAll(context, paths) : await admitApproved(approved, context)
   recordFacts(context, fetched)
   const refusals = [...fetched.failed, ...fetched.quarantined].map(([path, why]) =>
     why.includes(path) ? why : `${path}: ${why}`,
@@ -76,8 +81,12 @@ export async function syncFeeds(
   const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
   if (work > 0 || isRepaired) await commit(context, fetched, dropped)
   await settleQuarantines(context, fetched.confirmed)
+  const doubts = fetched.judged.flatMap(
+    ({ verdict }) => publishedDoubts(verdict, !fetched.all) ?? [],
+  )
   const message = [
     work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed',
+    ...doubts,
     ...refusals,
   ].join('; ')
   if (fetched.quarantined.size > 0) return { outcome: 'quarantined', asOf: null, message }
@@ -146,10 +155,14 @@ async function admitOrRefuse(
   const { config, store, runId, dryRun, facts } = context
   const before = stored?.entries ?? 0
   const limits = { fraction: config.feeds.guardFraction, count: config.feeds.guardEntries }
-  const reason = refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const removal = refuseRemoval(before, before - document.document.entries, limits, 'entries')
   const { path, sha256, body } = document.document
+  const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
+  if (judged !== null) recordDoubts(context, judged.verdict)
+  const reason = removal ?? judged?.verdict.refusal ?? null
   if (reason === null || body === null) {
     fetched.prepared.push(document)
+    if (judged !== null) fetched.judged.push(judged)
     return
   }
   const known = store.quarantine.findQuarantine(path, sha256)
@@ -189,7 +202,7 @@ async function settleQuarantines(
 }
 
 /** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
-function admitApproved(approved: Quarantine, context: SyncContext): FetchedFeeds {
+async function admitApproved(approved: Quarantine, context: SyncContext): Promise<FetchedFeeds> {
   const stored = context.store.feeds.readDocument(approved.path)
   const body = contentOf(approved.body, sizeOf(approved.body))
   const document = prepareDocument(context, approved.path, stored, {
@@ -198,16 +211,21 @@ function admitApproved(approved: Quarantine, context: SyncContext): FetchedFeeds
     meta: approved,
   })
   const fetched = createFetched({ all: false, asOf: approved.asOf })
-  if (document !== null) fetched.prepared.push(document)
+  if (document === null) return fetched
+  fetched.prepared.push(document)
+  const judged = await judgeFeed(context, stored, document.document)
+  if (judged !== null) fetched.judged.push(judged)
   return fetched
 }
 
 async function commit(
-  { store, runId, now }: SyncContext,
-  { prepared, failed, quarantined, all, asOf }: FetchedFeeds,
+  context: SyncContext,
+  { prepared, judged, failed, quarantined, all, asOf }: FetchedFeeds,
   dropped: readonly string[],
 ): Promise<void> {
+  const { store, runId, now } = context
   await store.transaction(() => {
+    const last = store.changes.lastLogged()
     for (const { document, state } of prepared) {
       store.feeds.replaceDocument(document)
       store.feeds.replaceUpstreamState(document.path, state)
@@ -228,6 +246,8 @@ async function commit(
       records: documents.reduce((sum, { entries }) => sum + entries, 0),
       whole,
     })
+    for (const one of judged) one.account()
+    if (all) noteDoubts(context, last, ...judged.map(({ verdict }) => verdict))
     return Promise.resolve({ commit: true })
   })
 }

@@ -1,7 +1,7 @@
 import { sha256Of } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import type { RecordVerdict } from '../../guard/guard.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
@@ -50,7 +50,7 @@ export async function keepRemovalApproval(
  * Reports whether a run may publish its records: none is refused, or an operator approved exactly these. Throws when the
  * run is to apply an approval of records, and nothing that it fetched is refused.
  */
-export function isAdmitted(verdict: RecordVerdict | null, approved: Quarantine | null): boolean {
+export function isAdmitted(verdict: GuardVerdict | null, approved: Quarantine | null): boolean {
   if (verdict === null || approved?.sha256.equals(verdict.identity) === true) return true
   if (verdict.refusal !== null) return false
   expectNoRecords(approved)

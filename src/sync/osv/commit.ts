@@ -4,15 +4,16 @@ import { dropArchives, sweepArchives } from '../../archive/build.ts'
 import { type Draft, createDraft } from '../../archive/draft.ts'
 import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
 import { derivedDir } from '../../store/database/open.ts'
-import type { RecordVerdict } from '../../guard/guard.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchResult } from './fetch-records.ts'
-import { isAdmitted } from './approval.ts'
-import { type OsvRecordGuard, judgeLeft, openRecordGuard, recordDoubts } from './guard.ts'
+import { isAdmitted, isRemovalApproved } from './approval.ts'
+import { noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
+import { type OsvRecordGuard, judgeLeft, openRecordGuard } from './guard.ts'
 import { type IngestTarget, ingestArchive } from './ingest.ts'
 import type { PublishedRecords } from './outcome.ts'
 import { publishOsv } from './publish.ts'
@@ -29,8 +30,8 @@ export async function commitChanges(
   plan: OsvPlan,
   fetched: FetchedRecords,
   approved: Quarantine | null,
-): Promise<PublishedRecords | RecordVerdict> {
-  const { store, facts, config, runId } = context
+): Promise<PublishedRecords | GuardVerdict> {
+  const { store, facts, config } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const isFirst = fetched.place === 'archive' && plan.stored === 0
@@ -45,20 +46,21 @@ export async function commitChanges(
       const draft = isFirst ? draftOf(context, listed) : null
       try {
         const { missing, left } = await writeChanges(context, listed, plan, fetched, draft, guard)
+        if (mayHide(context, listed, approved)) guard?.remove(plan.removed)
         const verdict = judgeLeft(context, plan, left, guard?.verdict() ?? null)
         if (verdict !== null) recordDoubts(context, verdict)
         if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
         const kept = withoutLeftOut(listed) // what the records themselves put out of scope
         const last = store.changes.lastLogged()
         const records = await publishOsv(context, kept, missing, { draft, wasDirty })
+        if (verdict !== null) guard?.account(verdict)
         // What an operator approved is not doubted any more.
-        if (verdict !== null && approved === null)
-          store.changes.noteDoubts(last, { run: runId, doubted: verdict.doubted })
+        if (verdict !== null && approved === null) noteDoubts(context, last, verdict)
         return {
           commit: true,
           missing,
           records,
-          doubts: doubtWords(verdict, approved),
+          doubts: publishedDoubts(verdict, approved !== null),
         }
       } finally {
         draft?.close()
@@ -76,6 +78,15 @@ export async function commitChanges(
   } finally {
     if (fetched.place === 'archive') await fetched.archive.dispose()
   }
+}
+
+/** Whether removals are counted: an operator has not approved those of this index. */
+function mayHide(
+  context: SyncContext,
+  { index: { sha256 } }: ListedIndex,
+  approved: Quarantine | null,
+): boolean {
+  return approved?.sha256.equals(sha256) !== true && !isRemovalApproved(context, sha256)
 }
 
 /** Creates the derived archive that is written along with the records of an empty store. */
@@ -122,13 +133,4 @@ async function writeChanges(
   for (const one of left) guard?.leave(one)
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
   return { missing, left }
-}
-
-/** Says what of the published changes is doubtful, or what an operator approved of them; null: nothing. */
-function doubtWords(verdict: RecordVerdict | null, approved: Quarantine | null): string | null {
-  const doubts = verdict?.refusal ?? verdict?.warning ?? null
-  if (doubts === null) return null
-  return approved === null
-    ? `published, but doubtful: ${doubts}`
-    : `published, as approved: ${doubts}`
 }

@@ -2,10 +2,12 @@ import type { Config } from '../../config/schema.ts'
 import { sha256Of } from '../../core/digest.ts'
 import { counted } from '../../core/text.ts'
 import { OSV_INDEX } from '../../domain/feed-paths.ts'
-import type { RecordGuard, RecordVerdict } from '../../guard/guard.ts'
+import type { RecordGuard } from '../../guard/guard.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
+import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
 import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
 import { isOfIndex, isRemovalApproved, keepRemovalApproval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
@@ -40,52 +42,65 @@ export interface OsvRecordGuard {
   see(record: RecordToStore): void
   /** Notes a stored record that is removed because its new content is out of scope. */
   leave(left: LeftRecord): void
-  verdict(): RecordVerdict
+  /** Notes the records that the index does not list any more. */
+  remove(ids: readonly string[]): void
+  verdict(): GuardVerdict
+  /** Accounts for what a verdict says, in the transaction that publishes it. */
+  account(verdict: GuardVerdict): void
 }
 
 /**
- * Creates the guard of a run's records; null when nothing is stored that they could be compared with, or every kind of
- * doubt is off. Loads the code only then: it has the orders of all ecosystems.
+ * Creates the guard of a run's records; null when nothing is stored that they could be compared with, or it is off. Loads the code only then: it has the orders of all ecosystems.
  */
 export async function openRecordGuard(
-  { config, store, suspectIds, now }: SyncContext,
+  context: SyncContext,
   stored: number,
 ): Promise<OsvRecordGuard | null> {
-  if (stored === 0) return null
-  const { createRecordGuard, isGuarding } = await import('../../guard/guard.ts')
-  if (!isGuarding(config.guard)) return null
-  const guard: RecordGuard = createRecordGuard(config.guard, stored, now())
+  const { config, store, suspectIds, now } = context
+  if (stored === 0 || config.guard.mode === 'off') return null
+  const { createRecordGuard } = await import('../../guard/guard.ts')
+  const standard = createStandard(context, () => stored, {
+    count: config.osv.guardRecords,
+    share: config.osv.guardFraction,
+  })
+  const guard: RecordGuard = createRecordGuard(standard, stored, now())
+  const back: string[] = []
   return {
     verdict: () => guard.verdict(),
     leave: ([id, modified]) => guard.leave(id, modified, OUT_OF_SCOPE),
+    remove: (ids) => {
+      for (const id of ids) guard.remove(id)
+    },
+    account: (verdict) => {
+      accountDoubts(context, verdict, standard, [...guard.restored(), ...back])
+    },
     see(record) {
-      if (suspectIds.has(record.id)) return // its stored bytes are damaged: this repairs them
-      guard.see(
-        record,
-        // A record that was removed and comes back is compared with what it was.
-        store.osv.readRecord(record.id) ?? store.osv.readRemoved(record.id),
-        () => store.osv.readEntry(record.id)?.modified ?? null,
-      )
+      const { id } = record
+      if (suspectIds.has(id)) return // its stored bytes are damaged: this repairs them
+      const own = store.osv.readRecord(id)
+      // A record that was removed and comes back is compared with what it was.
+      const removed = own === null ? store.osv.readRemoved(id) : null
+      if (removed !== null) back.push(id)
+      const before = own ?? removed
+      const atStart = before === null ? null : versionAtStart(context, standard, id)
+      guard.see(record, { before, atStart }, () => store.osv.readEntry(id)?.modified ?? null)
     },
   }
 }
 
-/** Records what is doubtful in the facts of the run. */
-export function recordDoubts(
-  { facts }: SyncContext,
-  { doubts, lines, notCompared }: RecordVerdict,
-): void {
-  if (notCompared > 0) facts['notCompared'] = notCompared
-  if (doubts === 0) return
-  facts['doubts'] = doubts
-  facts['doubtfulIds'] = lines
+/** Returns a record as it was when the window began; null: it is the same now, or is not kept. */
+function versionAtStart({ store }: SyncContext, { since, settings }: SourceStandard, id: string) {
+  if (settings.windowDays === 0) return null
+  const earlier = store.osv.readSince(id, since)
+  const body = earlier?.body ?? null
+  return earlier === null || body === null ? null : { ...earlier, body }
 }
 
 /** Quarantines the records of a run whose changes should not be believed. The doubts are among the run's facts. */
 export async function refuseRecords(
   context: SyncContext,
   listed: ListedIndex,
-  { identity, refusal }: RecordVerdict,
+  { identity, refusal }: GuardVerdict,
   approved: Quarantine | null,
 ): Promise<SyncResult> {
   if (approved === null) return refuse(context, listed, identity, refusal ?? '')
@@ -105,8 +120,8 @@ export function judgeLeft(
   { config: { osv } }: Pick<SyncContext, 'config'>,
   { stored, removed }: Pick<OsvPlan, 'stored' | 'removed'>,
   left: readonly LeftRecord[],
-  verdict: RecordVerdict | null,
-): RecordVerdict | null {
+  verdict: GuardVerdict | null,
+): GuardVerdict | null {
   if (left.length === 0) return verdict
   const refuse = (of: number, lost: number) => refuseRemoval(of, lost, limitsOf(osv), 'records')
   // Removals over the limits were approved: then what leaves the scope is judged against the rest.
@@ -124,6 +139,10 @@ export function judgeLeft(
     doubts: left.length + (verdict?.doubts ?? 0),
     lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...(verdict?.lines ?? [])],
     doubted: verdict?.doubted ?? {},
+    counts: verdict?.counts ?? {},
+    below: verdict?.below ?? 0,
+    belowLines: verdict?.belowLines ?? [],
+    belowRows: verdict?.belowRows ?? [],
     notCompared: verdict?.notCompared ?? 0,
   } // prettier-ignore
 }

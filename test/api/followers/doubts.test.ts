@@ -15,7 +15,7 @@ const about = (fixed: string): string =>
   })
 
 const RUN = 7
-const DOUBT = 'doubtful: it has a lower fixed version than before (guard.fixLowered, run 7)'
+const DOUBT = 'doubtful: it has fewer affected versions than before (affectedLost, run 7)'
 const run = commandHost()
 let served: Served
 let doubted = ''
@@ -31,7 +31,7 @@ beforeAll(async () => {
     doubted = store.snapshots.readSnapshot('osv')?.id ?? ''
     await store.exclusive(() => {
       const before = store.changes.lastLogged() - 1
-      store.changes.noteDoubts(before, { run: RUN, doubted: { fixLowered: ['a'] } })
+      store.changes.noteDoubts('osv', before, { run: RUN, doubted: { affectedLost: ['a'] } })
     })
   } finally {
     store.close()
@@ -58,7 +58,7 @@ describe('a change that was published although the guard doubted it', () => {
     'has its doubts in the answer to %s, and no other has any',
     async (query) => {
       const [a, b] = await changesOf(query)
-      const doubt = { kind: 'fixLowered', snapshot: doubted, run: RUN }
+      const doubt = { kind: 'affectedLost', snapshot: doubted, run: RUN }
       expect(a).toMatchObject({ id: 'a', snapshot: doubted, doubts: [doubt] })
       expect(b).toMatchObject({ id: 'b' })
       expect(b).not.toHaveProperty('doubts')
@@ -75,7 +75,7 @@ describe('a change that was published although the guard doubted it', () => {
       expect([path, html.split(DOUBT).length - 1]).toEqual([path, 1])
       expect(html).toContain('fix lowered from 2.0.0 to 1.0.0')
     }
-    const all = 'doubtful: 1 changed record has a lower fixed version than before (guard.fixLowered, run 7)'
+    const all = 'doubtful: 1 record has fewer affected versions than before (affectedLost, run 7)'
     expect(await page('changes')).toContain(all)
     expect(await page('changes?entry=2')).toContain(all)
     expect(await page('changes?entry=3')).not.toContain('doubtful')

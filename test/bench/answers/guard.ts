@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { databasePath } from '../../../src/store/database/open.ts'
-import { DOUBTS } from '../../../src/domain/doubts.ts'
 import { type DaemonProcess, startDaemon } from '../world/daemon.ts'
 import type { SandboxProcess } from '../world/processes.ts'
 
@@ -37,7 +36,7 @@ const SYNC_ALONE = {
 export async function compareGuard(sandbox: SandboxProcess): Promise<Guarded> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-guard-'))
   const on = await startDaemon(sandbox.url, join(dir, 'on'), SYNC_ALONE)
-  const off = await startDaemon(sandbox.url, join(dir, 'off'), { ...SYNC_ALONE, ...guardOff() })
+  const off = await startDaemon(sandbox.url, join(dir, 'off'), { ...SYNC_ALONE, PATCHMIRROR_GUARD_MODE: 'off' })
   try {
     await on.run('osv')
     await off.run('osv')
@@ -65,11 +64,6 @@ async function cost(daemon: DaemonProcess): Promise<number> {
   const before = daemon.usage()?.cpuMs ?? Number.NaN
   await daemon.run('osv')
   return (daemon.usage()?.cpuMs ?? Number.NaN) - before
-}
-
-function guardOff(): Record<string, string> {
-  const names = Object.keys(DOUBTS).map((kind) => kind.replace(/[A-Z]/g, '_$&').toUpperCase())
-  return Object.fromEntries(names.map((name) => [`PATCHMIRROR_GUARD_${name}`, 'off']))
 }
 
 function storedIn(dir: string): Stored {

@@ -14,7 +14,7 @@ const WARNING = 'changes were published that should not be believed'
 
 /** A mirror whose last run but one published lowered fixes, and its commands. */
 async function doubtful() {
-  const made = await synced({ env: { PATCHMIRROR_GUARD_FIX_LOWERED: 'warn' } })
+  const made = await synced({ env: { PATCHMIRROR_GUARD_MODE: 'warn' } })
   attack(made)
   const { id, snapshot, message, facts } = await made.run('osv')
   await made.run('osv')
@@ -34,7 +34,7 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(shown).toMatchObject({ run: id, snapshot, message })
   const [kind, ...more] = shown?.kinds ?? []
   expect(more).toEqual([])
-  expect(kind).toMatchObject({ kind: 'fixLowered', records: doubts })
+  expect(kind).toMatchObject({ kind: 'affectedLost', records: doubts })
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
   expect((await command('status')).out).toContain(
     `patchmirror runs ${id} | patchmirror acknowledge ${id}`,
@@ -51,7 +51,7 @@ test('a doubtful run is in the status, with the records that it names, until it 
   const json = await command('acknowledge', String(id), '--json')
   expect(JSON.parse(json.out)).toEqual({ run: id, decision: 'acknowledged', message })
   const { out } = await command('changes', '--since', '1')
-  expect(out).toContain(`(guard.fixLowered, run ${id})`) // what was published stays doubtful
+  expect(out).toContain(`(affectedLost, run ${id})`) // what was published stays doubtful
   await made.close()
 })
 

@@ -145,8 +145,8 @@ describe('a superseded record', () => {
     })
     const row = store.changes.readLogged(2)
     if (row === null) throw new Error('s2 is not in the log')
-    const doubts = { run: 1, doubted: { fixLowered: ['a'] } }
-    await store.exclusive(() => store.changes.noteDoubts(1, doubts))
+    const doubts = { run: 1, doubted: { affectedLost: ['a'] } }
+    await store.exclusive(() => store.changes.noteDoubts('osv', 1, doubts))
     expect(store.changes.readDoubtsOf('osv', row.snapshot)).toEqual(doubts)
     const adopted = { ...row, id: 7, names: [['a', 'changed'] as [string, 'changed']] }
     await store.exclusive(() => store.changes.adoptLog(1, [adopted]))

@@ -71,13 +71,13 @@ describe('records that leave the scope by their content', () => {
     expect(made.store.osv.countRecords()).toBe(0)
   }) // prettier-ignore
 
-  test('count as moved to another ecosystem below the limits of removals', async () => {
-    const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: '5' }
+  test('count as lost below the limits of removals', async () => {
+    const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_LIMIT_COUNT: '5' }
     const made = await bench({ sandbox: { records: 120, large: 0 }, env })
     await made.run('osv')
     attack(made, toGo, 10)
     const report = await made.run('osv')
-    expect(report.message).toMatch(/\d+ of \d+ records moved to another ecosystem/)
+    expect(report.message).toMatch(/\d+ of \d+ records have fewer affected versions/)
     expect(report.state).toBe('quarantined')
   })
 })
@@ -174,7 +174,7 @@ test('records that were removed and come back are compared with what they were',
   attack(made, LOWER, 38)
   const report = await made.run('osv')
   expect(report).toMatchObject({ state: 'quarantined', facts: { plannedAdded: 38 } })
-  expect(report.message).toContain('(guard.fixLowered')
+  expect(report.message).toContain('(affectedLost')
   restore()
   expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { added: 38 } })
 })

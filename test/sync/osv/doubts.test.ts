@@ -22,7 +22,7 @@ describe('records whose fixes are lowered in mass', () => {
     attack(made)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'quarantined', asOf: null, facts: { quarantine: report.id } })
-    expect(report.message).toMatch(/\d+ of 120 records have a lower fixed version than before \(guard\.fixLowered/)
+    expect(report.message).toMatch(/\d+ of 120 records have fewer affected versions than before \(affectedLost/)
     expect(report.facts['doubts']).toBeGreaterThan(20)
     expect(report.facts['doubtfulIds']).toHaveLength(20)
     expect((report.facts['doubtfulIds'] as string[])[0]).toMatch(/^ROOT-\S+: .*: fix lowered from \S+ to \S+/)
@@ -109,7 +109,7 @@ describe('records whose fixes are lowered in mass', () => {
 
 describe('a doubt', () => {
   test('with the mode warn is published and reported', async () => {
-    const made = await synced({ env: { PATCHMIRROR_GUARD_FIX_LOWERED: 'warn' } })
+    const made = await synced({ env: { PATCHMIRROR_GUARD_MODE: 'warn' } })
     attack(made)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'complete', facts: { changed: 30 } })
@@ -118,10 +118,10 @@ describe('a doubt', () => {
     expect(differences(made)).toEqual([])
     const { id = 0, snapshot = '' } = made.store.changes.readLatestLogged('osv') ?? {}
     const { doubted } = made.store.changes.readDoubts(id) ?? {}
-    expect(doubted?.fixLowered).toHaveLength(Number(report.facts['doubts'])) // all, not the first alone
+    expect(doubted?.affectedLost).toHaveLength(Number(report.facts['doubts'])) // all, not the first alone
     const doubts = made.store.changes.listDoubts({ source: 'osv', after: id - 1, until: id })
-    expect(doubts.get(doubted?.fixLowered?.[0] ?? '')).toEqual([
-      { kind: 'fixLowered', snapshot, run: report.id },
+    expect(doubts.get(doubted?.affectedLost?.[0] ?? '')).toEqual([
+      { kind: 'affectedLost', snapshot, run: report.id },
     ])
     const { facts } = await made.run('osv')
     expect(facts['doubts']).toBeUndefined()
@@ -148,7 +148,7 @@ describe('a doubt', () => {
   })
 
   longTest('with the mode off, or below its limits, is not reported', async () => {
-    for (const env of [{ PATCHMIRROR_GUARD_FIX_LOWERED: 'off' }, { PATCHMIRROR_GUARD_FIX_LOWERED_FRACTION: '0.3' }]) {
+    for (const env of [{ PATCHMIRROR_GUARD_MODE: 'off' }, { PATCHMIRROR_GUARD_LIMIT_SHARE: '0.3' }]) {
       const made = await synced({ env })
       attack(made)
       const report = await made.run('osv')
@@ -193,7 +193,7 @@ describe('a doubt', () => {
   }) // prettier-ignore
 
   test('is not raised by a first sync, however strange its records are', async () => {
-    const made = await synced({ env: { PATCHMIRROR_GUARD_FUTURE_MODIFIED: 'enforce' } })
+    const made = await synced()
     const run = made.store.runs.readLatestEndedRun('osv')
     expect(run?.facts).not.toHaveProperty('doubts')
   })

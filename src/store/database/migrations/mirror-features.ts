@@ -180,6 +180,24 @@ const EVIDENCE_COLUMN = `
   ALTER TABLE catalog_list ADD COLUMN evidence TEXT;
   `
 
+/** The schema step for what hides something and was below the limits of the guard, or was decided about. */
+const GUARD_TABLES = `
+  CREATE TABLE guard_doubt (      -- it is this mirror's own: no bundle has it
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,           -- of doubt
+    name TEXT NOT NULL,           -- of the record or item
+    at INTEGER NOT NULL,          -- when a run published it
+    weight INTEGER NOT NULL,      -- how many it counts as
+    packages TEXT NOT NULL,       -- JSON: names of packages that it is about
+    PRIMARY KEY (source, kind, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX guard_doubt_at ON guard_doubt (source, at);
+  CREATE TABLE guard_settled (    -- when doubts above the limits were last published: what is older is not compared again
+    source TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -192,4 +210,5 @@ export const LATER_STEPS: readonly string[] = [
   REPAIR_TABLE,
   STATES_AND_TYPES,
   EVIDENCE_COLUMN,
+  GUARD_TABLES,
 ]

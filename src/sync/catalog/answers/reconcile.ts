@@ -4,6 +4,8 @@ import { fillPath, matchPath } from '../../../domain/path-templates.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../../../domain/resources.ts'
 import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/answers.ts'
 import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
+import { noteDoubts, publishedDoubts, recordDoubts } from '../../doubts.ts'
+import { type ArtifactVerdict, judgeArtifacts } from '../artifacts-guard.ts'
 import type { CatalogContext } from '../context.ts'
 import { fetchAnswer } from './fetch.ts'
 import { digestOfCatalog } from '../digest.ts'
@@ -27,7 +29,13 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
   const tasks = dueTasks(context)
   facts['due'] = tasks.length
   if (dryRun) return { outcome: 'complete', asOf: null, message: `dry run: ${tasks.length} due` }
-  const found: Found = { confirmed: new Map(), changed: [], contradicted: [], failed: [] }
+  const found: Found = {
+    confirmed: new Map(),
+    changed: [],
+    contradicted: [],
+    failed: [],
+    doubts: null,
+  }
   let confirmed = 0
   const flush = async (): Promise<void> => {
     const batch = [...found.confirmed]
@@ -47,13 +55,15 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
     await flush()
     await publish(context, found)
   }
+  const { doubts } = found
   facts['confirmed'] = confirmed
   facts['changed'] = found.changed.length
   if (found.contradicted.length > 0) facts['contradicted'] = found.contradicted.length
-  const summary =
+  const changes =
     tasks.length === 0
       ? 'nothing was due: every answer was confirmed within catalog.reconcileHours'
       : `${counted(confirmed, 'answer')} confirmed, ${found.changed.length} changed`
+  const summary = doubts === null ? changes : `${changes}; ${doubts}`
   if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: summary }
   facts['lacking'] = found.failed.length
   facts['lackingIds'] = found.failed.slice(0, 20)
@@ -69,6 +79,8 @@ interface Found {
   contradicted: string[]
   /** `path: reason`. */
   failed: string[]
+  /** What is doubtful of what was published, in words; null: nothing. */
+  doubts: string | null
 }
 
 async function askAgain(
@@ -102,16 +114,44 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
   const { store, source, runId, now } = context
   const before = store.snapshots.readSnapshot(source)
   if (before === null) return
+  const artifacts = await judgeChanged(context, found)
   if (found.contradicted.length > 0)
     await store.exclusive(() => store.catalog.askAgain(found.contradicted))
+  found.doubts = publishedDoubts(artifacts?.verdict ?? null, false)
   if (found.changed.length === 0) return
   await store.transaction(() => {
+    const last = store.changes.lastLogged()
     store.catalog.publishPaths(found.changed, now())
     store.catalog.sweepDocuments()
     const id = digestOfCatalog(store, source)
     store.snapshots.replaceSnapshot({ ...before, id, runId, publishedAt: now() })
+    artifacts?.account()
+    if (artifacts !== null) noteDoubts(context, last, artifacts.verdict)
     return Promise.resolve({ commit: true })
   })
+}
+
+/**
+ * Judges the changed artifacts. Those that must not be published are left to the next sync, which requests them again and
+ * asks a person; null is returned for them, since nothing of them is published.
+ */
+async function judgeChanged(
+  context: CatalogContext,
+  found: Found,
+): Promise<ArtifactVerdict | null> {
+  const { store } = context
+  const changed = new Set(found.changed)
+  const artifacts = await judgeArtifacts(context, (path) => changed.has(path))
+  if (artifacts === null) return null
+  recordDoubts(context, artifacts.verdict)
+  const { refusal } = artifacts.verdict
+  if (refusal === null) return artifacts
+  const held = found.changed.filter((path) => /\/(vex|sbom)$/.test(path))
+  await store.exclusive(() => store.catalog.dropFetched(held))
+  found.changed = found.changed.filter((path) => !held.includes(path))
+  found.contradicted.push(...held)
+  found.failed.push(`not published, the next sync asks for a decision: ${refusal}`)
+  return null
 }
 
 /** Returns the due answers, the longest unconfirmed first. */

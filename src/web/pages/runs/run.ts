@@ -104,6 +104,7 @@ const WORDS: Readonly<Record<string, string>> = {
   unprovedLists: 'Lists whose end is not proved',
   contradictions: 'Listed, and not in the archive',
   doubtfulIds: 'Changes that should not be believed',
+  doubtsBelowLimitsIds: 'Changes that may hide something, below the limits of the guard',
   unusable: 'Entries that cannot be mirrored',
 }
 

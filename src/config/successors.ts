@@ -1,0 +1,49 @@
+import { ENV_PREFIX } from './settings.ts'
+
+/** The kinds of doubt of earlier versions, of which each had a mode and two limits of its own. */
+const KINDS = [
+  'fixLowered',
+  'rangesLost',
+  'ecosystemChanged',
+  'severityChanged',
+  'emptied',
+  'withdrawn',
+  'futureModified',
+  'notCompared',
+  'incomparable',
+]
+
+/** Settings that are no longer there, and the setting that has taken the place of each; null: none has. */
+const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | null>([
+  ...KINDS.flatMap((kind): [string, string][] => [
+    [`guard.${kind}`, 'guard.mode'],
+    [`guard.${kind}Records`, 'guard.limitCount'],
+    [`guard.${kind}Fraction`, 'guard.limitShare'],
+  ]),
+  ['guard.futureDays', null],
+])
+
+/** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */
+export function successorOf(key: string): string | null {
+  const successor = SUCCESSORS.get(key)
+  return successor === undefined ? null : sayIn(successor)
+}
+
+/** The same for a name of a variable, with its prefix; the successor is named as a variable too. */
+export function successorOfVariable(name: string): string | null {
+  const found = [...SUCCESSORS].find(([key]) => variableOf(key) === name)
+  if (found === undefined) return null
+  const [, successor] = found
+  return sayIn(successor && variableOf(successor))
+}
+
+function sayIn(successor: string | null): string {
+  return successor === null
+    ? 'this setting is no longer there, and nothing takes its place; remove it'
+    : `this setting is no longer there; ${successor} takes its place for all kinds of doubt`
+}
+
+function variableOf(key: string): string {
+  const words = key.replace('.', '_').replace(/[A-Z]/g, (letter) => `_${letter}`)
+  return ENV_PREFIX + words.toUpperCase()
+}

@@ -1,0 +1,68 @@
+import { RESOURCES } from '../../domain/resources.ts'
+import type { Doubt } from '../../domain/doubts.ts'
+import type { ArtifactJudging } from '../../guard/artifacts.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
+import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
+import type { CatalogContext } from './context.ts'
+
+/** What the artifacts of a run hide, and how it is accounted for. */
+export interface ArtifactVerdict {
+  readonly verdict: GuardVerdict
+  /** Accounts for it, in the transaction that publishes. */
+  readonly account: () => void
+}
+
+/**
+ * Judges what fetched VEX, SBOMs and lists of patches would hide; null where the guard is off, or none of them changed.
+ * Loads the code only then. `isPublished`: whether the run publishes the fetched answer of a path.
+ */
+export async function judgeArtifacts(
+  context: CatalogContext,
+  isPublished: (path: string) => boolean,
+): Promise<ArtifactVerdict | null> {
+  const { config, store, source } = context
+  if (source !== 'catalog' || config.guard.mode === 'off') return null
+  if (store.snapshots.readSnapshot(source) === null) return null
+  const fetched = store.catalog.listFetchedArtifacts().filter(({ path }) => isPublished(path))
+  const done = patchesDone(context)
+  if (fetched.length + done.length === 0) return null
+  const { judgeSboms, judgeVex } = await import('../../guard/artifacts.ts')
+  const { createDoubtCount } = await import('../../guard/verdict.ts')
+  const totals = { of: new Map<Doubt, number>(), ofTag: new Map<string, number>() }
+  const standard = standardOf(context, totals)
+  const count = createDoubtCount(standard)
+  const judging = { count, totals }
+  const input = {
+    store,
+    dataDir: config.data.dir,
+    windowDays: config.guard.windowDays,
+    now: context.now(),
+    facts: context.facts,
+  }
+  const endsWith = (end: string) => fetched.filter(({ path }) => path.endsWith(end))
+  await judgeVex(input, endsWith('/vex'), judging)
+  await judgeSboms(input, endsWith('/sbom'), judging)
+  totals.of.set('patchesDone', store.catalog.readList(PATCHES.path)?.entries ?? 0)
+  for (const name of done)
+    count.note({ kind: 'patchesDone', name, content: '', because: 'done now', packages: [], path: PATCHES.path }) // prettier-ignore
+  const verdict = count.verdict()
+  return { verdict, account: () => accountDoubts(context, verdict, standard) }
+}
+
+function standardOf(
+  context: CatalogContext,
+  { of, ofTag }: ArtifactJudging['totals'],
+): SourceStandard {
+  const { guardItems, guardFraction } = context.config.catalog
+  const removal = { count: guardItems, share: guardFraction }
+  return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
+}
+
+const PATCHES = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
+const STATUS_FACET = PATCHES.facets.findIndex(({ field }) => field === 'ticket_status')
+
+/** Ids of the patches that are done now and were not. */
+function patchesDone({ store }: CatalogContext): string[] {
+  const { staging } = store.catalog
+  return STATUS_FACET < 0 ? [] : staging.listTurned(PATCHES.path, STATUS_FACET, 'done')
+}

@@ -1,0 +1,97 @@
+import { DAY_MS } from '../core/time.ts'
+import { type Doubt, doubtedKinds } from '../domain/doubts.ts'
+import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
+import { tagCounts } from '../store/findings/database.ts'
+import type { SyncContext } from './context.ts'
+
+type GuardContext = Pick<SyncContext, 'config' | 'store' | 'source' | 'now'>
+
+/** What a run's doubts are counted by, with the ledger of the runs before it. */
+export interface SourceStandard extends Standard {
+  /** When the window begins, Unix milliseconds: nothing older is compared or counted. */
+  readonly since: number
+}
+
+/** Creates what the doubts of a run are counted by. `totalOf`: number of what is stored of what a kind counts; `removal`: the limits of removals. */
+export function createStandard(
+  { config, store, source, now }: GuardContext,
+  totalOf: (kind: Doubt) => number,
+  removal: Limit,
+): SourceStandard {
+  const settings = config.guard
+  const published = store.snapshots.readSnapshot(source)?.runId ?? 0
+  // While a refusal waits, time stands still: the same change is not believed for having waited.
+  const held = store.quarantine.readHeldSince(source, published)
+  const begin = (held ?? now()) - settings.windowDays * DAY_MS
+  return {
+    settings,
+    removal,
+    totalOf,
+    since: Math.max(begin, store.guardLedger.readSettled(source)),
+    earlier: (kind) => store.guardLedger.listLedger(source, kind, begin),
+    tagsOf: (records) => tagCounts(config.data.dir, records),
+  }
+}
+
+/**
+ * Accounts for what a run publishes, in its transaction: what is below the limits is counted in later runs, and what is above
+ * them was reported or approved, and is not counted again. `restored`: names of what is as it was when the window began.
+ */
+export function accountDoubts(
+  { store, source, now }: GuardContext,
+  { doubted, belowRows }: GuardVerdict,
+  { since }: SourceStandard,
+  restored: readonly string[] = [],
+): void {
+  const { guardLedger } = store
+  guardLedger.forgetLedger(source, since)
+  for (const name of restored) guardLedger.dropFromLedger(source, name, since)
+  const isRestored = new Set(restored)
+  guardLedger.addToLedger(source, now(), belowRows.filter(({ name }) => !isRestored.has(name)))
+  const over = doubtedKinds(doubted).map(([kind]) => kind)
+  if (over.length > 0) guardLedger.settleLedger(source, over, now())
+} // prettier-ignore
+
+/** Records in the facts of a run what is doubtful, and what hides something and is below the limits. */
+export function recordDoubts(
+  { facts }: Pick<SyncContext, 'facts'>,
+  { doubts, lines, below, belowLines, notCompared }: GuardVerdict,
+): void {
+  const add = (name: string, count: number, listed: readonly string[]): void => {
+    if (count === 0) return
+    const before = facts[`${name}Ids`]
+    facts[name] = Number(facts[name] ?? 0) + count
+    facts[`${name}Ids`] = [...(Array.isArray(before) ? before : []), ...listed]
+  }
+  if (notCompared > 0) facts['notCompared'] = notCompared
+  add('doubtsBelowLimits', below, belowLines)
+  if (doubts === 0) return
+  const before = facts['doubtfulIds']
+  facts['doubts'] = Number(facts['doubts'] ?? 0) + doubts
+  facts['doubtfulIds'] = [...(Array.isArray(before) ? before : []), ...lines]
+}
+
+/** Says what of the published changes is doubtful, or what an operator approved of them; null: nothing. */
+export function publishedDoubts(verdict: GuardVerdict | null, isApproved: boolean): string | null {
+  if (verdict === null) return null
+  const doubts = [verdict.refusal, verdict.warning].filter((words) => words !== null).join('; ')
+  if (doubts === '') return null
+  const words = doubts.replaceAll(' would be ', ' were ')
+  return isApproved ? `published, as approved: ${words}` : `published, but doubtful: ${words}`
+}
+
+/** Adds what is doubtful to the row of the log that a run wrote after the row `last`; what an operator approved is not. */
+export function noteDoubts(
+  { store, source, runId }: Pick<SyncContext, 'store' | 'source' | 'runId'>,
+  last: number,
+  ...verdicts: readonly GuardVerdict[]
+): void {
+  const doubted: Record<string, string[]> = {}
+  const counts: Partial<Record<Doubt, number>> = {}
+  for (const verdict of verdicts)
+    for (const [kind, ids] of doubtedKinds(verdict.doubted)) {
+      doubted[kind] = [...(doubted[kind] ?? []), ...ids]
+      counts[kind] = (counts[kind] ?? 0) + (verdict.counts[kind] ?? ids.length)
+    }
+  store.changes.noteDoubts(source, last, { run: runId, doubted, counts })
+}

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import type { RunReport } from '../../../src/sync/runner.ts'
+import {
+  type FindingsBench,
+  affecting,
+  openFindingsBench,
+  readFindings,
+  sbomOf,
+} from '../../findings/fixtures.ts'
+import { SMALL, bench, mirrored } from './fixtures.ts'
+
+const PACKAGES = Array.from({ length: 60 }, (_, at) => `many${at}`)
+const PURLS = PACKAGES.map((name) => `pkg:npm/${name}@1.0.0`)
+const recordsOf = (names: readonly string[]) =>
+  Object.fromEntries(
+    names.map((name, at) => [`M-${at}`, { ...affecting('npm', name, null), aliases: [cveOf(at)] }]),
+  )
+const cveOf = (at: number): string => `CVE-2026-${10_000 + at}`
+
+/** A VEX document (OpenVEX) that says the same of the first packages. */
+function vexOf(count: number, status: string, timestamp = '2026-05-01T00:00:00Z'): string {
+  const statements = PURLS.slice(0, count).map((purl, at) => {
+    return { vulnerability: { name: cveOf(at) }, products: [{ '@id': purl }], status, timestamp }
+  })
+  return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', statements })
+}
+
+/** A mirror of two tags, each with sixty packages and as many findings of them, which VEX says nothing about. */
+async function judged(): Promise<{ made: FindingsBench; tag: string; other: string }> {
+  const made = await openFindingsBench({ images: 1, tags: 2 })
+  const [tag = '', other = ''] = made.sandbox.service.ids('tags')
+  for (const id of [tag, other]) {
+    made.sandbox.service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...PURLS))
+    made.sandbox.service.writeArtifact('tag', id, 'vex', vexOf(60, 'under_investigation'))
+  }
+  await made.crawl()
+  await made.publish(recordsOf(PACKAGES))
+  await made.judge()
+  expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
+  return { made, tag, other }
+}
+
+const approve = async (made: FindingsBench, id: number): Promise<RunReport> => {
+  const approved = made.store.quarantine.readQuarantine(id)
+  if (approved === null) throw new Error(`run ${id} has nothing in quarantine`)
+  return made.run('catalog', { kind: 'approve', approved })
+}
+
+describe('VEX that newly says not_affected of everything', () => {
+  test('is refused with the number of findings, stays refused, and is published when it is approved', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected', '2026-05-02T00:00:00Z'))
+    const refused = await made.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 120 } })
+    expect(refused.message).toContain('120 of 120 findings would be ruled out by VEX (vexRuledOut, more than 20 and more than 10 %)')
+    expect((refused.facts['doubtfulIds'] as string[])[0]).toMatch(/ M-\d+ many\d+ 1\.0\.0: not_affected by VEX document [0-9a-f]{12}$/)
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
+    const approval = await approve(made, refused.id)
+    expect(approval).toMatchObject({ state: 'complete' })
+    expect(approval.message).toContain('published, as approved: 120 of 120 findings were ruled out by VEX')
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 0, suppressed: 60 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  }) // prettier-ignore
+
+  test('of few findings is published without a warning, and named below the limits', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(5, 'fixed', '2026-05-02T00:00:00Z'))
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
+    expect(report.facts).not.toHaveProperty('doubts')
+  })
+
+  test('in steps below the limits is refused with the step that exceeds them together', async () => {
+    const { made, tag } = await judged()
+    const states: string[] = []
+    for (let count = 4; count <= 20; count += 4) {
+      made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(count, 'fixed', `2026-05-02T00:00:${count + 10}Z`))
+      states.push((await made.run('catalog')).state)
+      await made.judge()
+    }
+    expect(states.slice(0, 2)).toEqual(['complete', 'complete'])
+    expect(states[2]).toBe('quarantined')
+  }) // prettier-ignore
+
+  test('is held back by a reconcile too, and left to the next sync, which asks for a decision', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected', '2026-05-02T00:00:00Z'))
+    const reconciled = await made.run('catalog', { kind: 'reconcile', full: true })
+    expect(reconciled.message).toContain('could not be fetched')
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
+    expect(await made.run('catalog')).toMatchObject({ state: 'quarantined' })
+  }) // prettier-ignore
+})
+
+test('the first VEX of a new tag is believed of that tag, and of no other', async () => {
+  const { made, other } = await judged()
+  const added = made.sandbox.service.addTag()
+  const path = `/v1/tags/${added}/vex`
+  made.sandbox.service.writeArtifact('tag', added, 'sbom', sbomOf(added, ...PURLS))
+  made.sandbox.faults.set(path, { kind: 'status', status: 404 })
+  await made.crawl()
+  await made.judge()
+  expect(readFindings(made.dir, (reads) => reads.readTag(added))).toMatchObject({ findings: 60 })
+  made.sandbox.faults.clear()
+  const about = (product: string) => {
+    const products = [{ '@id': `pkg:oci/${product}`, subcomponents: PURLS.map((purl) => ({ '@id': purl })) }]
+    const statements = PURLS.map((_, at) => ({ vulnerability: { name: cveOf(at) }, products, status: 'fixed' }))
+    return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', timestamp: '2026-05-02T00:00:00Z', statements })
+  }
+  made.sandbox.service.writeArtifact('tag', added, 'vex', about(other))
+  expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
+  made.sandbox.service.writeArtifact('tag', added, 'vex', about(added))
+  const report = await made.run('catalog')
+  expect(report.state).toBe('complete')
+  expect(report.facts).not.toHaveProperty('doubts')
+}) // prettier-ignore
+
+describe('an SBOM that loses most of its components', () => {
+  test('is refused where it is of the same image', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...PURLS.slice(0, 20)))
+    const refused = await made.run('catalog')
+    expect(refused.state).toBe('quarantined')
+    expect(refused.message).toContain('40 of 120 components would be missing in the SBOM of the same image (sbomShrunk')
+  }) // prettier-ignore
+
+  test('is reported where it is of another image, since images become smaller', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('slim', ...PURLS.slice(0, 20)))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image')
+  }) // prettier-ignore
+
+  test('is reported where as many others came, since another generator names packages otherwise', async () => {
+    const { made, tag } = await judged()
+    const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('(sbomReplaced')
+  })
+
+  test('is not doubted where components have other versions only', async () => {
+    const { made, tag } = await judged()
+    const raised = PURLS.map((purl) => purl.replace('@1.0.0', '@1.0.1'))
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...raised))
+    const { state, facts } = await made.run('catalog')
+    expect(state).toBe('complete')
+    expect(facts).not.toHaveProperty('doubtsBelowLimits')
+  })
+})
+
+test('patches that turn done in mass are reported, and a usual batch is not', async () => {
+  const made = await bench({ ...SMALL, tickets: 400 })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  const open = service.ids('tickets').filter((id) => service.read('tickets', id)['ticket_status'] !== 'done')
+  for (const id of open.slice(0, 15)) service.change('tickets', id, { ticket_status: 'done' })
+  const few = await made.run('catalog')
+  expect(few).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 15 } })
+  expect(few.message).not.toContain('doubtful')
+  for (const id of open.slice(15, 80)) service.change('tickets', id, { ticket_status: 'done' })
+  const many = await made.run('catalog')
+  expect(many.state).toBe('complete')
+  expect(many.message).toMatch(/published, but doubtful: 80 of 400 patches were done within 7 days, 65 of them in this run \(patchesDone/)
+}) // prettier-ignore
+
+test('without known findings, statements that newly rule out are counted and reported', async () => {
+  const made = await mirrored(SMALL)
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'under_investigation'))
+  await made.run('catalog')
+  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected'))
+  const report = await made.run('catalog')
+  expect(report.state).toBe('complete')
+  expect(report.message).toContain('statements would newly rule something out (vexStated')
+})

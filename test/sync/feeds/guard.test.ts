@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import type { Bench } from '../../support/mirror.ts'
+import { PATCH_FEED, bench } from '../fixtures.ts'
+
+const RELEASES = ['3.18', '3.19', '3.20']
+type Fixes = Record<string, string[]>
+
+/** A feed of patches: forty packages of three releases, each with one fix that names two vulnerabilities. */
+function feedOf(fixesOf: (release: string, at: number) => Fixes | null): string {
+  const alpine = RELEASES.flatMap((distroversion) => {
+    const packages = Array.from({ length: 40 }, (_, at) => fixesOf(distroversion, at))
+    const listed = packages.flatMap((secfixes, at) =>
+      secfixes === null ? [] : [{ pkg: { name: `p${at}`, secfixes } }],
+    )
+    return listed.length === 0 ? [] : [{ distroversion, archs: ['x86_64'], packages: listed }]
+  })
+  return JSON.stringify({ alpine, debian: [] })
+}
+
+const cves = (at: number): string[] => [`CVE-2026-${1000 + at}`, `CVE-2026-${2000 + at}`]
+const FULL = feedOf((_, at) => ({ '8.1-r7': cves(at) }))
+
+function serve({ sandbox }: Bench, body: string): void {
+  sandbox.faults.clear()
+  sandbox.faults.set(PATCH_FEED, { kind: 'body', type: 'application/json', body })
+}
+
+async function synced(): Promise<Bench> {
+  const made = await bench({ sandbox: { records: 5, large: 0 } })
+  serve(made, FULL)
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+  return made
+}
+
+test('a feed of patches whose fixes are lowered is refused, and published when it is approved', async () => {
+  const made = await synced()
+  serve(made, feedOf((_, at) => ({ [at < 15 ? '8.1-r6' : '8.1-r7']: cves(at) })))
+  const refused = await made.run('feeds')
+  expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 90 } })
+  expect(refused.message).toContain('90 of 240 entries have a lower fixed version, or would be removed (entriesLost')
+  expect((refused.facts['doubtfulIds'] as string[])[0]).toContain('fix lowered from 8.1-r7 to 8.1-r6')
+  expect(await made.run('feeds')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
+  const approved = made.store.quarantine.readQuarantine(refused.id)
+  if (approved === null) throw new Error('nothing is in quarantine')
+  const approval = await made.run('feeds', { kind: 'approve', approved })
+  expect(approval.message).toContain('published, as approved: 90 of 240 entries')
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+}) // prettier-ignore
+
+test('a feed of patches that adds, raises and corrects a few is believed', async () => {
+  const made = await synced()
+  serve(made, feedOf((_, at) => (at < 5 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })))
+  const report = await made.run('feeds')
+  expect(report.state).toBe('quarantined') // five packages in three releases are thirty entries
+  serve(made, feedOf((_, at) => (at < 3 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })))
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 18 } })
+}) // prettier-ignore
+
+test('an old release that ends is reported, and one that is the newest is refused', async () => {
+  const made = await synced()
+  serve(made, feedOf((release, at) => (release === '3.18' ? null : { '8.1-r7': cves(at) })))
+  const env = { PATCHMIRROR_FEEDS_GUARD_FRACTION: '1' }
+  const report = await made.runWith(env, 'feeds')
+  expect(report).toMatchObject({ state: 'complete', facts: { doubts: 80 } })
+  expect(report.message).toContain('published, but doubtful: 80 of 240 entries were removed with their release (entriesEnded')
+  serve(made, feedOf((release, at) => (release === '3.19' ? { '8.1-r7': cves(at) } : null)))
+  expect(await made.runWith(env, 'feeds')).toMatchObject({ state: 'quarantined' })
+}) // prettier-ignore
+
+test('small steps of a feed of patches are refused together', async () => {
+  const made = await synced()
+  const states: string[] = []
+  for (let step = 1; step <= 8; step++) {
+    serve(made, feedOf((release, at) => (release === '3.20' && at < step * 3 ? { '8.1-r6': cves(at) } : { '8.1-r7': cves(at) })))
+    states.push((await made.run('feeds')).state)
+  }
+  expect(states.slice(0, 3)).toEqual(['complete', 'complete', 'complete'])
+  expect(states.at(-1)).toBe('quarantined')
+}) // prettier-ignore
