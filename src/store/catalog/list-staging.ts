@@ -43,6 +43,9 @@ export function createCatalogStaging(db: Db) {
   const forget = db.prepare(
     "UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?",
   )
+  const staged = db
+    .prepare<[string, string], Buffer>('SELECT body FROM staged_entry WHERE path = ? AND id = ?')
+    .pluck()
   const stage = db.transaction(
     (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
       page.run({ ...row, path, kept: 0 })
@@ -56,6 +59,8 @@ export function createCatalogStaging(db: Db) {
     /** Stages a page with new content. */
     stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void =>
       stage(path, row, entries),
+    /** The item of a staged page with new content; null: there is none of this id. */
+    readStaged: (path: string, id: string): Buffer | null => staged.get(path, id) ?? null,
     /** Stages a page that equals the stored one: its entries stay unchanged. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })

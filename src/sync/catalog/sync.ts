@@ -32,6 +32,7 @@ import {
   dailyTasks,
   tasksOfItem,
 } from './answers/plan.ts'
+import { noteSignatures } from './signatures.ts'
 import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
 import type { SyncResult } from '../context.ts'
@@ -97,7 +98,10 @@ async function crawlAll(
   if (refused !== null) return refused
   const result = withNameless(await publishCatalog(context, crawl, stored), nameless)
   recordSettled(context, crawl)
-  const message = [result.message, ...warningsOf(unusable, unproved)].join('; ')
+  const isVerified = !context.dryRun && !isNarrow(context) && context.source === 'catalog'
+  const unverified = isVerified ? await noteSignatures(context) : null
+  const warnings = [...warningsOf(unusable, unproved), ...(unverified === null ? [] : [unverified])]
+  const message = [result.message, ...warnings].join('; ')
   return { ...result, message }
 }
 
