@@ -15,6 +15,7 @@ const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind 
 
 /** A room of src/, or a file that lies in src/ itself, by its name. */
 type Part =
+  | 'signatures'
   | 'api'
   | 'archive'
   | 'backup'
@@ -74,7 +75,25 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sboms',
     'store',
   ],
-  sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
+  signatures: [
+    'core',
+    'domain',
+    'json',
+    'store/catalog/answers.ts',
+    'store/catalog/whole-content.ts',
+  ],
+  sync: [
+    'archive',
+    'core',
+    'domain',
+    'guard',
+    'json',
+    'signatures',
+    'store',
+    'threads',
+    'upstream',
+    'zip',
+  ],
   api: [
     'core',
     'differences',
@@ -91,6 +110,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'api/scanners/query-source.ts',
     'core',
     'domain/resources.ts',
+    'domain/artifacts/signature.ts',
     'json',
     'query',
     'sboms',
@@ -192,6 +212,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 const LIBRARIES: Record<string, readonly string[]> = {
   '@aws-sdk/client-s3': ['fleet/objects/s3.ts'],
   '@renovatebot/pep440': ['query/orders/pep440.ts'],
+  '@sigstore/bundle': ['signatures/sigstore.ts'],
+  '@sigstore/protobuf-specs': ['signatures/sigstore.ts'],
+  '@sigstore/verify': ['signatures/sigstore.ts'],
   'adm-zip': ['zip/small.ts'],
   'better-sqlite3': ['store/database/sqlite.ts'],
   'cli-progress': ['cli/progress.ts'],

@@ -71,12 +71,16 @@ export function note(text: string): void {
 /** What talks to the service needs of the files that settings name. */
 export const SERVICE_FILES = ['upstream', 'identity'] as const
 
+/** The files by which the signatures of artifacts are verified. */
+const TRUST_ROOT = 'catalog.trustRoot'
+
 /** What of them a sync of these sources needs; none named: all. The public feeds are asked for without a credential. */
 export function sourceFiles(sources: readonly string[]): readonly string[] {
-  if (sources.length === 0) return SERVICE_FILES
+  if (sources.length === 0) return [...SERVICE_FILES, TRUST_ROOT]
   const credentials = { catalog: 'upstream', identity: 'identity' } as const
   const used = (['catalog', 'identity'] as const).filter((source) => sources.includes(source))
-  return ['upstream.caFile', ...used.map((source) => credentials[source])]
+  const trusted = sources.includes('catalog') ? [TRUST_ROOT] : []
+  return ['upstream.caFile', ...used.map((source) => credentials[source]), ...trusted]
 }
 
 /**

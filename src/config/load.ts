@@ -84,6 +84,7 @@ const FILES: ReadonlySet<string> = new Set([
   'bundle.signingKeys',
   'bundle.trustedKeys',
   'fleet.caFile',
+  'catalog.trustRoot',
 ])
 
 function checkValues(layers: readonly Layer[], context: CheckContext): Checked {

@@ -1,5 +1,6 @@
 import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
 import { bytes } from './kinds/bytes.ts'
+import { signerIdentity, trustFile } from './kinds/trust.ts'
 import { EXCHANGE } from './sections/exchange.ts'
 import { GUARD } from './sections/guard.ts'
 import {
@@ -146,6 +147,9 @@ export const SCHEMA = {
     maxArtifactBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),
     artifactTimeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 600_000 }),
     allowPrivateArtifacts: flag(false),
+    signatures: nullable(choice(['off', 'warn', 'enforce'], 'warn')),
+    trustRoot: list(trustFile()),
+    signers: list(signerIdentity()),
     concurrency: integerSetting({ min: 1, max: 256, example: 8 }),
   },
   identity: {

@@ -19,6 +19,7 @@ export const REASON_FACTS: readonly string[] = [
   'unprovedLists',
   'failed',
   'unusable',
+  'unverified',
 ]
 
 /** Returns who runs this command, for the run log: the name of the operating system's user, `root (alice)` with sudo. */

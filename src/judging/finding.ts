@@ -1,3 +1,4 @@
+import type { ArtifactSignature } from '../domain/artifacts/signature.ts'
 import type { Severity } from './severity.ts'
 
 /** A package of the SBOM: equal components are one, with all their references. */
@@ -68,6 +69,8 @@ export interface VexReason {
   readonly statedAt: string | null
   /** SHA-256 of the mirrored document, hex. */
   readonly document: string
+  /** What the verification of its signatures came to; null: it was not verified. */
+  readonly signature: ArtifactSignature | null
 }
 
 /** A finding that VEX rules out. */

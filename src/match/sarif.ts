@@ -1,6 +1,7 @@
 import { sha256Hex } from '../core/digest.ts'
 import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
+import { signatureText } from '../domain/artifacts/signature.ts'
 import type { MatchFinding, SuppressedFinding, VexReason } from '../judging/finding.ts'
 import type { MatchResult } from './result.ts'
 import { type Level, disagrees } from '../judging/severity.ts'
@@ -84,11 +85,13 @@ function uriOf(file: string): string {
 }
 
 /** A statement of VEX; SARIF has a place for one text. */
-function suppressionOf({ status, justification, note, product, document }: VexReason): object {
+function suppressionOf(reason: VexReason): object {
+  const { status, justification, note, product, document, signature } = reason
   const reasons = [status, justification, note].filter((text) => text !== '').join(': ')
+  const signed = signature === null ? '' : `, signature ${signatureText(signature)}`
   return {
     ...{ kind: 'external', status: 'accepted' },
-    justification: `VEX for ${product} (document ${document}): ${reasons}`,
+    justification: `VEX for ${product} (document ${document}${signed}): ${reasons}`,
   }
 }
 

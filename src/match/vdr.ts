@@ -1,3 +1,4 @@
+import { signatureText } from '../domain/artifacts/signature.ts'
 import { randomUUID } from 'node:crypto'
 import { toIso } from '../core/time.ts'
 import { VERSION } from '../core/version.ts'
@@ -99,11 +100,13 @@ const JUSTIFICATIONS: ReadonlyMap<string, string> = new Map([
 
 function analysisOf([first]: readonly SuppressedFinding[]): object {
   const { status = 'fixed', justification = '', note = '', document = '' } = first?.vex ?? {}
+  const signature = first?.vex.signature ?? null
+  const signed = signature === null ? '' : `, signature ${signatureText(signature)}`
   const known = JUSTIFICATIONS.get(justification)
   return {
     state: status === 'fixed' ? 'resolved' : 'not_affected',
     ...(status === 'not_affected' && known !== undefined && { justification: known }),
-    detail: [justification, note, `VEX document ${document}`]
+    detail: [justification, note, `VEX document ${document}${signed}`]
       .filter((one) => one !== '')
       .join(': '),
   }

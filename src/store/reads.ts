@@ -8,6 +8,7 @@ import { createLedgerReader } from './replication/ledger.ts'
 import { createCatalogQuery, createOrderings } from './catalog/list-query.ts'
 import { createCatalogAnswerReader } from './catalog/answers.ts'
 import { createCatalogListReader } from './catalog/lists.ts'
+import { createSignatureReader } from './catalog/signatures.ts'
 import { createDoubtReader } from './changes/doubts.ts'
 import { createChangeReader } from './changes/log.ts'
 import { createDocumentReader } from './feeds/documents.ts'
@@ -37,6 +38,7 @@ export function createReads(db: Db) {
       ...createNewTagReader(db),
       ...createDocumentStoreReader(db),
       ...createDigestLines(db),
+      ...createSignatureReader(db),
     },
     runs: { ...createRunReader(db), ...createRunScope(db) },
     snapshots: createSnapshotReader(db),

@@ -2,6 +2,7 @@ import { type Db, openWriter } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreWriter } from './catalog/documents.ts'
 import { createCatalogRepair } from './catalog/repair.ts'
+import { createSignatureWriter } from './catalog/signatures.ts'
 import { createNewTagWriter, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerWriter } from './replication/ledger.ts'
 import { createCarriedReader } from './replication/reader.ts'
@@ -110,6 +111,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createDocumentStoreWriter(db),
       ...createDigestLines(db),
       ...createCatalogRepair(db),
+      ...createSignatureWriter(db),
     },
     vex: createVexReader(db),
     dates: createDatesWriter(db),

@@ -1,18 +1,26 @@
 import { rebuildLostArchive } from '../archive/build.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { acquireLock } from '../store/database/lock.ts'
+import type { Config } from '../config/schema.ts'
+import { signatureMode } from '../signatures/check.ts'
 import type { Writes } from '../store/writer.ts'
 
 /**
- * Closes the runs that a killed process left open and rebuilds a missing derived archive. Does nothing while another
- * process syncs, because its runs look the same. Returns why an archive could not be rebuilt, or null.
+ * Closes the runs that a killed process left open, rebuilds a missing derived archive, and verifies the signatures of what other
+ * settings or no one verified, as after an import. Does nothing while another process syncs, because its runs look the same.
+ * Returns why something of it failed, or null.
  */
-export async function repair(store: Writes, dataDir: string): Promise<string | null> {
+export async function repair(
+  store: Writes,
+  { data, catalog }: Pick<Config, 'data' | 'catalog'>,
+): Promise<string | null> {
+  const dataDir = data.dir
   try {
     const lock = acquireLock(dataDir, 'sync')
     try {
       store.runs.closeOrphanRuns(Date.now())
       await rebuildLostArchive(store.osv, dataDir)
+      await verifyArrived(store, catalog)
     } finally {
       lock.release()
     }
@@ -21,4 +29,11 @@ export async function repair(store: Writes, dataDir: string): Promise<string | n
     if (!busy) return messageOf(error)
   }
   return null
+}
+
+/** The modules of the verification are loaded where there is something to verify, or to forget. */
+async function verifyArrived(store: Writes, settings: Config['catalog']): Promise<void> {
+  if (signatureMode(settings) === 'off' && store.catalog.countSignatures() === null) return
+  const { settleSignatures } = await import('./catalog/signatures.ts')
+  await settleSignatures(store, settings)
 }

@@ -69,7 +69,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   let [runner, rebuilding] = [newRunner(), null as Promise<void> | null]
   const running = new Set<Promise<void>>()
   const repairAll = async (): Promise<void> => {
-    const failure = await repair(store, config.data.dir)
+    const failure = await repair(store, config)
     if (failure !== null) send({ type: 'failed', request: null, message: failure, isLocked: false })
   }
   const rebuild = (): Promise<void> =>

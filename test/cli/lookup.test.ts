@@ -303,7 +303,7 @@ describe('match', () => {
     const { code, out } = await ask('match', of, '--fail-on', 'any')
     expect(code).toBe(0)
     expect(out).toMatch(/no findings; 1 ruled out by VEX\n\nRuled out by VEX:\n/)
-    expect(out).toMatch(new RegExp(`^not affected +d +\\S+ +VEX-1 +\\S+ +${document.slice(0, 12)}$`, 'm')) // prettier-ignore
+    expect(out).toMatch(new RegExp(`^not affected +d +\\S+ +VEX-1 +\\S+ +${document.slice(0, 12)} +-$`, 'm')) // prettier-ignore
     expect(out).toMatch(/^vex: \d+ documents, snapshot [\da-f]{12}, as of 20/m)
     expect(out).toMatch(/^patches: 9 in the list$/m)
     expect(await json('match', of)).toMatchObject({

@@ -142,6 +142,9 @@ test('the defaults are those that the manual documents', () => {
       maxArtifactBytes: 1_000_000_000,
       artifactTimeoutMs: 600_000,
       allowPrivateArtifacts: false,
+      signatures: null,
+      trustRoot: [],
+      signers: [],
       concurrency: 8,
     },
     identity: {

@@ -1,3 +1,4 @@
+import type { StoredSignature } from '../../src/domain/artifacts/signature.ts'
 import { expect, test } from 'vitest'
 import type { MatchFinding } from '../../src/judging/finding.ts'
 import { applyVex } from '../../src/judging/vex/apply.ts'
@@ -379,5 +380,32 @@ test('the reason names what was stated, when, and in which document, in texts of
   expect(suppressed[0]?.vex).toEqual({
     ...{ status: 'not_affected', justification: 'component_not_present', note: 'n'.repeat(1000) },
     ...{ vulnerability: 'CVE-1', product: PURL, statedAt: '2026-01-01T00:00:00Z', document: 'd1' },
+    signature: null,
   })
+})
+
+test('a document whose signature is enforced and not verified rules nothing out, and still says what is affected', () => {
+  const said: Said[] = [{}, { status: 'affected', timestamp: '2026-02-01T00:00:00Z' }]
+  const contents = said.map((one) => Buffer.from(JSON.stringify(openVex(one))))
+  const seen = (given: readonly (StoredSignature | null)[]): readonly unknown[] => {
+    const reads = {
+      listVexDocuments: () =>
+        given.map((signature, at) => ({ digest: String(at), size: 9, changed: 1, signature })),
+      readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
+    }
+    const input = { reads, subjects: [], now: NOW, check: () => undefined }
+    return applyVex([finding(PURL)], input).suppressed.map(({ vex }) => vex.signature)
+  }
+  const verified = { state: 'verified', signer: 'key', reason: null, subject: null } as const
+  const failed = { state: 'failed', signer: null, reason: 'why', subject: null } as const
+  expect(seen([null])).toEqual([null])
+  expect(seen([{ ...failed, isEnforced: false }])).toEqual([failed])
+  expect(seen([{ ...verified, isEnforced: true }])).toEqual([verified])
+  expect(seen([{ ...failed, isEnforced: true }])).toEqual([])
+  expect(
+    seen([
+      { ...verified, isEnforced: true },
+      { ...failed, isEnforced: true },
+    ]),
+  ).toEqual([])
 })

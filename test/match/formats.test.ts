@@ -33,6 +33,7 @@ const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1'
 const VEX: VexReason = {
   ...{ status: 'not_affected', justification: 'vulnerable_code_not_in_execute_path', note: '' },
   ...{ vulnerability: 'CVE-1', product: 'pkg:npm/a', statedAt: null, document: 'd1' },
+  signature: null,
 }
 
 const RESULT: MatchResult = {

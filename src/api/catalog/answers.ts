@@ -1,9 +1,10 @@
 import { type Slice, locate, sliceText } from '../../json/slices.ts'
 import type { CatalogResource } from '../../domain/resources.ts'
+import { signatureFields } from '../../domain/artifacts/signature.ts'
 import { type CatalogAnswer, type CatalogLink, isNone } from '../../store/catalog/answers.ts'
 import type { createOrderings } from '../../store/catalog/list-query.ts'
 import { contentOf } from '../../store/database/gzip.ts'
-import { type Heads, encode, respond, respondUnstored } from '../http/response.ts'
+import { type Heads, type JsonContent, encode, respond, respondUnstored } from '../http/response.ts'
 import { DOCUMENT_PATH } from './documents.ts'
 import { type Missing, requestedPath } from './not-found.ts'
 import type { Links } from '../access/signed-links.ts'
@@ -49,15 +50,17 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       if (isNone(answer)) return sendNone(call, answer, own)
       const [link] = answer.links
       // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
-      if (link?.at.length === 0 && answer.body === null) return call.sendDocument(link, own.asOf)
+      const more = signatureFields(served.reads.catalog.readSignature(path, answer))
+      if (link?.at.length === 0 && answer.body === null)
+        return call.sendDocument({ ...link, more }, own.asOf)
       const { body: stored, changed } = answer
       const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const places = placesOf(body, answer.links)
       const type = answer.type === null || answer.type === undefined ? {} : { type: answer.type }
-      if (places.length > 0) return sendLinked(call, { ...type, body }, places, links, own)
+      if (places.length > 0) return sendLinked(call, { ...type, body, more }, places, links, own)
       const tag = answer.sha256.toString('hex', 0, 16)
       const gzip = (): Buffer => stored ?? body
-      respond(call, { ...type, body, gzip, tag, changed, origin: own }, heads)
+      respond(call, { ...type, body, gzip, tag, changed, origin: own, more }, heads)
     },
   }
 
@@ -71,7 +74,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
   /** An artifact answer with fresh links of the mirror's own: good for a while, so never to be kept or revalidated. */
   function sendLinked(
     call: ReadCall,
-    { body: text, ...type }: { readonly body: Buffer; readonly type?: string },
+    { body: text, ...rest }: Pick<JsonContent, 'body' | 'type' | 'more'>,
     places: readonly Place[],
     { signLink, expiry }: Links,
     origin: SnapshotOrigin,
@@ -86,7 +89,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
         base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
     const vary = 'Accept-Encoding, Authorization'
-    respondUnstored(call, { ...type, ...encode(call.requestHeaders, { body }), vary, origin })
+    respondUnstored(call, { ...rest, ...encode(call.requestHeaders, { body }), vary, origin })
   }
 }
 

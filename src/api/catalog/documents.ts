@@ -19,6 +19,8 @@ export const DOCUMENT_PATH = '/-/documents/'
 export interface NamedDocument {
   readonly digest: string
   readonly type?: string
+  /** Further header fields of the answer that it is, flat. */
+  readonly more?: readonly string[]
 }
 
 /**
@@ -28,7 +30,7 @@ export interface NamedDocument {
 export async function sendDocument(
   served: ServedSnapshot,
   call: RouteCall,
-  { digest, type }: NamedDocument,
+  { digest, type, more = [] }: NamedDocument,
   asOf?: string,
 ): Promise<void> {
   const { request, response, requestHeaders } = call
@@ -52,7 +54,7 @@ export async function sendDocument(
   }
   const result = checkConditions(requestHeaders, validators)
   if (result === 'failed') return sendFailed(request, response, origin)
-  const head = headOf(document, validators.etag, origin)
+  const head = [...headOf(document, validators.etag, origin), ...more]
   if (result === 'unchanged') {
     response.writeHead(304, head).end()
     return

@@ -160,18 +160,24 @@ export function artifactContract(resource: CatalogResource | null, path: string)
           description: 'JSON with local links, or the document.',
           headers: {
             ...OF_DOCUMENT,
+            ...headersOf('X-Mirror-Signature'),
             ETag: ref('headers', 'ETagOfDocument'),
             'Last-Modified': ref('headers', 'ChangedOfDocument'),
           },
           content: { 'application/json': { schema: schemaOf('ServiceJson') }, ...ANY_TYPE },
         },
-        206: PART,
-        304: UNCHANGED,
+        206: signed(PART),
+        304: signed(UNCHANGED),
         ...NOTHING,
         ...problems('message', 403, 412, 416),
       },
     },
   }
+}
+
+/** Returns an answer that says what the signatures of an artifact came to. */
+function signed(answer: DeclaredAnswer): DeclaredAnswer {
+  return { ...answer, headers: { ...answer.headers, ...headersOf('X-Mirror-Signature') } }
 }
 
 /** The contract of the documents behind signed links. */

@@ -47,7 +47,7 @@ export function contentTag(content: Buffer): string {
 }
 
 /** Content of a JSON answer, and how it is labelled. */
-interface JsonContent {
+export interface JsonContent {
   /** Without a coding. */
   readonly body: Buffer
   /** Returns the same as gzip; null: it is never compressed. Without it, the body is compressed for the request. */

@@ -18,12 +18,13 @@ export function openSourceStatus(source: SourceStatus): SourceStatus {
   if (!PRIVATE.has(source.name))
     return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
   const { unprovedLists = [] } = source
-  const { lastRun, progress, waiting } = source
+  const { lastRun, progress, waiting, signatures } = source
   return {
     ...source,
     partialLists: source.partialLists.map(withoutPrivateNames),
     unprovedLists: unprovedLists.map(withoutPrivateNames),
     ...(waiting && { waiting: waiting.map(({ run }) => ({ run, reason: null })) }),
+    ...(signatures && { signatures: { ...signatures, unverified: [] } }),
     lastRun: lastRun && openRun(lastRun),
     ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
   }

@@ -23,6 +23,7 @@ export type ProblemCode =
   | 'inbox'
   | 'views'
   | 'findings'
+  | 'signatures' // of artifacts that are published and not verified
 
 /** One cause, however much fails for it. */
 export interface MirrorProblem {

@@ -6,6 +6,7 @@ import {
   ageSecondsOf,
   servedSources,
 } from '../../domain/sources.ts'
+import { counted } from '../../core/text.ts'
 import { partProblems } from './part-problems.ts'
 import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
 import { describeOverAge } from './readiness.ts'
@@ -26,6 +27,7 @@ export function problemsOf(status: Status, config: Config, now: number): readonl
     ...ageProblems(status, sources, config),
     ...futureProblem(sources, now),
     ...sources.flatMap(partialProblem),
+    ...sources.flatMap(signatureProblem),
     ...partProblems(status, config, now),
   ]
   const isSevere = ({ level }: MirrorProblem): boolean => level === 'failed'
@@ -278,6 +280,20 @@ function futureProblem(sources: readonly SourceStatus[], now: number): MirrorPro
 
 function isFuture(date: string | null, now: number): boolean {
   return date !== null && ageSecondsOf(Date.parse(date), now) === null
+}
+
+/** Artifacts that are stored and not verified: somebody else may have written them. */
+function signatureProblem({ name, signatures = null }: SourceStatus): MirrorProblem[] {
+  if (signatures === null || signatures.failed + signatures.none === 0) return []
+  const { failed, none, enforced, unverified } = signatures
+  const [first] = unverified
+  const text = `the signatures of ${counted(failed, 'artifact')} failed, ${none} without one`
+  const effect = enforced
+    ? 'what is not verified rules nothing out'
+    : 'they are served and believed'
+  const detail = first === undefined ? null : `${first.path}: ${first.reason}`
+  const advice = ['patchmirror runs', 'patchmirror show TAG']
+  return [problem('signatures', 'warning', name, text, { detail, effect, advice })]
 }
 
 function partialProblem({ name, state, lastRun }: SourceStatus): MirrorProblem[] {

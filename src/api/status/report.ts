@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { toIsoOrNull, toIso } from '../../core/time.ts'
+import { type SignatureCounts, signatureText } from '../../domain/artifacts/signature.ts'
 import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { RunProgress } from '../../domain/progress.ts'
 import { type SourceName, SOURCES, ageSecondsOf, whyUnsynced } from '../../domain/sources.ts'
@@ -66,10 +67,19 @@ export interface SourceStatus extends PartialLists, SourceSyncing, MissingParts 
   failingSince?: string | null
   /** What was published and should not be believed; null: nothing, or it is acknowledged. A daemon of an earlier version has none. */
   doubtful?: DoubtfulRun | null
+  /** What the signatures of the stored artifacts came to; null: they are not verified, or another source. */
+  signatures?: SignatureStatus | null
   lastRun: RunSummary | null
   /** How far its run is, where this daemon runs it; null: no run, one of another process, or nothing is known yet. */
   progress?: RunProgress | null
   nextRunAt: string | null
+}
+
+/** Numbers of artifacts by what their signatures came to, and the first that are not verified. */
+interface SignatureStatus extends SignatureCounts {
+  /** Whether what is not verified is not believed. */
+  readonly enforced: boolean
+  readonly unverified: readonly { readonly path: string; readonly reason: string }[]
 }
 
 /** A run whose refused change waits for a decision. */
@@ -235,6 +245,7 @@ function sourceStatus(
     ...missingOf(reads, name),
     unsynced: whyUnsynced(config, name, (source) => isOwnData(reads, source)),
     scopeChanged: changedScopeText(reads.runs, config, name),
+    signatures: name === 'catalog' ? signaturesOf(reads) : null,
     lastRun: latest === null ? null : summaryOf(latest, reads),
     progress: latest?.state === 'running' ? (progressOf?.(name) ?? null) : null,
     nextRunAt: toIsoOrNull(nextRunAt(name)),
@@ -244,6 +255,17 @@ function sourceStatus(
 function scopeStatus(text: string | null): OsvScopeStatus | null {
   const settings = parseScopeText(text)
   return settings === null ? null : { include: settings.include, exclude: settings.exclude }
+}
+
+/** Artifacts that are named, at most. */
+const UNVERIFIED = 20
+
+function signaturesOf({ catalog }: Reads): SignatureStatus | null {
+  const counts = catalog.countSignatures()
+  if (counts === null) return null
+  const rows = catalog.listUnverified(UNVERIFIED)
+  const unverified = rows.map((row) => ({ path: row.path, reason: signatureText(row) }))
+  return { ...counts, enforced: rows.some(({ isEnforced }) => isEnforced), unverified }
 }
 
 function waitingOf(reads: Reads, name: SourceName): WaitingRun[] {

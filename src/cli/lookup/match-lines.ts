@@ -32,15 +32,18 @@ export function matchLines(result: MatchResult, config: Config, now: number): st
   ]
 }
 
-const SUPPRESSED_HEAD = ['status', 'component', 'version', 'record', 'justification', 'document']
+const SUPPRESSED_HEAD = [
+  ...['status', 'component', 'version', 'record', 'justification', 'document'],
+  'signature',
+]
 
 function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
-  const { status, justification, note, document } = vex
+  const { status, justification, note, document, signature } = vex
   const why = justification === '' ? note : justification
   return [
     status.replaceAll('_', ' '),
     ...[cut(component.name, 60), cut(component.version, 40), id],
-    ...[why === '' ? '-' : cut(why, 60), document.slice(0, 12)],
+    ...[why === '' ? '-' : cut(why, 60), document.slice(0, 12), signature?.state ?? '-'],
   ]
 }
 

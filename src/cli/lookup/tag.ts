@@ -1,5 +1,10 @@
 import { fillPath, canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
+import {
+  type ArtifactSignature,
+  plainResult,
+  signatureText,
+} from '../../domain/artifacts/signature.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
 import { leftOutOfScope } from '../../api/catalog/not-found.ts'
 import { notSynced, scopeToCome } from '../../api/snapshot/not-ready.ts'
@@ -26,6 +31,8 @@ interface Artifact {
     | 'could not be fetched'
     | 'not fetched yet'
     | 'not in scope'
+  /** What the verification of its signatures came to; null: it was not verified. */
+  readonly signature: ArtifactSignature | null
   /** Why it is not stored; null where it is, or where this mirror does not know. */
   readonly why: string | null
   readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[] // prettier-ignore
@@ -52,6 +59,7 @@ export function tagFinding(stored: LookupCall, id: string, body: Buffer): Lookup
       ...facts.map(([name = '', value = '']) => `${name.padEnd(12)} ${visible(value)}`),
       '',
       table(['artifact', 'state', 'documents'], artifacts.map(rowOf)),
+      ...signaturesOf(artifacts),
       ...reasonsOf(artifacts),
     ],
   }
@@ -74,7 +82,7 @@ function artifactOf(
   const filled = fillPath(template, { id })
   const path = canonicalPath(filled) ?? filled
   const answer = catalog.readAnswer(path)
-  const named = { kind, path, documents: [], why: null }
+  const named = { kind, path, documents: [], why: null, signature: null }
   const missing = catalog.readMissingPath(path)
   if (missing?.status === 403)
     return { ...named, state: 'refused by the service', why: missing.reason ?? NO_REASON }
@@ -92,7 +100,16 @@ function artifactOf(
     const document = catalog.readDocument(digest)
     return document === null ? [] : [{ digest, type: type ?? document.type, size: document.size }]
   })
-  return { ...named, state: 'stored', documents }
+  const stored = catalog.readSignature(path, answer)
+  return { ...named, state: 'stored', documents, signature: stored && plainResult(stored) }
+}
+
+/** Returns what the verification of the signatures came to, a line for each artifact. */
+function signaturesOf(artifacts: readonly Artifact[]): string[] {
+  const lines = artifacts.flatMap(({ kind, signature }) =>
+    signature === null ? [] : [`signature of ${kind}: ${visible(signatureText(signature))}`],
+  )
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 /** Returns each reason once, after the artifacts that it is about. */

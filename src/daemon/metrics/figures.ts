@@ -1,3 +1,4 @@
+import type { SignatureCounts } from '../../domain/artifacts/signature.ts'
 import type {
   BoxesStatus,
   EdgeTargetStatus,
@@ -29,6 +30,8 @@ interface SourceFigures {
   readonly partialListCount: number
   /** Why it is stored and not synced any more; null: it is synced, or not meant to be. */
   readonly unsynced: string | null
+  /** Numbers of artifacts by what their signatures came to; null: they are not verified. */
+  readonly signatures?: SignatureCounts | null
   /** How long the last run took; null while it runs, and before the first. */
   readonly lastRunSeconds: number | null
 }

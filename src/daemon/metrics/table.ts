@@ -64,6 +64,11 @@ const settledBundles = ({ boxes }: Figures): Sample[] => {
   return (['imported', 'superseded', 'refused'] as const).map((name) => [inbox[name], name])
 }
 
+const signaturesOf = ({ signatures = null }: Figures['sources'][number]): Sample[] =>
+  signatures === null
+    ? []
+    : (['verified', 'failed', 'none'] as const).map((state) => [signatures[state], state])
+
 const problem = (box: { readonly problem: string | null } | null | undefined): number | null =>
   box ? flag(box.problem !== null) : null
 
@@ -97,6 +102,8 @@ export const METRICS: readonly Metric[] = [
     perSource(({ partialListCount }) => partialListCount)],
   ['patchmirror_source_last_run_seconds', 'How long the last run took.', 'gauge', ['source'],
     perSource(({ lastRunSeconds }) => lastRunSeconds)],
+  ['patchmirror_catalog_signatures', 'Artifacts by what the verification of their signatures came to.', 'gauge', ['state'],
+    ({ sources }) => sources.flatMap(signaturesOf)],
 
   ['patchmirror_webhook_refreshes_total', 'Refreshes that webhooks caused since the start, by outcome.', 'counter', ['outcome'],
     refreshes],

@@ -1,5 +1,6 @@
 import { sha256Of } from '../../core/digest.ts'
 import { isVexDamaged, readVexStatements, statedId } from '../../judging/vex/apply.ts'
+import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { statedPlaces } from '../../judging/vex/coverage.ts'
 import type { Statement } from '../../judging/vex/statements.ts'
 import { UNREAD } from '../../store/findings/reads.ts'
@@ -30,28 +31,45 @@ interface DocumentsInput {
  */
 export async function followVex({ store, during }: DocumentsInput): Promise<string | null> {
   const catalog = during(catalogOf)
-  if (catalog === null || catalog === store.readFollowed('vex')) return catalog
+  if (catalog === null) return catalog
   const listed = during((reads, vex) => {
     expectCatalog(reads, catalog)
     return vex.listVexDocuments()
   })
-  store.putFollowed('vex', '')
   const known = new Map(store.listVexDocuments().map(({ digest, id }) => [digest, id]))
-  const digests = new Set(listed.map(({ digest }) => digest))
+  const digests = new Set(listed.map(nameOf))
+  const isSame = listed.every((one) => known.has(nameOf(one))) && known.size === digests.size
+  if (isSame && catalog === store.readFollowed('vex')) return catalog
+  store.putFollowed('vex', '')
   const numberOf = createNumbers()
   for (const [digest, id] of known)
     if (!digests.has(digest)) await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
   let isAnyUnread = false
   for (const document of listed) {
-    if (known.has(document.digest)) continue
+    const name = nameOf(document)
+    if (known.has(name)) continue
     const statements = readDocument(during, document, catalog)
     isAnyUnread ||= statements === null
     if (statements === null) continue
     const about = aboutOf(statements, numberOf)
-    await store.inOne(() => Promise.resolve(store.addVexDocument(document.digest, about)))
+    await store.inOne(() => Promise.resolve(store.addVexDocument(name, about)))
   }
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
+}
+
+/** What follows the digest of a document that must not rule anything out. */
+const DISBELIEVED = ' disbelieved'
+
+/** Returns the name under which a document is known: another one when its signature comes to something else that counts. */
+function nameOf({ digest, signature }: VexDocument): string {
+  return isDisbelieved(signature) ? digest + DISBELIEVED : digest
+}
+
+/** Returns the digest of a document that is known under a name, and whether it may rule anything out. */
+export function namedDocument(name: string): { digest: string; isBelieved: boolean } {
+  const isBelieved = !name.endsWith(DISBELIEVED)
+  return { digest: isBelieved ? name : name.slice(0, -DISBELIEVED.length), isBelieved }
 }
 
 /** The state in which some documents of a catalog could not be read. */

@@ -1,10 +1,16 @@
 import { createVexJudge, statedIds } from '../../judging/vex/apply.ts'
 import { ownPlaces } from '../../judging/vex/coverage.ts'
-import type { Statement } from '../../judging/vex/statements.ts'
+import { type Statement, rulesOut } from '../../judging/vex/statements.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../store/findings/writes.ts'
 import type { DuringReads } from './during.ts'
 import { type RecordNames, createNameReader } from './names.ts'
-import { ANY_VULNERABILITY, createNumbers, readDocument, unreadState } from './vex-documents.ts'
+import {
+  ANY_VULNERABILITY,
+  createNumbers,
+  namedDocument,
+  readDocument,
+  unreadState,
+} from './vex-documents.ts'
 
 /** Bytes of documents whose statements are kept parsed, and products about which documents are known. */
 const KEPT_BYTES = 16 * 2 ** 20
@@ -143,19 +149,21 @@ function placesOf(
 function createStatementReader({ store, during, catalog }: VexInput) {
   const kept = new Map<string, readonly Statement[]>()
   let bytes = 0
-  return (digest: string): readonly Statement[] => {
-    const before = kept.get(digest)
+  return (name: string): readonly Statement[] => {
+    const before = kept.get(name)
     if (before !== undefined) return before
+    const { digest, isBelieved } = namedDocument(name)
     const document = during((reads) => reads.catalog.readDocument(digest))
     const { size = 0, changed = 0 } = document ?? {}
-    const statements = readDocument(during, { digest, size, changed }, catalog)
-    if (statements === null) forget(store, digest, catalog)
+    const found = readDocument(during, { digest, size, changed }, catalog)
+    if (found === null) forget(store, name, catalog)
+    const statements = isBelieved ? found : (found ?? []).filter(({ status }) => !rulesOut(status))
     bytes += size
     if (bytes > KEPT_BYTES) {
       kept.clear()
       bytes = size
     }
-    kept.set(digest, statements ?? [])
+    kept.set(name, statements ?? [])
     return statements ?? []
   }
 }

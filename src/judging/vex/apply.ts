@@ -1,4 +1,5 @@
 import { DAY_MS, instantOf, stampOf, toIso } from '../../core/time.ts'
+import { isDisbelieved, plainResult } from '../../domain/artifacts/signature.ts'
 import type { VexDocument, VexReader } from '../../store/views/vex.ts'
 import type { MatchFinding, SuppressedFinding, VexReason } from '../finding.ts'
 import { type NamedComponent, createCoverages } from './coverage.ts'
@@ -100,7 +101,11 @@ export function createVexJudge<Finding extends StatedFinding>(
   const coverageOf = createCoverages(findings, subjects, check)
   const latest = instantOf(toIso(now + AHEAD_MS))
   return {
-    add(statement: Statement, { digest }: Pick<VexDocument, 'digest'>): void {
+    add(
+      statement: Statement,
+      { digest, signature }: Pick<VexDocument, 'digest' | 'signature'>,
+    ): void {
+      if (rulesOut(statement.status) && isDisbelieved(signature)) return
       const ids = [...new Set(statement.vulnerabilities.map(statedId))].filter((id) => byId.has(id))
       if (ids.length === 0) return
       const coverage = coverageOf(statement)
@@ -109,7 +114,7 @@ export function createVexJudge<Finding extends StatedFinding>(
           check()
           const product = coverage(finding.component)
           if (product === null) continue
-          const one = saidBy(statement, { digest, product, latest })
+          const one = saidBy(statement, { digest, signature, product, latest })
           const known = said.get(finding) ?? new Map<string, Said>()
           said.set(finding, known)
           const before = known.get(id)
@@ -168,12 +173,13 @@ function isLater(one: Said, before: Said): boolean {
 
 interface Source {
   readonly digest: string
+  readonly signature: VexDocument['signature'] | undefined
   readonly product: string
   /** A later date of a statement that rules out is not believed: it would count for ever. As `instantOf`. */
   readonly latest: string
 }
 
-function saidBy(statement: Statement, { digest, product, latest }: Source): Said {
+function saidBy(statement: Statement, { digest, signature, product, latest }: Source): Said {
   const { status, justification, note, vulnerabilities, at } = statement
   if (!rulesOut(status)) return { at, reason: null }
   const [vulnerability = ''] = vulnerabilities
@@ -181,6 +187,7 @@ function saidBy(statement: Statement, { digest, product, latest }: Source): Said
     ...{ status, justification: short(justification), note: short(note) },
     ...{ vulnerability: short(vulnerability), product: short(product) },
     ...{ statedAt: at === '' ? null : stampOf(at), document: digest },
+    signature: signature ? plainResult(signature) : null,
   }
   return { at: at > latest ? '' : at, reason }
 }

@@ -20,6 +20,7 @@ import { EVENT_TYPE, webhookRoutes } from './routes/webhooks.ts'
 import type { ArtifactKind } from './shapes/artifact.ts'
 import { wordedError } from './shapes/error.ts'
 import { type Shape, shapeOf } from './shapes/shape.ts'
+import { type SigningFault, statedIn, signedDocument } from './data/signed.ts'
 import { createState } from './data/state.ts'
 
 /** The service beside its public feeds, for a test to look at and to change. */
@@ -30,6 +31,11 @@ export interface Service extends ServiceEdits {
   documents(kind: OwnerKind, id: string, artifact: ArtifactKind): Buffer[]
   /** Gives an owner's documents of one kind another content, under new addresses. */
   writeArtifact(kind: OwnerKind, id: string, artifact: ArtifactKind, content: string): void
+  /**
+   * Gives an owner's documents of one kind, JSON, as a statement about the image that is signed with the key of the provenances;
+   * with a fault if one is given. Provenances are signed statements already, about images that nothing lists.
+   */
+  sign(id: string, artifact: 'sbom' | 'vex' | 'provenance', fault?: SigningFault | null): void
   /** The public key that provenances are signed with, PEM. */
   publicKey(): Buffer
   /**
@@ -99,11 +105,7 @@ export function createService(
     ...edits,
     addTag: (imageId) => announcing.announce(edits.addTag(imageId)),
     deliveries: announcing.deliveries,
-    writeArtifact(kind, id, artifact, content) {
-      edits.rotateArtifact(kind, id, artifact)
-      for (const number of state.artifacts.of(kind, id)[artifact] ?? [])
-        documents.write({ kind: artifact, number }, content)
-    },
+    ...createArtifactWrites({ state, documents, edits, seed }),
     revoke: (secret) => credentials.revoke(secret),
     documents: (kind, id, artifact) =>
       (state.artifacts.of(kind, id)[artifact] ?? []).map((number) => read(artifact, number)),
@@ -123,6 +125,31 @@ export function createService(
   const artifacts = createArtifactHost(presigner, documents)
   const surfaces = { ...surfacesOf(parts), artifacts }
   return { service, addresses, surfaces, stop: () => announcing.stop() }
+}
+
+interface WritingParts extends Pick<Parts, 'state' | 'documents'> {
+  readonly edits: ServiceEdits
+  readonly seed: number
+}
+
+/** Creates what gives artifacts another content. */
+function createArtifactWrites(parts: WritingParts): Pick<Service, 'writeArtifact' | 'sign'> {
+  const { state, documents, edits, seed } = parts
+  const writeArtifact: Service['writeArtifact'] = (kind, id, artifact, content) => {
+    edits.rotateArtifact(kind, id, artifact)
+    for (const number of state.artifacts.of(kind, id)[artifact] ?? [])
+      documents.write({ kind: artifact, number }, content)
+  }
+  return {
+    writeArtifact,
+    sign(id, artifact, fault = null) {
+      const [number = 0] = state.artifacts.of('tag', id)[artifact] ?? []
+      const document = Buffer.concat(documents.read({ kind: artifact, number }).chunks())
+      const digest = state.tags.get(id)?.listed.digest ?? ''
+      const signed = signedDocument({ ...statedIn(artifact, document), seed, digest, fault })
+      writeArtifact('tag', id, artifact, signed.toString())
+    },
+  }
 }
 
 const ANYONE: Caller = { role: 'readonly', identity: false, remediation: false }

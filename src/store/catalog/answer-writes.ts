@@ -64,6 +64,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     removeAnswer: (path: string): void => {
       tracker.record(path, reader.readAnswerState(path), null)
       sql.removeAnswer.run(path)
+      sql.dropSignatures.run(path)
     },
   }
 }
@@ -72,8 +73,10 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
 function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker: ChangeTracker) {
   return (path: string, now: number): boolean => {
     const before = sql.answerState.get(path)
-    if (before === undefined && !tracker.isComplete())
+    if (before === undefined && !tracker.isComplete()) {
+      adoptSignature(sql, path)
       return sql.adopt.run(nextChanged(null, null, now), path).changes > 0 // no log lists it
+    }
     const fetched = sql.fetchedState.get(path)
     if (fetched === undefined) return false
     if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
@@ -84,8 +87,14 @@ function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker:
     const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
     tracker.record(path, answerState(before ?? null), answerState(fetched))
     sql.adopt.run(changed, path)
+    adoptSignature(sql, path)
     return true
   }
+}
+
+/** Publishes what the signatures of a fetched answer came to, if they were verified. */
+function adoptSignature(sql: ReturnType<typeof prepareAnswerWrites>, path: string): void {
+  if (sql.adoptSignature.run(path).changes > 0) sql.dropFetchedSignature.run(path)
 }
 
 /** Creates reads and removals of answers that are fetched and not published. */
@@ -190,6 +199,15 @@ function prepareAnswerWrites(db: Db) {
       `INSERT OR REPLACE INTO catalog_answer (${columns}, changed)
          SELECT ${columns}, ? FROM catalog_fetched WHERE path = ?`,
     ),
+    adoptSignature: db.prepare(
+      `INSERT OR REPLACE INTO catalog_signature
+         SELECT path, 0, answer, basis, state, signer, reason, subject, enforced
+         FROM catalog_signature WHERE path = ? AND fetched = 1`,
+    ),
+    dropFetchedSignature: db.prepare(
+      'DELETE FROM catalog_signature WHERE path = ? AND fetched = 1',
+    ),
+    dropSignatures: db.prepare('DELETE FROM catalog_signature WHERE path = ?'),
     answerState: db.prepare<[string], AnswerStateRow & { changed: number }>(
       'SELECT status, sha256, links, changed FROM catalog_answer WHERE path = ?',
     ),

@@ -51,6 +51,9 @@ export function createCatalogStaging(db: Db) {
          WHERE s.path = ? AND lower(s.facet${facet + 1}) = ? AND coalesce(lower(e.facet${facet + 1}), '') <> ?`,
       )
       .pluck()
+  const staged = db
+    .prepare<[string, string], Buffer>('SELECT body FROM staged_entry WHERE path = ? AND id = ?')
+    .pluck()
   const stage = db.transaction(
     (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
       page.run({ ...row, path, kept: 0 })
@@ -64,6 +67,8 @@ export function createCatalogStaging(db: Db) {
     /** Stages a page with new content. */
     stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void =>
       stage(path, row, entries),
+    /** The item of a staged page with new content; null: there is none of this id. */
+    readStaged: (path: string, id: string): Buffer | null => staged.get(path, id) ?? null,
     /** Stages a page that equals the stored one: its entries stay unchanged. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })

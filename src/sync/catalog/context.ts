@@ -1,6 +1,7 @@
 import type { CatalogResource, ResourceSurface } from '../../domain/resources.ts'
 import type { ArtifactSink } from '../../upstream/artifacts.ts'
 import type { Session } from '../../upstream/http/session.ts'
+import { type SignatureCheck, createSignatureCheck } from '../../signatures/check.ts'
 import { createLargeHeapCollection } from '../../threads/idle-memory.ts'
 import type { SyncContext } from '../context.ts'
 import type { Sessions } from '../sessions.ts'
@@ -19,6 +20,8 @@ export interface CatalogContext extends SyncContext {
    * milliseconds, and with one request at a time none but the one in flight.
    */
   keep: <T>(work: () => T) => Promise<T>
+  /** Verifies the signatures of artifacts; null: the settings want none. */
+  readonly signatures: SignatureCheck | null
   /** Collects the thread's heap if it is large and has grown. */
   collectHeap: () => void
   /** Adds listed items to the progress display. */
@@ -42,6 +45,7 @@ export function createCatalogContext(context: SyncContext, sessions: Sessions): 
     has: (surface) => sessions.has(surface),
     relative: ({ surface }, path) => (surface === 'catalog' ? path : path.replace(VERSION, '')),
     fetchDocument: (url, sink) => sessions.fetchDocument(url, sink),
+    signatures: source === 'catalog' ? createSignatureCheck(config.catalog) : null,
     keep: (work) => store.gathered(most, work),
     collectHeap: createLargeHeapCollection(),
     counted(items) {

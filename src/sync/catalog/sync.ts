@@ -34,6 +34,7 @@ import {
   dailyTasks,
   tasksOfItem,
 } from './answers/plan.ts'
+import { noteSignatures } from './signatures.ts'
 import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
 import type { SyncResult } from '../context.ts'
@@ -102,7 +103,10 @@ async function crawlAll(
   const published = await publishCatalog(context, crawl, stored, { artifacts, approved })
   const result = withNameless(published, nameless)
   recordSettled(context, crawl)
-  const message = [result.message, ...warningsOf(unusable, unproved)].join('; ')
+  const isVerified = !context.dryRun && !isNarrow(context) && context.source === 'catalog'
+  const unverified = isVerified ? await noteSignatures(context) : null
+  const warnings = [...warningsOf(unusable, unproved), ...(unverified === null ? [] : [unverified])]
+  const message = [result.message, ...warnings].join('; ')
   return { ...result, message }
 }
 

@@ -22,6 +22,7 @@ import {
   createSources,
   openMade,
 } from './made.ts'
+import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { type Plan, planRepository, skippedIn } from './plan.ts'
 
 /** What a VEX repository is made from. */
@@ -60,12 +61,13 @@ function vexName(documents: readonly VexDocument[]): string {
 }
 
 /**
- * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents; null when that is served
- * already. Throws as `makeGeneration`.
+ * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents, but those whose signature is
+ * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
   const { dataDir, reads, snapshot, rebuild = false } = options
-  const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
+  const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
+  const documents = listed.filter(({ signature }) => !isDisbelieved(signature))
   const name = vexName(documents)
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>

@@ -60,6 +60,7 @@ test('the status of an empty mirror has sources that never ran', async () => {
       missing: null,
       unsynced: null,
       scopeChanged: null,
+      signatures: null,
       lastRun: null,
       progress: null,
       nextRunAt: null,

@@ -199,6 +199,7 @@ test('a scheduler may pass its own parser of cron expressions', () => {
 const FILES = new Set([
   'bundle.signingKeys',
   'bundle.trustedKeys',
+  'catalog.trustRoot',
   'fleet.caFile',
   'upstream.caFile',
   'server.certFile',
@@ -212,6 +213,25 @@ test('the example of every setting is valid for it', () => {
   const context = { cwd: '/', validateCron: () => true }
   for (const { key, setting } of SETTINGS.filter(({ key }) => !FILES.has(key)))
     expect(setting.check(parse(setting.example), context), key).toHaveProperty('value')
+})
+
+test('a file that is trusted to sign has public keys or a trusted root, and no private key', () => {
+  const json = (text: string): string => fileWith(text, 'root.json')
+  const pem = fileWith('-----BEGIN PUBLIC KEY-----\nMII\n-----END PUBLIC KEY-----\n', 'key.pem')
+  const root = json('{"certificateAuthorities":[]}')
+  const valueOf = (...files: string[]) => JSON.stringify({ catalog: { trustRoot: files } })
+  expect(loadYaml(valueOf(pem, root)).config.catalog.trustRoot).toEqual([pem, root])
+  const faults = [
+    ['/none.pem', 'cannot be read (ENOENT)'],
+    [fileWith('-----BEGIN PRIVATE KEY-----\n'), 'contains a private key'],
+    [fileWith('-----BEGIN CERTIFICATE-----\n'), 'contains neither a PEM public key'],
+    [json('{"keys":[]}'), 'is not a trusted root of Sigstore'],
+    [json('{"keys"'), 'is not valid JSON'],
+  ] as const
+  for (const [path, fault] of faults)
+    expect(refusal(() => loadYaml(valueOf(path)))).toContain(fault)
+  const signers = JSON.stringify({ catalog: { signers: ['https://issuer.example.com'] } })
+  expect(refusal(() => loadYaml(signers))).toContain('is not an issuer and a subject')
 })
 
 test('a certificate file must exist and contain a certificate, and its path becomes absolute', () => {

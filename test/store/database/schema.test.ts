@@ -61,6 +61,7 @@ const MIRROR_STEPS: readonly string[] = [
   '70ac055c63b22d66',
   '7f9fcce869414681',
   'eeb521182bf7c858',
+  'a615cc16474448c5',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

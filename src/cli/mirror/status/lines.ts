@@ -95,6 +95,15 @@ export function describeLists({ sources }: Status): string[] {
   ])
 }
 
+/** Returns a line on what the signatures of the artifacts came to; none where they are not verified. */
+export function describeSignatures({ sources }: Status): string[] {
+  return sources.flatMap(({ signatures = null }) => {
+    if (signatures === null) return []
+    const { verified, failed, none } = signatures
+    return [`signatures: ${verified} verified, ${failed} failed, ${none} without one`]
+  })
+}
+
 /** Returns a line on one kind of views, as `patchmirror status` prints it. */
 export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
   const parts = [

@@ -19,6 +19,7 @@ import {
   describeCompared,
   describeFindings,
   describeLists,
+  describeSignatures,
   describeSourcesMissing,
   describeViews,
 } from './lines.ts'
@@ -77,6 +78,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   for (const line of describeSourcesMissing(status)) print(line)
   for (const line of describeLists(status)) print(line)
+  for (const line of describeSignatures(status)) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of [...describeBoxes(status), ...describeArrivals(config, from)]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)

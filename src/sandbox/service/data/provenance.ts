@@ -5,17 +5,18 @@ import { NEWEST } from './tickets.ts'
 import { digestFor } from './collection.ts'
 import { jsonBytes } from '../replies.ts'
 
-const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
+/** The payload type of in-toto statements. */
+export const IN_TOTO_TYPE = 'application/vnd.in-toto+json'
 /** What PKCS #8 puts before the 32 bytes of an Ed25519 private key. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** An in-toto statement with a SLSA provenance in a DSSE envelope, signed with the seed's own key. */
 export function provenance(seed: number, random: Random): Buffer {
   const payload = jsonBytes(statement(random))
-  const signature = sign(null, authenticated(payload), privateKey(seed))
+  const signature = sign(null, authenticated(payload), privateKeyOf(seed))
   const keyid = createHash('sha256').update(publicKey(seed)).digest('hex')
   return jsonBytes({
-    payloadType: PAYLOAD_TYPE,
+    payloadType: IN_TOTO_TYPE,
     payload: payload.toString('base64'),
     signatures: [{ keyid, sig: signature.toString('base64') }],
   })
@@ -23,17 +24,18 @@ export function provenance(seed: number, random: Random): Buffer {
 
 /** The public key of a seed's provenances, PEM. Ed25519, because its signatures are the same each time. */
 export function publicKey(seed: number): Buffer {
-  const pem = createPublicKey(privateKey(seed)).export({ type: 'spki', format: 'pem' })
+  const pem = createPublicKey(privateKeyOf(seed)).export({ type: 'spki', format: 'pem' })
   return Buffer.from(pem)
 }
 
 /** What DSSE signs: the pre-authentication encoding of type and payload. */
-export function authenticated(payload: Buffer): Buffer {
-  const head = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `
+export function authenticated(payload: Buffer, type = IN_TOTO_TYPE): Buffer {
+  const head = `DSSEv1 ${type.length} ${type} ${payload.length} `
   return Buffer.concat([Buffer.from(head), payload])
 }
 
-function privateKey(seed: number): KeyObject {
+/** The private key of a seed. */
+export function privateKeyOf(seed: number): KeyObject {
   const bytes = createHash('sha256').update(`sandbox provenance key ${seed}`).digest()
   const key = Buffer.concat([PKCS8_HEAD, bytes])
   return createPrivateKey({ key, format: 'der', type: 'pkcs8' })

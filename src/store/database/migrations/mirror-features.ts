@@ -198,6 +198,23 @@ const GUARD_TABLES = `
   ) STRICT, WITHOUT ROWID;
   `
 
+/** The schema step for what the signatures of artifacts came to. */
+const SIGNATURE_TABLE = `
+  -- It is this mirror's own: no bundle has it, and what a bundle brings is verified again.
+  CREATE TABLE catalog_signature (
+    path TEXT NOT NULL,           -- of the answer
+    fetched INTEGER NOT NULL,     -- 1: of an answer that is not published yet
+    answer TEXT NOT NULL,         -- SHA-256 of what identifies its documents, hex
+    basis TEXT NOT NULL,          -- digest of the settings and keys that it was verified by, hex
+    state TEXT NOT NULL,          -- verified | failed | none
+    signer TEXT,
+    reason TEXT,                  -- why it is not verified
+    subject TEXT,                 -- the image digest of the catalog that it was compared with; null: the catalog says none
+    enforced INTEGER NOT NULL,    -- 1: what is not verified is not believed
+    PRIMARY KEY (path, fetched)
+  ) STRICT, WITHOUT ROWID;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -211,4 +228,5 @@ export const LATER_STEPS: readonly string[] = [
   STATES_AND_TYPES,
   EVIDENCE_COLUMN,
   GUARD_TABLES,
+  SIGNATURE_TABLE,
 ]

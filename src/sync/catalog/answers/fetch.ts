@@ -11,6 +11,7 @@ import { deflate } from '../../../zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
+import { judgeFetched } from '../signatures.ts'
 import {
   type ArtifactContent,
   type ArtifactResponse,
@@ -23,7 +24,7 @@ import { type Task, mustExist } from './plan.ts'
 
 /**
  * Fetches the answer of one path and the documents that it links to. `answer` is null when upstream has nothing new.
- * Throws `upstream_*` when it fails; nothing is stored then.
+ * Throws `upstream_*` when it fails, or its signature is not accepted; nothing is stored then.
  */
 export async function fetchAnswer(
   context: CatalogContext,
@@ -34,6 +35,7 @@ export async function fetchAnswer(
   const built = await buildAnswer(context, task, stored, (date) => (at = date))
   if (built === null) return { answer: null, at, left: [] }
   const { left = [], ...answer } = built
+  await judgeFetched(context, task, answer)
   return { answer: { ...answer, confirmedAt: at }, at, left }
 }
 

@@ -1,5 +1,6 @@
 import { requestedPath } from '../../../api/catalog/not-found.ts'
 import { MirrorError, messageOf } from '../../../core/errors.ts'
+import type { ArtifactSignature } from '../../../domain/artifacts/signature.ts'
 import { RESOURCES } from '../../../domain/resources.ts'
 import { valueAt } from '../../../json/slices.ts'
 import { isNone } from '../../../store/catalog/answers.ts'
@@ -23,6 +24,8 @@ export interface Artifact {
   /** The path of the mirror that answers for it. */
   readonly path: string
   readonly documents: readonly StoredArtifact[]
+  /** What the verification of its signatures came to; null: it was not verified. */
+  readonly signature: ArtifactSignature | null
   /** Why there is no document; null where there is one. */
   readonly why: string | null
 }
@@ -43,7 +46,8 @@ function artifactOf(call: PageCall, route: string, kind: ShownKind, id: string):
   const params = { id }
   const path = requestedPath(route, params)
   const answer = call.reads.catalog.readAnswer(path)
-  const common = { kind, path } as const
+  const signature = answer === null ? null : call.reads.catalog.readSignature(path, answer)
+  const common = { kind, path, signature } as const
   const isRefused = call.reads.catalog.readMissingPath(path)?.status === 403
   if (answer === null || isRefused)
     return { ...common, documents: [], why: whyMissing(call, route, params) }

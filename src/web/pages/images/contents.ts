@@ -134,7 +134,7 @@ function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
 function provenanceBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
   const found = call.documents.read<Provenance[]>(document.digest, readProvenance)
   if ('unreadable' in found) return [unreadable('The provenance', found, document)]
-  const note = 'As the attestation states it. The mirror does not verify its signature: verify the downloaded document.' // prettier-ignore
+  const note = 'As the attestation states it. What the verification of its signature came to is in the table of artifacts.' // prettier-ignore
   return [
     { kind: 'heading', title: 'Provenance', note },
     ...found.flatMap((one) => attestationBlocks(call, one, further)),

@@ -1,9 +1,10 @@
 import { MirrorError } from '../../../core/errors.ts'
 import { requestedPath } from '../../../api/catalog/not-found.ts'
+import { type ArtifactSignature, signatureText } from '../../../domain/artifacts/signature.ts'
 import { canonicalPath } from '../../../domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../json/objects.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, code, grouped, link, plain, size } from '../../cells.ts'
+import { type Cell, clip, code, grouped, link, plain, size, state } from '../../cells.ts'
 import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
@@ -146,23 +147,37 @@ const NAMES: Readonly<Record<ShownKind, string>> = {
 }
 
 function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: Further): Block {
-  const rows = artifacts.flatMap(({ kind, path, documents, why }): (Cell | Cell[])[][] => {
-    const answer = code(path, call.root(path))
-    if (why !== null)
-      return [[plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), answer]]
-    return documents.map(({ digest, type, size: bytes, href }, number) => {
-      const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
-      const cells = [link('download', href), ...shown]
-      return [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16)), [...cells, answer]] // prettier-ignore
-    })
-  })
+  const rows = artifacts.flatMap(
+    ({ kind, path, documents, why, signature }): (Cell | Cell[])[][] => {
+      const answer = code(path, call.root(path))
+      if (why !== null)
+        return [
+          [plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), plain(null), answer],
+        ]
+      return documents.map(({ digest, type, size: bytes, href }, number) => {
+        const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
+        const cells = [link('download', href), ...shown]
+        const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
+        return [...named, signatureCells(signature), [...cells, answer]]
+      })
+    },
+  )
   return {
     kind: 'table',
     title: 'Artifacts',
-    columns: ['Artifact', 'Type', 'Size', 'SHA-256', 'From this mirror'],
+    columns: ['Artifact', 'Type', 'Size', 'SHA-256', 'Signature', 'From this mirror'],
     rows,
     empty: 'none',
   }
+}
+
+const SIGNATURE_TONES = { verified: 'good', failed: 'bad', none: 'warn' } as const
+
+/** What the verification of the signatures of an artifact came to. */
+function signatureCells(signature: ArtifactSignature | null): Cell | Cell[] {
+  if (signature === null) return plain('not verified by this mirror')
+  const tone = SIGNATURE_TONES[signature.state]
+  return [state(signature.state, tone), plain(signatureText(signature), 600)]
 }
 
 /** AVRs of a tag that are shown. */

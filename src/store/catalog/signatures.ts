@@ -1,0 +1,117 @@
+import { sha256Hex } from '../../core/digest.ts'
+import type { SignatureCounts, StoredSignature } from '../../domain/artifacts/signature.ts'
+import type { Db } from '../database/open.ts'
+import { type CatalogAnswer, type CatalogLink, answerState } from './answers.ts'
+
+/** An answer as far as its signatures depend on it. */
+type SignedAnswer = Pick<CatalogAnswer, 'status' | 'sha256' | 'links'>
+
+/** A stored result with what it was judged by. */
+export interface SignatureRow extends StoredSignature {
+  readonly path: string
+  /** Another one for an answer with other documents. */
+  readonly answer: string
+  /** Another one for other settings and keys. */
+  readonly basis: string
+}
+
+/** An artifact whose signatures can be verified: its documents. */
+export interface SignedPath extends SignedAnswer {
+  readonly path: string
+  readonly owner: string
+}
+
+type Row = Omit<SignatureRow, 'isEnforced'> & { readonly isEnforced: number }
+
+const COLUMNS = 'path, answer, basis, state, signer, reason, subject, enforced AS isEnforced'
+
+/** SQL: the answers about SBOMs, VEX and provenance; their paths end like this (service API, section 4). */
+const IS_SIGNED = `status = 200 AND (path LIKE '/v1/%/sbom' OR path LIKE '/v1/%/vex' OR path LIKE '/v1/%/provenance'
+  OR path LIKE '/packages/%/provenance/%')`
+
+/** Returns what identifies the documents of an answer in a stored result; null: it has none. */
+export function signedState({ status, sha256, links }: SignedAnswer): string | null {
+  const state = answerState({ status, sha256, links })
+  return state === null ? null : sha256Hex(state)
+}
+
+/** Creates reads of what the signatures of artifacts came to; usable on any connection. */
+export function createSignatureReader(db: Db) {
+  const one = db.prepare<[string], Row>(
+    `SELECT ${COLUMNS} FROM catalog_signature WHERE path = ? AND fetched = 0`,
+  )
+  const counts = db.prepare<[], { state: keyof SignatureCounts; paths: number }>(
+    'SELECT state, count(*) AS paths FROM catalog_signature WHERE fetched = 0 GROUP BY state',
+  )
+  const wrong = db.prepare<[number], Row>(
+    `SELECT ${COLUMNS} FROM catalog_signature WHERE fetched = 0 AND state <> 'verified'
+     ORDER BY state, path LIMIT ?`,
+  )
+  const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
+    `SELECT path, owner, status, sha256, links FROM catalog_answer WHERE ${IS_SIGNED}`,
+  )
+  const tag = db
+    .prepare<[string], Buffer>(
+      `SELECT e.body FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
+       WHERE l.resource = 'tags' AND e.id = ? LIMIT 1`,
+    )
+    .pluck()
+  const rowOf = (path: string): SignatureRow | null => toRow(one.get(path))
+  return {
+    /** The stored result of a path, whichever documents it is about. */
+    readSignatureRow: rowOf,
+    /** The result for the documents that an answer has now; null: they were not verified. */
+    readSignature(path: string, answer: SignedAnswer): StoredSignature | null {
+      const row = rowOf(path)
+      return row !== null && row.answer === signedState(answer) ? row : null
+    },
+    /** Numbers of artifacts by their result; null: none was verified. */
+    countSignatures(): SignatureCounts | null {
+      const rows = counts.all()
+      if (rows.length === 0) return null
+      const none = { verified: 0, failed: 0, none: 0 }
+      return { ...none, ...Object.fromEntries(rows.map(({ state, paths }) => [state, paths])) }
+    },
+    /** Results that are not `verified`, those that failed first. */
+    listUnverified: (limit: number): SignatureRow[] =>
+      wrong.all(limit).flatMap((row) => toRow(row) ?? []),
+    /** Every stored artifact. */
+    *eachSignedPath(): Generator<SignedPath> {
+      for (const row of signed.all())
+        yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }
+    },
+    /** The item of a listed tag; null: it is not listed. */
+    readTagItem: (id: string): Buffer | null => tag.get(id) ?? null,
+  }
+}
+
+function toRow(row: Row | undefined): SignatureRow | null {
+  return row === undefined ? null : { ...row, isEnforced: row.isEnforced === 1 }
+}
+
+/** Creates writes of the same. */
+export function createSignatureWriter(db: Db) {
+  const put = db.prepare(
+    `INSERT OR REPLACE INTO catalog_signature
+       (path, fetched, answer, basis, state, signer, reason, subject, enforced)
+     VALUES (@path, @fetched, @answer, @basis, @state, @signer, @reason, @subject, @enforced)`,
+  )
+  const dropAll = db.prepare('DELETE FROM catalog_signature')
+  const dropOld = db.prepare(
+    `DELETE FROM catalog_signature WHERE (fetched = 0 AND path NOT IN (SELECT path FROM catalog_answer WHERE status = 200))
+       OR (fetched = 1 AND path NOT IN (SELECT path FROM catalog_fetched))`,
+  )
+  return {
+    ...createSignatureReader(db),
+    /** Stores a result; `isFetched`: the answer is not published yet. */
+    putSignature({ isEnforced, ...row }: SignatureRow, isFetched: boolean): void {
+      put.run({ ...row, enforced: isEnforced ? 1 : 0, fetched: isFetched ? 1 : 0 })
+    },
+    /** Deletes all results. Returns whether there were any. */
+    dropSignatures: (): boolean => dropAll.run().changes > 0,
+    /** Deletes the results of answers that are not stored any more. */
+    sweepSignatures: (): void => {
+      dropOld.run()
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import { MirrorError } from '../../core/errors.ts'
+import { counted } from '../../core/text.ts'
+import { canonicalPath } from '../../domain/path-templates.ts'
+import { type SignatureCounts, signatureText } from '../../domain/artifacts/signature.ts'
+import {
+  type SignatureCheck,
+  type SignatureSettings,
+  createSignatureCheck,
+} from '../../signatures/check.ts'
+import { documentsOf } from '../../signatures/documents.ts'
+import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
+import { type SignatureRow, type SignedPath, signedState } from '../../store/catalog/signatures.ts'
+import type { Writes } from '../../store/writer.ts'
+import { type Task, resourceNamed } from './answers/plan.ts'
+import type { CatalogContext } from './context.ts'
+import { namesOfTag } from './new-tags.ts'
+
+/** Answers whose results are stored in one transaction. */
+const STORED_AT_ONCE = 100
+/** Artifacts that the run names. */
+const NAMED = 20
+
+/**
+ * Verifies the signatures of a fetched artifact, and stores the result beside it. Throws `upstream_shape` where the settings
+ * enforce signatures and it is not verified: it is refused like a damaged one, and what is stored stays.
+ */
+export async function judgeFetched(
+  context: CatalogContext,
+  task: Task,
+  answer: FetchedAnswer,
+): Promise<void> {
+  const { signatures: check, store } = context
+  if (check === null || answer.status !== 200) return
+  if (task.document === null || task.document === 'text') return
+  const signed = { ...answer, path: task.canonical }
+  const row = await judge(store, check, signed, subjectOf(context, task.owner))
+  if (row === null) return
+  if (check.isEnforced && row.state !== 'verified')
+    throw new MirrorError(
+      'upstream_shape',
+      `${task.path}: its signature is not accepted: ${signatureText(row)} (catalog.signatures: enforce)`,
+    )
+  await context.keep(() => store.catalog.putSignature(row, true))
+}
+
+/**
+ * Brings the stored results to the stored artifacts and the settings: what was verified by other keys, as something else, or not at
+ * all, as after an import, is verified again. Returns the numbers; null: nothing is verified.
+ */
+export async function settleSignatures(
+  store: Writes,
+  settings: SignatureSettings,
+): Promise<SignatureCounts | null> {
+  const check = createSignatureCheck(settings)
+  if (check === null) {
+    if (store.catalog.countSignatures() !== null)
+      await store.exclusive(() => store.catalog.dropSignatures())
+    return null
+  }
+  let rows: SignatureRow[] = []
+  const keep = async (): Promise<void> => {
+    const kept = rows
+    rows = []
+    await store.transaction(() => {
+      for (const row of kept) store.catalog.putSignature(row, false)
+      return Promise.resolve({ commit: true })
+    })
+  }
+  for (const signed of [...store.catalog.eachSignedPath()]) {
+    const row = await judge(store, check, signed, storedSubject(store, signed.owner))
+    if (row !== null && !isStored(store, row)) rows.push(row)
+    if (rows.length >= STORED_AT_ONCE) await keep()
+  }
+  if (rows.length > 0) await keep()
+  await store.exclusive(() => store.catalog.sweepSignatures())
+  return store.catalog.countSignatures()
+}
+
+/** Says in a run how many artifacts are not verified, and which first; null: all are, or nothing is verified. */
+export async function noteSignatures({
+  store,
+  config,
+  facts,
+}: CatalogContext): Promise<string | null> {
+  const counts = await settleSignatures(store, config.catalog)
+  if (counts === null) return null
+  const { verified, failed, none } = counts
+  facts['signaturesVerified'] = verified
+  if (failed + none === 0) return null
+  facts['signaturesFailed'] = failed
+  facts['signaturesNone'] = none
+  const wrong = store.catalog
+    .listUnverified(NAMED)
+    .map((row) => `${row.path}: ${signatureText(row)}`)
+  facts['unverified'] = wrong
+  return `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${wrong.slice(0, 3).join('; ')}`
+}
+
+type Judged = Pick<SignedPath, 'path' | 'status' | 'sha256' | 'links'>
+
+async function judge(
+  store: Writes,
+  check: SignatureCheck,
+  signed: Judged,
+  subject: string | null,
+): Promise<SignatureRow | null> {
+  const { path, links } = signed
+  const answer = signedState(signed)
+  if (answer === null) return null
+  const before = store.catalog.readSignatureRow(path)
+  const isSame = before?.answer === answer && before.subject === subject
+  if (isSame && before.basis === check.basis) return before
+  const result = await check.judge(documentsOf(store.catalog, links), subject)
+  return { ...result, path, answer, basis: check.basis, isEnforced: check.isEnforced }
+}
+
+function isStored(store: Writes, { path, answer, basis, subject }: SignatureRow): boolean {
+  const row = store.catalog.readSignatureRow(path)
+  return row?.answer === answer && row.basis === basis && row.subject === subject
+}
+
+/** Returns the image digest of a tag as the run lists it; null for what is no tag, and for one without a digest. */
+function subjectOf({ store }: CatalogContext, owner: string): string | null {
+  const id = tagOf(owner)
+  if (id === null) return null
+  const list = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
+  return digestIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
+}
+
+function storedSubject(store: Writes, owner: string): string | null {
+  const id = tagOf(owner)
+  return id === null ? null : digestIn(store.catalog.readTagItem(id))
+}
+
+const TAGS = 'tags/'
+
+function tagOf(owner: string): string | null {
+  return owner.startsWith(TAGS) ? owner.slice(TAGS.length) : null
+}
+
+function digestIn(item: Buffer | null): string | null {
+  if (item === null) return null
+  return namesOfTag(JSON.parse(item.toString('utf8')) as Record<string, unknown>).digest
+}
