@@ -1,7 +1,8 @@
 import { sha256Hex } from '../core/digest.ts'
 import { counted } from '../core/text.ts'
 import { VERSION } from '../core/version.ts'
-import type { MatchFinding, SuppressedFinding, VexReason } from '../judging/finding.ts'
+import type { MatchFinding, SuppressedFinding } from '../judging/finding.ts'
+import type { VexReason } from '../vex/apply.ts'
 import type { MatchResult } from './result.ts'
 import { type Level, disagrees } from '../judging/severity.ts'
 

@@ -19,7 +19,7 @@ export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
       'not_ready',
       `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`,
     )
-  return digests.map((digest) => readMirroredSbom(stored.reads, digest, name))
+  return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), tag: id }))
 }
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */

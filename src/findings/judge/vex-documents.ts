@@ -1,9 +1,10 @@
 import { sha256Of } from '../../core/digest.ts'
-import { isVexDamaged, readVexStatements, statedId } from '../../judging/vex/apply.ts'
-import { statedPlaces } from '../../judging/vex/coverage.ts'
-import type { Statement } from '../../judging/vex/statements.ts'
+import { statedId } from '../../vex/apply.ts'
+import { ANY_PLACE, statedPlaces } from '../../vex/coverage.ts'
+import { isVexDamaged, readVexStatements } from '../../vex/read.ts'
+import type { Statement } from '../../vex/statement.ts'
 import { UNREAD } from '../../store/findings/reads.ts'
-import type { VexAbout } from '../../store/findings/vex.ts'
+import { EVERY_PLACE, type VexAbout } from '../../store/findings/vex.ts'
 import type { FindingsStore } from '../../store/findings/writes.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
@@ -36,11 +37,12 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
     return vex.listVexDocuments()
   })
   store.putFollowed('vex', '')
-  const known = new Map(store.listVexDocuments().map(({ digest, id }) => [digest, id]))
-  const digests = new Set(listed.map(({ digest }) => digest))
   const numberOf = createNumbers()
-  for (const [digest, id] of known)
-    if (!digests.has(digest)) await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
+  const owners = new Map(listed.map(({ digest, tags = [] }) => [digest, JSON.stringify(tags)]))
+  const known = new Set<string>()
+  for (const { id, digest, tags } of store.listVexDocuments())
+    if (owners.get(digest) === tags) known.add(digest)
+    else await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
   let isAnyUnread = false
   for (const document of listed) {
     if (known.has(document.digest)) continue
@@ -48,7 +50,9 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
     isAnyUnread ||= statements === null
     if (statements === null) continue
     const about = aboutOf(statements, numberOf)
-    await store.inOne(() => Promise.resolve(store.addVexDocument(document.digest, about)))
+    const { digest } = document
+    const tags = owners.get(digest) ?? '[]'
+    await store.inOne(() => Promise.resolve(store.addVexDocument({ digest, tags }, about)))
   }
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
@@ -59,7 +63,7 @@ export function unreadState(catalog: string): string {
   return catalog + UNREAD
 }
 
-/** Returns the statements of a VEX document, none for CSAF and for what is no VEX; null for one that is damaged. Throws `locked`. */
+/** Returns the statements of a VEX document, none for what is no VEX; null for one that is damaged. Throws `locked`. */
 export function readDocument(
   during: DuringReads,
   document: VexDocument,
@@ -67,7 +71,7 @@ export function readDocument(
 ): readonly Statement[] | null {
   return during((reads, vex) => {
     const statements = readVexStatements(vex, document)
-    if (statements !== null) return statements === 'csaf' ? [] : statements
+    if (statements !== null) return statements
     expectCatalog(reads, catalog)
     return isVexDamaged(vex, document) ? null : []
   })
@@ -83,7 +87,8 @@ function* aboutOf(
     const isLarge = ids.length * places.length > MOST_PAIRS * (ids.length + places.length)
     const vulnerabilities = isLarge ? [ANY_VULNERABILITY] : ids.map(numberOf)
     for (const place of places)
-      for (const vulnerability of vulnerabilities) yield [numberOf(place), vulnerability]
+      for (const vulnerability of vulnerabilities)
+        yield [place === ANY_PLACE ? EVERY_PLACE : numberOf(place), vulnerability]
   }
 }
 

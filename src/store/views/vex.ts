@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createDocumentStoreReader } from '../catalog/documents.ts'
-import { unpackedContent, wholeContent } from '../catalog/whole-content.ts'
+import { unpackedContent, wholeContent, wholeUnpacked } from '../catalog/whole-content.ts'
 import { type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import type { Db } from '../database/open.ts'
 
@@ -15,22 +15,46 @@ export interface VexDocument {
   readonly size: number
   /** Unix seconds. */
   readonly changed: number
+  /** Ids of the tags whose document it is, in order; none or absent: it belongs to no tag. */
+  readonly tags?: readonly string[]
 }
+
+/** What begins the owner of a tag's answers. */
+const OF_TAG = 'tags/'
 
 /** Creates reads of the mirrored VEX documents; usable on any connection. */
 export function createVexReader(db: Db) {
-  const links = db
-    .prepare<[], string>(`SELECT links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`)
+  const links = db.prepare<[], { owner: string; links: string }>(
+    `SELECT owner, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
+  )
+  const sboms = db
+    .prepare<[string], string>(
+      "SELECT links FROM catalog_answer WHERE owner = ? AND status = 200 AND substr(path, -5) = '/sbom'",
+    )
+    .pluck()
+  const withSbom = db
+    .prepare<[string], string>(
+      `SELECT owner FROM catalog_answer WHERE status = 200 AND substr(path, -5) = '/sbom'
+       AND substr(owner, 1, 5) = '${OF_TAG}' AND instr(links, ?) > 0 ORDER BY owner`,
+    )
     .pluck()
   const documents = createDocumentStoreReader(db)
+  const mentioning = createMentioning(db)
   return {
     /** Each document once, in the order of the digests. Documents that are listed but not stored are omitted. */
     listVexDocuments(): VexDocument[] {
-      const named = links.all().flatMap((json) => JSON.parse(json) as CatalogLink[])
-      const digests = [...new Set(named.map(({ digest }) => digest))].sort()
-      return digests.flatMap((digest) => {
+      const tags = new Map<string, Set<string>>()
+      for (const { owner, links: json } of links.all())
+        for (const { digest } of JSON.parse(json) as CatalogLink[]) {
+          const of = tags.get(digest) ?? new Set()
+          tags.set(digest, of)
+          for (const one of mentioning(owner)) of.add(one)
+        }
+      return [...tags.keys()].sort().flatMap((digest) => {
         const stored = documents.readDocument(digest)
-        return stored === null ? [] : [{ digest, size: stored.size, changed: stored.changed }]
+        if (stored === null) return []
+        const of = [...(tags.get(digest) ?? [])].sort()
+        return [{ digest, size: stored.size, changed: stored.changed, tags: of }]
       })
     },
     /** Returns the complete content, of a gzip file what is in it; null if it is damaged. */
@@ -40,6 +64,34 @@ export function createVexReader(db: Db) {
       const unpacked = unpackedContent(content, MAX_UNPACKED)
       return typeof unpacked === 'string' ? null : unpacked
     },
+    /** Returns the SBOMs of a tag that can be read. */
+    readSbomsOf(tag: string): Buffer[] {
+      const listed = sboms.all(OF_TAG + tag).flatMap((json) => JSON.parse(json) as CatalogLink[])
+      return listed.flatMap(({ digest }) => {
+        const content = wholeUnpacked(documents, digest, MAX_UNPACKED)
+        return typeof content === 'string' ? [] : [content]
+      })
+    },
+    /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
+    listTagsWithSbom: (digest: string): string[] =>
+      withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
+  }
+}
+
+/** Creates the function that returns the tags that answers of an owner are about: itself, or those that mention an artifact set. */
+function createMentioning(db: Db): (owner: string) => readonly string[] {
+  const all = db
+    .prepare<[], [string, string]>(
+      `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
+       WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`,
+    )
+    .raw()
+  return (owner) => {
+    if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
+    const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
+    if (set === undefined) return []
+    const tags = all.all().filter(([mentioned]) => mentioned === set)
+    return tags.map(([, tag]) => tag.slice(OF_TAG.length))
   }
 }
 
