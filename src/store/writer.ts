@@ -24,6 +24,7 @@ import { createQuarantineWriter } from './runs/quarantine.ts'
 import { createRunWriter } from './runs/runs.ts'
 import { createRunScope } from './runs/run-scope.ts'
 import { createSnapshotWriter } from './runs/snapshots.ts'
+import { createVexReader } from './views/vex.ts'
 
 /**
  * Opens the writing side of the database: one connection of one thread. All writes go through `exclusive` or
@@ -117,6 +118,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     keys: createKeyWriter(db),
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),
+    vex: createVexReader(db),
     /** Everything that readers see, as the rows of bundles, read and written on this connection. */
     carried: {
       ...createCarriedReader(db),

@@ -44,7 +44,7 @@ export function tagsOfDigest(catalog: CatalogReads, digest: string): ListedImage
 }
 
 /** Returns a listed tag by its id; null where the list does not have it. */
-export function listedImageOf(catalog: CatalogReads, id: string): ListedImage | null {
+export function readListedImage(catalog: CatalogReads, id: string): ListedImage | null {
   const list = catalog.readList(TAGS)
   const entry = list === null ? null : catalog.readEntry(list.id, id)
   return entry === null ? null : listedImage(id, entry.body)
@@ -136,7 +136,7 @@ export function imageNames(
 ): ImageName[] {
   const own = subjects.flatMap((purl) => readProductName(purl) ?? []).filter(isImage)
   const digests = own.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
-  const listed = tag === null ? null : listedImageOf(catalog, tag)
+  const listed = tag === null ? null : readListedImage(catalog, tag)
   const tags = listed === null ? digests.flatMap((one) => tagsOfDigest(catalog, one)) : [listed]
   const names = tags.flatMap((one) => namesIn(one, digests))
   return [...new Map(names.map((name) => [JSON.stringify(name), name])).values()]

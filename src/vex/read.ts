@@ -14,7 +14,7 @@ import {
 import { readStatements } from './statements.ts'
 
 /** Largest document that is read, bytes: far above any real VEX document. */
-export const MAX_VEX_BYTES = 64 * 2 ** 20
+const MAX_VEX_BYTES = 64 * 2 ** 20
 
 /** What statements are read from; without the SBOMs of tags, links to these are not followed. */
 export type VexReads = Pick<VexReader, 'listVexDocuments' | 'readVexContent'> &
