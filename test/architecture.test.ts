@@ -44,6 +44,7 @@ type Part =
   | 'sync'
   | 'threads'
   | 'upstream'
+  | 'vex'
   | 'views'
   | 'web'
   | 'webhooks'
@@ -65,16 +66,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   differences: ['core/text.ts', 'json/objects.ts', 'query'],
-  guard: [
-    'core',
-    'differences',
-    'domain/doubts.ts',
-    'json',
-    'judging',
-    'query',
-    'sboms',
-    'store',
-  ],
+  guard: ['core', 'differences', 'domain/doubts.ts', 'json', 'vex', 'query', 'sboms', 'store'],
   signatures: [
     'core',
     'domain',
@@ -103,9 +95,11 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sboms',
     'store',
     'threads',
+    'vex',
     'zip/crc32c.ts',
   ],
   sboms: ['core', 'domain', 'json', 'store'],
+  vex: ['core', 'domain', 'json', 'query', 'sboms', 'store'],
   judging: [
     'api/scanners/query-source.ts',
     'core',
@@ -115,8 +109,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'query',
     'sboms',
     'store',
+    'vex',
   ],
-  match: ['api', 'core', 'domain', 'judging', 'sboms', 'store', 'threads'],
+  match: ['api', 'core', 'domain', 'judging', 'sboms', 'store', 'threads', 'vex'],
   findings: [
     'api',
     'core',
@@ -127,8 +122,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sboms',
     'store',
     'threads',
+    'vex',
   ],
-  web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads'],
+  web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads', 'vex'],
   webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
   relay: [
     'config',
@@ -144,7 +140,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   backup: ['core', 'domain', 'store', 'zip'],
-  views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'zip'],
+  views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'vex', 'zip'],
   daemon: [
     'api',
     'bundle',

@@ -14,7 +14,7 @@ EXIT STATUS
   2   usage or settings are wrong, or the data folder is in use
   3   partial: published, but something that upstream lists could not be
       fetched, or a stored source has no credential any more; for "search",
-      "show", "tags", "findings", "patches", "changes", "since": not
+      "show", "tags", "findings", "patches", "changes", "since", "vex": not
       mirrored here, so not known (1: not found)
   4   quarantined: too much would be removed, or what changes is doubtful; see
       "patchmirror runs", then approve or reject

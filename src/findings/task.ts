@@ -69,6 +69,7 @@ export async function performFindings(
       const followed = { store, during, catalog, now }
       const patched = await followPatches(followed)
       const rules = createVexRules(followed)
+      await rules.followImages()
       const input = { ...followed, views, rules, isPatched: createPatched(followed) }
       const records = await followRecords({ ...input, generation, changedBetween })
       const { read, gone, tags: ofTags } = await followTags(input)

@@ -1,8 +1,8 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DAY_MS } from '../core/time.ts'
 import type { Doubt } from '../domain/doubts.ts'
-import { readVexStatements } from '../judging/vex/apply.ts'
-import type { Statement } from '../judging/vex/statements.ts'
+import { readVexStatements } from '../vex/read.ts'
+import type { Statement } from '../vex/statement.ts'
 import { readMirroredSbom } from '../sboms/mirrored.ts'
 import type { InputSbom } from '../sboms/sbom.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
@@ -80,7 +80,9 @@ async function newDocuments(
     await nextIteration()
     const first = ones.filter(({ of }) => isFirstOfNew(input, of))
     const firstOf = new Set(first.map(({ of }) => idOf(of.owner)))
-    documents.push({ digest, statements: statementsIn(input, digest), firstOf })
+    const owners = ones.map(({ of }) => of.owner)
+    const tags = owners.every((owner) => owner.startsWith('tags/')) ? owners.map(idOf) : []
+    documents.push({ digest, tags, statements: statementsIn(input, digest), firstOf })
   }
   return documents
 }

@@ -1,11 +1,13 @@
-import { createVexJudge, statedIds, statedId } from '../judging/vex/apply.ts'
-import { statedPlaces } from '../judging/vex/coverage.ts'
-import { type Statement, rulesOut } from '../judging/vex/statements.ts'
+import { createVexJudge, statedIds, statedId } from '../vex/apply.ts'
+import { statedPlaces } from '../vex/coverage.ts'
+import { type Statement, rulesOut } from '../vex/statement.ts'
 import type { OpenFinding, createOpenFindings } from '../store/findings/open-findings.ts'
 
 /** A VEX document that nothing published links to, with its statements. */
 export interface NewVexDocument {
   readonly digest: string
+  /** Ids of the tags whose document it is; none: it belongs to no single tag. */
+  readonly tags: readonly string[]
   readonly statements: readonly Statement[]
   /** Tags of which it is the first document, and which are themselves new: what it says of them has nothing to be compared with. */
   readonly firstOf: ReadonlySet<string>
@@ -70,9 +72,11 @@ function ruledOutIn(
   const left = new Set<OpenFinding>()
   for (const [at, subjects] of first.subjects.entries()) {
     const asked = open.flatMap((one) => askedOf(one, at))
-    const judge = createVexJudge(asked, { subjects, now, check: () => undefined })
-    for (const { digest, statements } of documents)
-      for (const statement of statements) judge.add(statement, { digest })
+    const images = first.images[at] ?? []
+    const image = { subjects, images, serial: null, tag: first.tag }
+    const judge = createVexJudge(asked, { image, now, check: () => undefined })
+    for (const { digest, tags, statements } of documents)
+      for (const statement of statements) judge.add(statement, { digest, tags })
     for (const one of asked) {
       const reason = judge.reasonFor(one)
       if (reason === null) left.add(one.of)

@@ -1,4 +1,4 @@
-import type { ArtifactSignature } from '../domain/artifacts/signature.ts'
+import type { VexReason } from '../vex/apply.ts'
 import type { Severity } from './severity.ts'
 
 /** A package of the SBOM: equal components are one, with all their references. */
@@ -54,23 +54,6 @@ export interface MatchPatches {
   readonly entries: number
   /** Why the list may be incomplete or outdated; null: it is neither, or not used. */
   readonly partial: string | null
-}
-
-/** Why VEX rules a finding out: the newest statement about the vulnerability and the product. */
-export interface VexReason {
-  readonly status: 'not_affected' | 'fixed'
-  /** Empty: the statement has none. */
-  readonly justification: string
-  readonly note: string
-  /** As the statement names them. */
-  readonly vulnerability: string
-  readonly product: string
-  /** RFC 3339 UTC; null: the statement and its document have no date. */
-  readonly statedAt: string | null
-  /** SHA-256 of the mirrored document, hex. */
-  readonly document: string
-  /** What the verification of its signatures came to; null: it was not verified. */
-  readonly signature: ArtifactSignature | null
 }
 
 /** A finding that VEX rules out. */

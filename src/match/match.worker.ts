@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { PinRequest } from '../api/reading/request.ts'
+import { sha256Hex } from '../core/digest.ts'
 import { MirrorError } from '../core/errors.ts'
 import { openThreadReads } from '../store/reads.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
@@ -30,7 +31,8 @@ function main(port: NonNullable<typeof parentPort>): void {
       }
       const { now, served, catalog } = message
       const check = createLimit()
-      const sbom = readInputSbom(Buffer.from(message.body.buffer))
+      const bytes = Buffer.from(message.body.buffer)
+      const sbom = { ...readInputSbom(bytes), digest: sha256Hex(bytes) }
       const result = await matcher.match(sbom, { now, served, catalog, check, maxBytes: MAX_BYTES })
       const { id, asOf, stale } = result.snapshot
       const body = new TextEncoder().encode(JSON.stringify(result))

@@ -17,7 +17,8 @@ import { gapsOf } from './gaps.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from '../sboms/sbom.ts'
 import { LEVELS } from '../judging/severity.ts'
-import { applyVex } from '../judging/vex/apply.ts'
+import { applyVex } from '../vex/apply.ts'
+import { imagesOfSbom } from '../vex/sbom-images.ts'
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
@@ -117,9 +118,14 @@ function ruleOut(
 ) {
   const state = whyNot === null ? vexStateOf(config, shortReads, now) : vexNotApplied(whyNot)
   if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
-  const input = { reads: shortReads.vex, subjects: sbom.subjects, now, check }
-  const { documents, unread, csaf, ...found } = applyVex(findings, input)
-  return { vex: { ...state, documents, unread, csaf }, ...found }
+  const images = imagesOfSbom(shortReads, sbom)
+  const { documents, unread, ...found } = applyVex(findings, {
+    reads: shortReads.vex,
+    images,
+    now,
+    check,
+  })
+  return { vex: { ...state, documents, unread }, ...found }
 }
 
 /** Joins findings with the mirrored list of patches, where it may be used. */

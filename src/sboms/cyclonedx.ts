@@ -1,6 +1,7 @@
 import type { Fields } from '../json/objects.ts'
 import {
   SBOM_BOUNDS,
+  type BomSerial,
   type InputSbom,
   createComponents,
   eachListed,
@@ -29,12 +30,36 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const add = (one: Fields): void => found.add(namesOf(one), [one['purl']])
   if (textOr(subject['purl']) !== '') add(subject)
   for (const list of [subject['components'], document['components']]) eachNested(list, add)
+  const serial = serialOf(document)
   return {
     format: `CycloneDX ${version}`,
     name: nameIn(subject['name']),
-    subjects: [subject['purl']].filter((purl) => typeof purl === 'string' && purl !== '') as string[], // prettier-ignore
+    subjects: subjectsIn(subject),
     components: found.components,
+    ...(serial.serial !== '' && { serial }),
   }
+}
+
+/** Returns the package URL of what a document describes; that of an image by its digest, where it has only that. */
+function subjectsIn({ purl, type, name, version }: Fields): string[] {
+  const own = textOr(purl)
+  if (own !== '') return [own]
+  const digest = textOr(version)
+  if (type !== 'container' || !/^sha\d{3}:[\da-f]{64,}$/i.test(digest)) return []
+  const last = textOr(name).replace(/[:@].*$/s, '').split('/').at(-1) ?? '' // prettier-ignore
+  const image = last === '' ? 'image' : last.toLowerCase()
+  return [`pkg:oci/${encodeURIComponent(image)}@${encodeURIComponent(digest)}`]
+}
+
+/** Returns the serial number of a document as BOM-Links have it, and its version. */
+export function serialOf({ serialNumber, version }: Fields): BomSerial {
+  const isVersion = typeof version === 'number' || typeof version === 'string'
+  return { serial: plainSerial(textOr(serialNumber)), version: isVersion ? String(version) : '1' }
+}
+
+/** Returns a serial number as it is compared. */
+export function plainSerial(text: string): string {
+  return text.replace(/^urn:uuid:/i, '').toLowerCase()
 }
 
 /** Calls `use` with each component of a list and those within it, in their order. */

@@ -36,7 +36,7 @@ export function readMirroredSbom(
   if (typeof content === 'string')
     throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
   try {
-    return readInputSbom(content)
+    return { ...readInputSbom(content), digest }
   } catch (cause) {
     if (cause instanceof MirrorError)
       throw new MirrorError('not_ready', `${what}: ${cause.message}`, { cause })

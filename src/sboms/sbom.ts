@@ -29,6 +29,19 @@ export interface InputSbom {
   readonly components: readonly SbomComponent[]
   /** Whether it came in a signed envelope, whose signature is not checked here. */
   readonly enveloped: boolean
+  /** How other documents link to it; absent: it has no serial number. */
+  readonly serial?: BomSerial
+  /** SHA-256 of the document that it was read from, hex; absent: it is not known. */
+  readonly digest?: string
+  /** Id of the mirrored tag that it is of; absent: it is not known. */
+  readonly tag?: string
+}
+
+/** A CycloneDX document as BOM-Links name it. */
+export interface BomSerial {
+  /** Serial number, without `urn:uuid:`, in lower case; empty where it has none. */
+  readonly serial: string
+  readonly version: string
 }
 
 /** Collects components. Throws `bad_request` beyond the bounds. */

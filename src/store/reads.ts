@@ -47,6 +47,7 @@ export function createReads(db: Db) {
     keys: createKeyReader(db),
     secrets: createSecretReader(db),
     ledger: createLedgerReader(db),
+    vex: createVexReader(db),
   }
 }
 
@@ -83,7 +84,7 @@ export function openShortReads(dataDir: string) {
     const pin = createPin(db, reads)
     return {
       reads,
-      vex: createVexReader(db),
+      vex: reads.vex,
       orderings,
       /**
        * Runs the work within one read transaction and returns its result. `served`: the stamp of the snapshots that it is to

@@ -113,7 +113,6 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createCatalogRepair(db),
       ...createSignatureWriter(db),
     },
-    vex: createVexReader(db),
     dates: createDatesWriter(db),
     runs: { ...createRunWriter(db), ...createRunScope(db) },
     snapshots: createSnapshotWriter(db, tracker, changes),
@@ -123,6 +122,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     secrets: createSecretReader(db),
     ledger: createLedgerWriter(db),
     guardLedger: createGuardLedger(db),
+    vex: createVexReader(db),
     /** Everything that readers see, as the rows of bundles, read and written on this connection. */
     carried: {
       ...createCarriedReader(db),

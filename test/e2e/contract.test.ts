@@ -61,7 +61,7 @@ interface Asked {
 }
 
 /** Requests for what no row of the service's tables has: scanners' views, the mirror's own pages, deliveries. */
-function ownRequests(osv: string, listed: string): Asked[] {
+function ownRequests(osv: string, listed: string, digests: readonly string[]): Asked[] {
   const json = (path: string, body: object): Asked => ({
     ...{ path, method: 'POST', body: JSON.stringify(body) },
     headers: { 'content-type': 'application/json' },
@@ -91,6 +91,7 @@ function ownRequests(osv: string, listed: string): Asked[] {
     ...['/-/tags/findings?after=x', '/-/tags/changes', '/-/tags/changes?since=7d'],
     ...['/-/tags/changes?after=0', '/-/tags/changes?since=never', '/-/tags/changes?limit=0'],
     ...[`/-/records/${osv}`, '/-/records/none', '/-/records/%ff'],
+    ...[...digests, 'none'].map((digest) => `/-/vex/${digest}`),
     ...['/osv/ecosystems.txt', '/osv/modified_id.csv', '/osv/all.zip', '/osv/Root/all.zip'],
     ...['/osv/Root/modified_id.csv', `/osv/Root/${osv}.json`, `/osv/v1/vulns/${osv}`],
     ...['/osv/Root/none.json', '/osv/None/all.zip', '/osv/v1/vulns/none', '/osv/v1/vulns/%ff'],
@@ -125,6 +126,13 @@ function ownRequests(osv: string, listed: string): Asked[] {
   ]
 }
 
+/** The digests of the first tags, of which some have VEX. */
+async function digestsListed(): Promise<string[]> {
+  const answer = await mirror.get('/v1/tags/?limit=4')
+  const { data } = (await answer.json()) as { data: { digest: string }[] }
+  return data.map(({ digest }) => digest)
+}
+
 const VARIANTS: readonly Omit<Asked, 'path'>[] = [
   { open: true },
   { method: 'HEAD' },
@@ -147,7 +155,7 @@ test('the answers of a mirror have the status, media type and headers of the API
   const listed = (await mirror.get('/external/osv/all.json')).headers.get('x-mirror-snapshot') ?? ''
   const asked: Asked[] = [
     ...READING.flatMap(({ requests }) => someOf(requests(known))).map((path) => ({ path })),
-    ...ownRequests(known.osv[0] ?? '', listed),
+    ...ownRequests(known.osv[0] ?? '', listed, await digestsListed()),
   ]
   const faults: string[] = []
   const answered = new Set<string>()

@@ -135,7 +135,7 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
   try {
     const found = new Set<string>()
     for (const digest of sbomDigestsOf(reads.reads, tag)) {
-      const sbom = readMirroredSbom(reads.reads, digest, tag)
+      const sbom = { ...readMirroredSbom(reads.reads, digest, tag), tag }
       const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
       const { findings } = await matcher.match(sbom, request)
       for (const { id, component, ...finding } of findings) {

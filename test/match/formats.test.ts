@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import type { MatchFinding, MatchedComponent, VexReason } from '../../src/judging/finding.ts'
+import type { MatchFinding, MatchedComponent } from '../../src/judging/finding.ts'
 import type { MatchResult } from '../../src/match/result.ts'
 import { gapsOf } from '../../src/match/gaps.ts'
 import { sarifReport } from '../../src/match/sarif.ts'
 import { vulnerabilityReport } from '../../src/match/vdr.ts'
+import type { VexReason } from '../../src/vex/apply.ts'
 
 const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 

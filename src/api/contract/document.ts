@@ -41,11 +41,11 @@ const INTRODUCTION = [
 ].join('\n\n')
 
 const TAGS = [
-  ['Public feeds', "The service's public feeds. They need no key, and a key changes nothing."],
+  ['Public feeds', "The service's public feeds. They need no key."],
   ['Scanners', "osv.dev's bucket and query API over the mirrored records. They need no key."],
   ['Catalog', 'What the service shows behind a credential.'],
-  ['Package catalog', 'Versions, CVEs, details and provenance of packages.'],
-  ['Identity', 'Users; only where a setting allows it.'],
+  ['Package catalog', 'Versions of packages.'],
+  ['Identity', 'Users, where a setting allows it.'],
   ['VEX repository', 'OpenVEX documents, for Trivy.'],
   ['Mirror', "The mirror's own pages."],
   ['Pages', 'Pages for people.'],
@@ -76,7 +76,7 @@ export function buildContract({ version, server, ...tables }: ContractTables): O
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: server }],
-    externalDocs: { url: 'docs', description: 'This document as a page, beside it.' },
+    externalDocs: { url: 'docs', description: 'As a page.' },
     tags: TAGS.filter(([name]) => used.has(name)).map(([name, description]) => ({
       name,
       description,

@@ -164,7 +164,7 @@ export const MATCH_CONTRACT: PathContract = {
   post: {
     summary: 'The vulnerabilities of the components of an SBOM',
     description:
-      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope; the signature of the SBOM given is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
+      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. With a key, findings that VEX rules out are listed apart.',
     tags: TAGS,
     requestBody: {
       description: 'At most 16 MiB.',
@@ -193,7 +193,6 @@ const VEX_TAGS = ['VEX repository']
 export const VEX_MANIFEST_CONTRACT: PathContract = {
   get: {
     summary: 'The manifest of the VEX repository',
-    description: 'For Trivy: https://github.com/aquasecurity/vex-repo-spec',
     tags: VEX_TAGS,
     parameters: CONDITIONS,
     responses: mirrored({ description: 'The manifest.', schema: { type: 'object' } }), // prettier-ignore
@@ -203,9 +202,27 @@ export const VEX_MANIFEST_CONTRACT: PathContract = {
 /** Its archive. */
 export const VEX_ARCHIVE_CONTRACT: PathContract = {
   get: {
-    summary: 'The OpenVEX documents and their index',
+    summary: 'The archive of the VEX repository',
     tags: VEX_TAGS,
     parameters: RANGES,
     responses: mirroredFile({ description: 'A zip archive.', more: ['x-goog-hash'] }),
+  },
+}
+
+/** The VEX of one image. */
+export const IMAGE_VEX_CONTRACT: PathContract = {
+  get: {
+    summary: 'The VEX of an image',
+    tags: VEX_TAGS,
+    parameters: [
+      idParameter('digest', 'SHA-256 of the image', '0'.repeat(64)),
+      { name: 'name', in: 'query', description: 'Further names.', schema: TEXT },
+      ...CONDITIONS,
+    ],
+    responses: mirrored({
+      description: 'OpenVEX.',
+      schema: { type: 'object' },
+      more: ['X-Mirror-Incomplete'],
+    }),
   },
 }

@@ -8,10 +8,17 @@ import { openArchiveFile } from '../http/send-file.ts'
 import type { RouteTools } from '../access/private-routes.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
-import type { SnapshotOrigin } from '../http/origin.ts'
+import { type SnapshotOrigin, originNotAfter } from '../http/origin.ts'
+import { onlyValue } from '../http/request-target.ts'
+import { notReady } from '../snapshot/not-ready.ts'
+import { createImageVexReader, repositoriesIn } from './image-vex.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 import type { PathContract } from '../contract/openapi.ts'
-import { VEX_ARCHIVE_CONTRACT, VEX_MANIFEST_CONTRACT } from '../contract/scanners.ts'
+import {
+  IMAGE_VEX_CONTRACT,
+  VEX_ARCHIVE_CONTRACT,
+  VEX_MANIFEST_CONTRACT,
+} from '../contract/scanners.ts'
 import { type ViewsMaker, isDamage } from './generation.ts'
 import { sendFile } from '../http/zip.ts'
 
@@ -20,11 +27,16 @@ export const VEX_MANIFEST = '/.well-known/vex-repository.json'
 /** Path of its archive; the file name extension names the format for clients. */
 export const VEX_ARCHIVE = '/vex/v0.1/vex-data.zip'
 
+/** The VEX of one image. */
+const IMAGE_VEX = '/-/vex/{digest}'
+
 const MANIFEST = { path: VEX_MANIFEST, contract: VEX_MANIFEST_CONTRACT }
 const ARCHIVE = { path: VEX_ARCHIVE, contract: VEX_ARCHIVE_CONTRACT }
 
 /** How often clients should ask, as Go writes durations. */
 const UPDATE_INTERVAL = '1h'
+/** Longest value of X-Mirror-Incomplete, characters. */
+const LONGEST_REASON = 500
 
 /** What the VEX repository is answered from. */
 interface VexRoutesOptions {
@@ -72,8 +84,47 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
       const sent = sendFile(call, file, { ...manner, origin, cacheControl })
       return sent.finally(() => file.release())
     }),
+    imageRoute(options, tools),
   ]
 }
+
+/** What counts of the VEX about one image: it is made for each request, of the snapshot that is served. */
+function imageRoute({ expectsCatalog }: VexRoutesOptions, tools: RouteTools): PrivateRoute {
+  const { served, heads, now } = tools
+  const reader = createImageVexReader()
+  return {
+    path: IMAGE_VEX,
+    contract: IMAGE_VEX_CONTRACT,
+    source: 'catalog',
+    async answer(call) {
+      const origin = served.knownOrigin('catalog')
+      if (origin === null) throw whyNoCatalog(served.reads, expectsCatalog)
+      const names = repositoriesIn(onlyValue(call.query, 'name'))
+      const { digest = '' } = call.params
+      const found = await reader.read(served.reads, { digest, names, now: now() })
+      const body = Buffer.from(JSON.stringify(found.document))
+      const oldest = served.reads.catalog.readVexConfirmedAt() ?? undefined
+      const content = { body, tag: contentTag(body), changed: found.changed }
+      const more = incompleteFields(found.incomplete)
+      respond(call, { ...content, origin: originNotAfter(origin, oldest), more }, heads)
+    },
+  }
+}
+
+function incompleteFields(reason: string | null): string[] {
+  const text = reason?.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST_REASON)
+  return text === undefined ? [] : ['X-Mirror-Incomplete', text]
+}
+
+/** The error where there is no catalog. */
+function whyNoCatalog(reads: ServedSnapshot['reads'], expectsCatalog: boolean): MirrorError {
+  return expectsCatalog
+    ? notReady(reads, 'catalog', 'the catalog')
+    : new MirrorError('not_found', NO_VEX)
+}
+
+const NO_VEX =
+  'there is no VEX here: the documents come with the catalog, by a credential (upstream.apiKey) or in a bundle'
 
 /**
  * The snapshot that a generation shows, as of the confirmation of its VEX that is the oldest: the newest known, as long as
@@ -105,7 +156,7 @@ function read(
     ? 'this mirror offers no VEX repository: views.vex is off in its settings'
     : hasCatalog
       ? null
-      : 'there is no VEX here: the documents come with the catalog, by a credential (upstream.apiKey) or in a bundle'
+      : NO_VEX
   if (reason !== null) {
     call.refuse({ status: 404, error: 'not_found', message: reason })
     return null

@@ -1,10 +1,11 @@
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../core/time.ts'
-import { describeMissing } from '../../api/snapshot/missing.ts'
+import { describeMissing, missingOf } from '../../api/snapshot/missing.ts'
 import { tagRemovedAt } from '../../api/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from '../../findings/answers.ts'
-import { type stateMessage, tagMessage } from '../../findings/messages.ts'
+import { type MissingOf, type stateMessage, tagMessage } from '../../findings/messages.ts'
+import { table } from '../output.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import {
@@ -16,7 +17,6 @@ import {
 } from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
-import { findingsOfTags, missingBy } from './tag-findings.ts'
 import { idOfTag } from './tag-sbom.ts'
 
 /** Options of `patchmirror findings`. */
@@ -206,4 +206,35 @@ function linesOf(one: Change, before: string): string[] {
   const unlisted = changedFindings(counts) - details.length
   const rest = unlisted > 0 ? [`and ${unlisted} more`] : []
   return [before + findingWords(counts), ...[...details, ...rest].map((text) => `  ${text}`)]
+}
+
+/** Reasons why tags are not judged that are shown. */
+const MOST_REASONS = 5
+
+/** Returns what snapshots lack that this mirror has, or had before. */
+function missingBy(reads: LookupCall['reads']): MissingOf {
+  return (source, snapshot) => missingOf(reads, source, snapshot)
+}
+
+/** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
+function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
+  const { reasons, tags, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
+    reasons: reads.listRefusals(MOST_REASONS),
+    tags: reads.listTagsToFix(limit),
+  }))
+  const { counts } = json
+  const rows = tags.map((tag) => [
+    tag.name,
+    ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(String),
+  ])
+  const head = ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX']
+  return {
+    json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
+    lines: [
+      judgedWords(counts, true),
+      ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
+      ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
+      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []), // prettier-ignore
+    ],
+  }
 }

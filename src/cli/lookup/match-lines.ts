@@ -153,15 +153,14 @@ function snapshotLine(
 const WHOLE = { partial: false, missing: 0 } as const
 
 function vexLine(
-  { notApplied, snapshot, asOf, documents, unread, csaf, missing }: MatchVex,
+  { notApplied, snapshot, asOf, documents, unread, missing }: MatchVex,
   config: Config,
   now: number,
 ): string {
   if (notApplied !== null) return `vex: not applied: ${notApplied}`
   const what = [
     counted(documents, 'document'),
-    csaf === 0 ? '' : `, ${csaf} of them not read: CSAF`,
-    unread === csaf ? '' : `, ${unread - csaf} of them not readable here`,
+    unread === 0 ? '' : `, ${unread} of them not readable here`,
   ].join('')
   const at = Date.parse(asOf ?? '')
   const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError, whyUnreadable } from '../../core/errors.ts'
 import { readInputSbom, sbomTooLarge } from '../../sboms/read.ts'
 import { type InputSbom, SBOM_BOUNDS, unreadable } from '../../sboms/sbom.ts'
@@ -11,7 +12,8 @@ const PIECE = 2 ** 20
  * what is too large or no SBOM.
  */
 export async function readSbomFile(file: string): Promise<InputSbom> {
-  return readInputSbom(await readInput(file))
+  const bytes = await readInput(file)
+  return { ...readInputSbom(bytes), digest: sha256Hex(bytes) }
 }
 
 /** Reads no further than the bound, whatever it is: a pipe or a device has no size, and may have no end. */

@@ -19,11 +19,11 @@ export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
       'not_ready',
       `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`,
     )
-  return digests.map((digest) => readMirroredSbom(stored.reads, digest, name))
+  return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), tag: id }))
 }
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */
-export function idOfTag(stored: LookupCall, name: string): string {
+export function idOfTag(stored: Pick<LookupCall, 'reads'>, name: string): string {
   const [tag, another] = findTags(stored.reads.catalog, name)
   if (tag === undefined) {
     const { catalog } = stored.reads

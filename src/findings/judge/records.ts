@@ -210,7 +210,7 @@ function ruleOut({ store, rules }: RecordsInput, changes: readonly ChangedCompon
     }
   const byComponent = new Map(changes.map((one) => [one.component.id, one.is]))
   for (const [tag, questions] of byTag)
-    for (const { component, record } of rules.ruledOut(store.readSubjects(tag), questions)) {
+    for (const { component, record } of rules.ruledOut(tag, questions)) {
       const is = byComponent.get(component.id)
       is?.set(tag, (is.get(tag) ?? new Set()).add(record))
     }

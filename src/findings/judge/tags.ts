@@ -118,9 +118,9 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   }
   const ids = await addComponents(input, components)
   const id = store.putTag({ ...about, ...countFindings([]) })
-  rules.replaceTag(id, subjects)
+  rules.replaceTag(id)
   store.replaceComponents(id, ids)
-  const { visible, suppressed } = ruleTag(store, rules, id, subjects)
+  const { visible, suppressed } = ruleTag(store, rules, id)
   const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...about, ...counts })
   if (before === null || refused) return false
@@ -133,7 +133,7 @@ function ruleAgain(input: TagsInput, owner: string, catalog: string): Promise<bo
   const tag = store.readTag(owner)
   if (tag === null) return Promise.resolve(false)
   const before = visibleIn(store, tag.id)
-  const { visible, suppressed } = ruleTag(store, rules, tag.id, tag.subjects)
+  const { visible, suppressed } = ruleTag(store, rules, tag.id)
   const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...tag, ...counts })
   const logged = logChange(input, { ...tag, catalog, cause: 'vex', before, visible, counts })

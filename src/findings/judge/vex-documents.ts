@@ -1,10 +1,11 @@
 import { sha256Of } from '../../core/digest.ts'
-import { isVexDamaged, readVexStatements, statedId } from '../../judging/vex/apply.ts'
 import { isDisbelieved } from '../../domain/artifacts/signature.ts'
-import { statedPlaces } from '../../judging/vex/coverage.ts'
-import type { Statement } from '../../judging/vex/statements.ts'
+import { statedId } from '../../vex/apply.ts'
+import { ANY_PLACE, statedPlaces } from '../../vex/coverage.ts'
+import { isVexDamaged, readVexStatements } from '../../vex/read.ts'
+import type { Statement } from '../../vex/statement.ts'
 import { UNREAD } from '../../store/findings/reads.ts'
-import type { VexAbout } from '../../store/findings/vex.ts'
+import { EVERY_PLACE, type StoredDocument, type VexAbout } from '../../store/findings/vex.ts'
 import type { FindingsStore } from '../../store/findings/writes.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
@@ -36,40 +37,36 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
     expectCatalog(reads, catalog)
     return vex.listVexDocuments()
   })
-  const known = new Map(store.listVexDocuments().map(({ digest, id }) => [digest, id]))
-  const digests = new Set(listed.map(nameOf))
-  const isSame = listed.every((one) => known.has(nameOf(one))) && known.size === digests.size
-  if (isSame && catalog === store.readFollowed('vex')) return catalog
+  const wanted = new Map(listed.map((one) => [one.digest, storedOf(one)]))
+  const stored = store.listVexDocuments()
+  const known = new Set(stored.filter((one) => isSame(one, wanted.get(one.digest))))
+  const isCurrent = known.size === stored.length && known.size === listed.length
+  if (isCurrent && catalog === store.readFollowed('vex')) return catalog
   store.putFollowed('vex', '')
   const numberOf = createNumbers()
-  for (const [digest, id] of known)
-    if (!digests.has(digest)) await store.inOne(() => Promise.resolve(store.dropVexDocument(id)))
+  for (const one of stored)
+    if (!known.has(one)) await store.inOne(() => Promise.resolve(store.dropVexDocument(one.id)))
+  const digests = new Set([...known].map(({ digest }) => digest))
   let isAnyUnread = false
   for (const document of listed) {
-    const name = nameOf(document)
-    if (known.has(name)) continue
+    if (digests.has(document.digest)) continue
     const statements = readDocument(during, document, catalog)
     isAnyUnread ||= statements === null
     if (statements === null) continue
     const about = aboutOf(statements, numberOf)
-    await store.inOne(() => Promise.resolve(store.addVexDocument(name, about)))
+    await store.inOne(() => Promise.resolve(store.addVexDocument(storedOf(document), about)))
   }
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
 }
 
-/** What follows the digest of a document that must not rule anything out. */
-const DISBELIEVED = ' disbelieved'
-
-/** Returns the name under which a document is known: another one when its signature comes to something else that counts. */
-function nameOf({ digest, signature }: VexDocument): string {
-  return isDisbelieved(signature) ? digest + DISBELIEVED : digest
+/** Returns a document as it is stored: another one when its signature comes to something else that counts. */
+function storedOf({ digest, tags = [], signature }: VexDocument): StoredDocument {
+  return { digest, tags: JSON.stringify(tags), believed: isDisbelieved(signature) ? 0 : 1 }
 }
 
-/** Returns the digest of a document that is known under a name, and whether it may rule anything out. */
-export function namedDocument(name: string): { digest: string; isBelieved: boolean } {
-  const isBelieved = !name.endsWith(DISBELIEVED)
-  return { digest: isBelieved ? name : name.slice(0, -DISBELIEVED.length), isBelieved }
+function isSame(one: StoredDocument, other: StoredDocument | undefined): boolean {
+  return one.tags === other?.tags && one.believed === other.believed
 }
 
 /** The state in which some documents of a catalog could not be read. */
@@ -77,7 +74,7 @@ export function unreadState(catalog: string): string {
   return catalog + UNREAD
 }
 
-/** Returns the statements of a VEX document, none for CSAF and for what is no VEX; null for one that is damaged. Throws `locked`. */
+/** Returns the statements of a VEX document, none for what is no VEX; null for one that is damaged. Throws `locked`. */
 export function readDocument(
   during: DuringReads,
   document: VexDocument,
@@ -85,7 +82,7 @@ export function readDocument(
 ): readonly Statement[] | null {
   return during((reads, vex) => {
     const statements = readVexStatements(vex, document)
-    if (statements !== null) return statements === 'csaf' ? [] : statements
+    if (statements !== null) return statements
     expectCatalog(reads, catalog)
     return isVexDamaged(vex, document) ? null : []
   })
@@ -101,7 +98,8 @@ function* aboutOf(
     const isLarge = ids.length * places.length > MOST_PAIRS * (ids.length + places.length)
     const vulnerabilities = isLarge ? [ANY_VULNERABILITY] : ids.map(numberOf)
     for (const place of places)
-      for (const vulnerability of vulnerabilities) yield [numberOf(place), vulnerability]
+      for (const vulnerability of vulnerabilities)
+        yield [place === ANY_PLACE ? EVERY_PLACE : numberOf(place), vulnerability]
   }
 }
 

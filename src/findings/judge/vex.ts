@@ -1,16 +1,12 @@
-import { createVexJudge, statedIds } from '../../judging/vex/apply.ts'
-import { ownPlaces } from '../../judging/vex/coverage.ts'
-import { type Statement, rulesOut } from '../../judging/vex/statements.ts'
+import { createVexJudge, statedIds } from '../../vex/apply.ts'
+import { type ImageName, ownPlaces } from '../../vex/coverage.ts'
+import { imageNames } from '../../vex/images.ts'
+import { type Statement, rulesOut } from '../../vex/statement.ts'
+import { EVERY_PLACE, type StoredDocument } from '../../store/findings/vex.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../store/findings/writes.ts'
-import type { DuringReads } from './during.ts'
+import { type DuringReads, expectCatalog } from './during.ts'
 import { type RecordNames, createNameReader } from './names.ts'
-import {
-  ANY_VULNERABILITY,
-  createNumbers,
-  namedDocument,
-  readDocument,
-  unreadState,
-} from './vex-documents.ts'
+import { ANY_VULNERABILITY, createNumbers, readDocument, unreadState } from './vex-documents.ts'
 
 /** Bytes of documents whose statements are kept parsed, and products about which documents are known. */
 const KEPT_BYTES = 16 * 2 ** 20
@@ -43,21 +39,15 @@ interface VexInput {
 
 /** Creates what says which findings VEX rules out, by the documents that `followVex` has read. */
 export function createVexRules(input: VexInput) {
-  const { store, now } = input
+  const { store } = input
   const numberOf = createNumbers()
-  const read = createStatementReader(input)
-  const listAbout = createPlaceReader(store)
   const isAny = store.listVexDocuments().length > 0
-  const ofSubjects = (subjects: string): number[] =>
-    placesOf(subjectsIn(subjects).flat(), '', numberOf)
   return {
     /** Adds what a new component is, by which VEX about it is found. */
     addComponent(component: VexComponent): void {
       store.addComponentPlaces(component.id, ownPlacesOf(component, numberOf))
     },
-    /** The same of a tag. */
-    replaceTag: (id: number, subjects: string): void =>
-      store.replaceTagPlaces(id, ofSubjects(subjects)),
+    ...createTagImages(input, numberOf),
     /** Creates the questions about findings of a component; none where there is no VEX. */
     ask(
       component: VexComponent,
@@ -70,42 +60,121 @@ export function createVexRules(input: VexInput) {
         return { record, names, component, vulnerabilities, places }
       })
     },
-    /**
-     * Returns those findings of a tag that VEX rules out: in each of its SBOMs, and for each package that they list of the
-     * component. `subjects`: as the tag has them. Throws `locked` where a document was replaced meanwhile.
-     */
-    ruledOut(subjects: string, questions: readonly VexQuestion[]): readonly VexQuestion[] {
-      const common = questions.length === 0 ? [] : ofSubjects(subjects).map(listAbout)
-      const digests = new Set<string>()
-      const named = questions.filter(({ vulnerabilities, places }) => {
-        const about = [...common, ...places.map(listAbout)].flatMap((one) =>
-          [...vulnerabilities, ANY_VULNERABILITY].flatMap((id) => one?.get(id) ?? []),
-        )
-        for (const digest of about) digests.add(digest)
-        return about.length > 0
-      })
-      if (named.length === 0) return []
-      const open = new Set<VexQuestion>()
-      for (const [at, list] of subjectsIn(subjects).entries()) {
-        const asked = named.flatMap((one) => askedOf(one, at))
-        const judge = createVexJudge(asked, { subjects: list, now, check: () => undefined })
-        for (const digest of [...digests].sort())
-          for (const statement of read(digest)) judge.add(statement, { digest })
-        for (const one of asked) if (judge.reasonFor(one) === null) open.add(one.of)
+    ruledOut: createRuledOut(input, numberOf),
+  }
+}
+
+type NumberOf = (text: string) => number
+
+/** Creates what keeps the names of the tags' images. */
+function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberOf) {
+  return {
+    /** Adds what a tag is, whose image the catalog may know by further names. */
+    replaceTag(id: number): void {
+      const tag = store.readAskedTag(id)
+      if (tag === null) return
+      const images = during((reads) => namesIn(reads.catalog, tag))
+      store.putTagImages(id, images)
+      store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
+    },
+    /** Brings the names of the tags' images to those of the catalog, and marks the tags that have others than before. */
+    async followImages(): Promise<void> {
+      if (store.readFollowed('images') === catalog) return
+      for (const { id, ...tag } of store.listAskedTags()) {
+        const images = during((reads) => {
+          expectCatalog(reads, catalog)
+          return namesIn(reads.catalog, tag)
+        })
+        if (images === tag.images) continue
+        await store.inOne(() => {
+          store.putTagImages(id, images)
+          store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
+          store.markTag(id)
+          return Promise.resolve()
+        })
       }
-      return named.filter((one) => !open.has(one))
+      store.putFollowed('images', catalog)
     },
   }
 }
 
+function placesOfImages(images: readonly TagImage[], numberOf: NumberOf): number[] {
+  const purls = images.flatMap(({ subjects, images: more }) => [
+    ...subjects,
+    ...more.map(({ purl }) => purl),
+  ])
+  return placesOf(purls, '', numberOf)
+}
+
+/**
+ * Creates the function that returns those findings of a tag that VEX rules out: in each of its SBOMs, and for each package that
+ * they list of the component. `id`: of the tag. Throws `locked` where a document was replaced meanwhile.
+ */
+function createRuledOut(input: VexInput, numberOf: NumberOf) {
+  const { store, now } = input
+  const read = createStatementReader(input)
+  const listAbout = createPlaceReader(store)
+  return (id: number, questions: readonly VexQuestion[]): readonly VexQuestion[] => {
+    const tag = questions.length === 0 ? null : store.readAskedTag(id)
+    if (tag === null) return []
+    const images = imagesOf(tag)
+    const common = [EVERY_PLACE, ...placesOfImages(images, numberOf)].map(listAbout)
+    const documents = new Map<string, StoredDocument>()
+    const named = questions.filter(({ vulnerabilities, places }) => {
+      const about = [...common, ...places.map(listAbout)].flatMap((one) =>
+        [...vulnerabilities, ANY_VULNERABILITY].flatMap((number) => one?.get(number) ?? []),
+      )
+      for (const one of about) documents.set(one.digest, one)
+      return about.length > 0
+    })
+    if (named.length === 0) return []
+    const listed = [...documents].sort(([one], [other]) => (one < other ? -1 : 1))
+    const open = new Set<VexQuestion>()
+    for (const [at, image] of images.entries()) {
+      const asked = named.flatMap((one) => askedOf(one, at))
+      const judged = { ...image, serial: null, tag: tag.owner }
+      const judge = createVexJudge(asked, { image: judged, now, check: () => undefined })
+      for (const [digest, document] of listed) {
+        const tags = JSON.parse(document.tags) as string[]
+        for (const statement of read(document)) judge.add(statement, { digest, tags })
+      }
+      for (const one of asked) if (judge.reasonFor(one) === null) open.add(one.of)
+    }
+    return named.filter((one) => !open.has(one))
+  }
+}
+
+/** What an SBOM of a tag describes, and the further names of that. */
+interface TagImage {
+  readonly subjects: readonly string[]
+  readonly images: readonly ImageName[]
+}
+
+type AskedTag = NonNullable<ReturnType<FindingsStore['readAskedTag']>>
+
+function imagesOf({ subjects, images }: AskedTag): TagImage[] {
+  const names = JSON.parse(images) as ImageName[][]
+  const described = JSON.parse(subjects) as string[][]
+  return described.map((purls, at) => ({ subjects: purls, images: names[at] ?? [] }))
+}
+
+/** Returns the further names of what the SBOMs of a tag describe, as JSON. */
+function namesIn(
+  catalog: Parameters<typeof imageNames>[0],
+  { owner, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
+): string {
+  const described = JSON.parse(subjects) as string[][]
+  return JSON.stringify(described.map((purls) => imageNames(catalog, purls, owner)))
+}
+
 /** Creates the function that reads which documents say anything about a product, by the vulnerability; null: none does. */
 function createPlaceReader(store: FindingsStore) {
-  const known = new Map<number, ReadonlyMap<number, readonly string[]> | null>()
-  return (place: number): ReadonlyMap<number, readonly string[]> | null => {
+  const known = new Map<number, ReadonlyMap<number, readonly StoredDocument[]> | null>()
+  return (place: number): ReadonlyMap<number, readonly StoredDocument[]> | null => {
     const before = known.get(place)
     if (before !== undefined) return before
     const rows = Map.groupBy(store.listVexAbout(place), ({ vulnerability }) => vulnerability)
-    const about = new Map([...rows].map(([id, ones]) => [id, ones.map(({ digest }) => digest)]))
+    const about = new Map<number, readonly StoredDocument[]>(rows)
     if (known.size >= KEPT_PLACES) known.clear()
     known.set(place, about.size === 0 ? null : about)
     return about.size === 0 ? null : about
@@ -129,10 +198,6 @@ function ownPlacesOf(component: VexComponent, numberOf: (text: string) => number
   return placesOf(purls, component.version, numberOf)
 }
 
-function subjectsIn(subjects: string): string[][] {
-  return JSON.parse(subjects) as string[][]
-}
-
 function placesOf(
   purls: readonly string[],
   version: string,
@@ -149,22 +214,22 @@ function placesOf(
 function createStatementReader({ store, during, catalog }: VexInput) {
   const kept = new Map<string, readonly Statement[]>()
   let bytes = 0
-  return (name: string): readonly Statement[] => {
-    const before = kept.get(name)
+  return ({ digest, tags: json, believed }: StoredDocument): readonly Statement[] => {
+    const before = kept.get(digest)
     if (before !== undefined) return before
-    const { digest, isBelieved } = namedDocument(name)
     const document = during((reads) => reads.catalog.readDocument(digest))
     const { size = 0, changed = 0 } = document ?? {}
-    const found = readDocument(during, { digest, size, changed }, catalog)
-    if (found === null) forget(store, name, catalog)
-    const statements = isBelieved ? found : (found ?? []).filter(({ status }) => !rulesOut(status))
+    const tags = JSON.parse(json) as string[]
+    const read = readDocument(during, { digest, size, changed, tags }, catalog)
+    if (read === null) forget(store, digest, catalog)
+    const statements = (read ?? []).filter(({ status }) => believed === 1 || !rulesOut(status))
     bytes += size
     if (bytes > KEPT_BYTES) {
       kept.clear()
       bytes = size
     }
-    kept.set(name, statements ?? [])
-    return statements ?? []
+    kept.set(digest, statements)
+    return statements
   }
 }
 
@@ -189,12 +254,7 @@ export function visibleIn(store: FindingsStore, tag: number): readonly TagFindin
 }
 
 /** Asks VEX about all findings of a tag, and stores which it rules out. Throws `locked`. */
-export function ruleTag(
-  store: FindingsStore,
-  rules: VexRules,
-  tag: number,
-  subjects: string,
-): Ruled {
+export function ruleTag(store: FindingsStore, rules: VexRules, tag: number): Ruled {
   const namesOf = createNameReader(store)
   const findings = store.listTagFindings(tag)
   const byComponent = Map.groupBy(findings, ({ id }) => id)
@@ -202,7 +262,7 @@ export function ruleTag(
     const named = ones.map(({ record }) => ({ record, names: namesOf(record) }))
     return ones[0] === undefined ? [] : rules.ask(ones[0], named)
   })
-  const ruled = new Set(rules.ruledOut(subjects, questions).map(rowKey))
+  const ruled = new Set(rules.ruledOut(tag, questions).map(rowKey))
   const before = new Set(store.listSuppressedIn(tag).map(keyOf))
   const visible: TagFinding[] = []
   for (const finding of findings) {

@@ -48,7 +48,8 @@ const TABLES = `
     critical INTEGER NOT NULL,
     high INTEGER NOT NULL,
     suppressed INTEGER NOT NULL,  -- findings that VEX rules out; the other numbers are without them
-    vex_stale INTEGER NOT NULL    -- 1: VEX about it changed since
+    vex_stale INTEGER NOT NULL,   -- 1: VEX about it changed since
+    images TEXT NOT NULL DEFAULT '[]' -- JSON: for each SBOM the further names of what it describes
   ) STRICT;
   CREATE INDEX tag_by_name ON tag (name);
   CREATE TABLE tag_component (
@@ -78,10 +79,12 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE vex_document (
     id INTEGER PRIMARY KEY,
-    digest TEXT NOT NULL UNIQUE   -- SHA-256, hex
+    digest TEXT NOT NULL UNIQUE,  -- SHA-256, hex
+    tags TEXT NOT NULL,           -- JSON: the tags whose document it is, by their ids in the service's list
+    believed INTEGER NOT NULL     -- 0: it rules nothing out, because its signature is enforced and not verified
   ) STRICT;
   CREATE TABLE vex_statement (    -- which documents say anything about a product and a vulnerability
-    place INTEGER NOT NULL,       -- of the product, as the vulnerability 48 bits of a digest: others may be the same
+    place INTEGER NOT NULL,       -- of the product, as the vulnerability 48 bits of a digest: others may be the same; 0: any
     vulnerability INTEGER NOT NULL,
     document INTEGER NOT NULL,
     PRIMARY KEY (place, vulnerability, document)
@@ -95,7 +98,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, patches, tags
+    name TEXT PRIMARY KEY,        -- vex, images, patches, tags
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag
@@ -120,7 +123,7 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 4
+const VERSION = 5
 /** What led from one layout to the next: nothing, it is made again. */
 const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
 

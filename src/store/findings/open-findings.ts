@@ -7,6 +7,8 @@ export interface OpenFinding {
   readonly tagName: string
   /** For each SBOM of the tag the package URLs of what it describes. */
   readonly subjects: readonly (readonly string[])[]
+  /** For each SBOM the further names of that; open only: for what rules nothing out alone. */
+  readonly images: readonly (readonly DescribedName[])[]
   readonly record: string
   readonly aliases: readonly string[]
   readonly upstream: readonly string[]
@@ -16,6 +18,12 @@ export interface OpenFinding {
   readonly packages: readonly { readonly purl: string; readonly sbom: number | null }[]
 }
 
+/** A name of what an SBOM describes. */
+interface DescribedName {
+  readonly purl: string
+  readonly isOpenOnly: boolean
+}
+
 /** Findings that are read at most: above, those that were read are enough for a decision. */
 const MOST = 200_000
 
@@ -23,6 +31,7 @@ interface Row {
   readonly tag: string
   readonly tagName: string
   readonly subjects: string
+  readonly images: string
   readonly package: string
   readonly version: string
   readonly packages: string
@@ -32,7 +41,7 @@ interface Row {
 export function createOpenFindings(db: Db) {
   const names = db.prepare<[], { id: string; names: string }>('SELECT id, names FROM record')
   const ofRecord = db.prepare<[string], Row>(
-    `SELECT t.owner AS tag, t.name AS tagName, t.subjects, c.name AS package, c.version, c.packages
+    `SELECT t.owner AS tag, t.name AS tagName, t.subjects, t.images, c.name AS package, c.version, c.packages
      FROM finding f JOIN component c ON c.id = f.component
        JOIN tag_component l ON l.component = c.id JOIN tag t ON t.id = l.tag
      WHERE f.record = ? AND NOT EXISTS
@@ -62,11 +71,12 @@ export function createOpenFindings(db: Db) {
   }
 }
 
-function toFinding({ subjects, packages, ...row }: Row) {
+function toFinding({ subjects, images, packages, ...row }: Row) {
   const listed = JSON.parse(packages) as [purl: string, sbom?: number][]
   return {
     ...row,
     subjects: JSON.parse(subjects) as string[][],
+    images: JSON.parse(images) as DescribedName[][],
     packages: listed.map(([purl, sbom = null]) => ({ purl, sbom })),
   }
 }

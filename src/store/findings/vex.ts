@@ -10,11 +10,34 @@ interface SuppressedRow {
 /** What a statement is about, as numbers: the product, and the vulnerability. */
 export type VexAbout = readonly [place: number, vulnerability: number]
 
+/** Stands for the place of any product, and marks every tag. */
+export const EVERY_PLACE = 0
+
+/** A VEX document. */
+export interface StoredDocument {
+  /** SHA-256, hex. */
+  readonly digest: string
+  /** JSON: ids of the tags whose document it is. */
+  readonly tags: string
+  /** 0: it rules nothing out, because its signature is enforced and not verified. */
+  readonly believed: number
+}
+
+/** What VEX is asked about a tag. */
+interface AskedTag {
+  /** Its id in the service's list. */
+  readonly owner: string
+  /** JSON: for each SBOM the package URLs of what it describes, and the further names of that. */
+  readonly subjects: string
+  readonly images: string
+}
+
 /** Creates reads and writes of what VEX says about the findings of tags. */
 export function createVexStore(db: Db) {
   return {
     ...createDocuments(db),
     ...createPlaces(db),
+    ...createImages(db),
     ...createSuppressed(db),
     ...createNames(db),
     ...createFollowed(db),
@@ -22,8 +45,12 @@ export function createVexStore(db: Db) {
 }
 
 function createDocuments(db: Db) {
-  const all = db.prepare<[], { id: number; digest: string }>('SELECT id, digest FROM vex_document')
-  const add = db.prepare('INSERT INTO vex_document (digest) VALUES (?)')
+  const all = db.prepare<[], StoredDocument & { id: number }>(
+    'SELECT id, digest, tags, believed FROM vex_document',
+  )
+  const add = db.prepare(
+    'INSERT INTO vex_document (digest, tags, believed) VALUES (@digest, @tags, @believed)',
+  )
   const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
   const stale = db.prepare<[], number>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1').pluck()
   const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)') // prettier-ignore
@@ -32,17 +59,19 @@ function createDocuments(db: Db) {
     `UPDATE tag SET vex_stale = 1 WHERE vex_stale = 0 AND id IN (
        SELECT p.owner FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 1 WHERE s.document = @id
        UNION SELECT t.tag FROM vex_statement s JOIN vex_place p ON p.place = s.place AND p.kind = 0
-         JOIN tag_component t ON t.component = p.owner WHERE s.document = @id)`,
+         JOIN tag_component t ON t.component = p.owner WHERE s.document = @id
+       UNION SELECT id FROM tag WHERE EXISTS (
+         SELECT 1 FROM vex_statement WHERE place = ${EVERY_PLACE} AND document = @id))`,
   )
-  const about = db.prepare<[number], { vulnerability: number; digest: string }>(
-    `SELECT s.vulnerability, d.digest FROM vex_statement s JOIN vex_document d ON d.id = s.document
+  const about = db.prepare<[number], { vulnerability: number } & StoredDocument>(
+    `SELECT s.vulnerability, d.digest, d.tags, d.believed FROM vex_statement s JOIN vex_document d ON d.id = s.document
      WHERE s.place = ?`,
   )
   return {
     listVexDocuments: () => all.all(),
     /** Adds a document with what it says anything about, and marks the tags that it may be about. */
-    addVexDocument(digest: string, statements: Iterable<VexAbout>): void {
-      const id = Number(add.run(digest).lastInsertRowid)
+    addVexDocument(document: StoredDocument, statements: Iterable<VexAbout>): void {
+      const id = Number(add.run(document).lastInsertRowid)
       for (const [place, vulnerability] of statements) state.run(place, vulnerability, id)
       mark.run({ id })
     },
@@ -70,6 +99,22 @@ function createPlaces(db: Db) {
       drop.run(tag)
       for (const place of places) add.run(place, 1, tag)
     },
+  }
+}
+
+function createImages(db: Db) {
+  const all = db.prepare<[], AskedTag & { id: number }>(
+    'SELECT id, owner, subjects, images FROM tag',
+  )
+  const one = db.prepare<[number], AskedTag>('SELECT owner, subjects, images FROM tag WHERE id = ?')
+  const put = db.prepare('UPDATE tag SET images = ? WHERE id = ?')
+  const stale = db.prepare('UPDATE tag SET vex_stale = 1 WHERE id = ?')
+  return {
+    listAskedTags: () => all.all(),
+    readAskedTag: (id: number): AskedTag | null => one.get(id) ?? null,
+    putTagImages: (id: number, images: string): void => void put.run(images, id),
+    /** Marks a tag: VEX is asked about it again. */
+    markTag: (id: number): void => void stale.run(id),
   }
 }
 
@@ -113,7 +158,7 @@ function createNames(db: Db) {
 }
 
 /** What follows the catalog, each up to a state of its own. */
-type Followed = 'vex' | 'patches' | 'tags'
+type Followed = 'vex' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
   const read = db.prepare<[string], string>('SELECT state FROM followed WHERE name = ?').pluck()

@@ -144,7 +144,6 @@ function createTags(db: Db) {
   const owners = db.prepare<[], KnownTag>(
     'SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag',
   )
-  const subjects = db.prepare<[number], string>('SELECT subjects FROM tag WHERE id = ?').pluck()
   const drop = db.prepare('DELETE FROM tag WHERE id = ?')
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   const ofTag = db.prepare<[number], TagFinding>(
@@ -165,8 +164,6 @@ function createTags(db: Db) {
       return byId.get(id) ?? null
     },
     listOwners: () => owners.all(),
-    /** JSON, as `TagFindings` has it. */
-    readSubjects: (tag: number): string => subjects.get(tag) ?? '[]',
     /** Also those that VEX rules out. */
     listTagFindings: (tag: number): TagFinding[] => ofTag.all(tag),
     dropTag: (id: number): void => void drop.run(id),

@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createDocumentStoreReader } from '../catalog/documents.ts'
-import { unpackedContent, wholeContent } from '../catalog/whole-content.ts'
+import { unpackedContent, wholeContent, wholeUnpacked } from '../catalog/whole-content.ts'
 import type { StoredSignature } from '../../domain/artifacts/signature.ts'
 import { type CatalogAnswer, type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import { createSignatureReader } from '../catalog/signatures.ts'
@@ -17,33 +17,65 @@ export interface VexDocument {
   readonly size: number
   /** Unix seconds. */
   readonly changed: number
+  /** Ids of the tags whose document it is, in order; none or absent: it belongs to no tag. */
+  readonly tags?: readonly string[]
   /** What the verification of its signatures came to, the best of the artifacts that link to it; null or absent: it was not verified. */
   readonly signature?: StoredSignature | null
 }
 
-type LinkRow = Pick<CatalogAnswer, 'path' | 'status' | 'sha256'> & { readonly links: string }
+type LinkRow = Pick<CatalogAnswer, 'path' | 'status' | 'sha256'> & {
+  readonly owner: string
+  readonly links: string
+}
+
+/** What is known of a document by the artifacts that link to it. */
+interface Linked {
+  readonly tags: Set<string>
+  signature: StoredSignature | null
+}
+
+/** What begins the owner of a tag's answers. */
+const OF_TAG = 'tags/'
 
 /** Creates reads of the mirrored VEX documents; usable on any connection. */
 export function createVexReader(db: Db) {
   const answers = db.prepare<[], LinkRow>(
-    `SELECT path, status, sha256, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
+    `SELECT owner, path, status, sha256, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
   )
+  const sboms = db
+    .prepare<[string], string>(
+      "SELECT links FROM catalog_answer WHERE owner = ? AND status = 200 AND substr(path, -5) = '/sbom'",
+    )
+    .pluck()
+  const withSbom = db
+    .prepare<[string], string>(
+      `SELECT owner FROM catalog_answer WHERE status = 200 AND substr(path, -5) = '/sbom'
+       AND substr(owner, 1, 5) = '${OF_TAG}' AND instr(links, ?) > 0 ORDER BY owner`,
+    )
+    .pluck()
   const documents = createDocumentStoreReader(db)
+  const mentioning = createMentioning(db)
   const signatures = createSignatureReader(db)
   return {
     /** Each document once, in the order of the digests. Documents that are listed but not stored are omitted. */
     listVexDocuments(): VexDocument[] {
-      const named = new Map<string, StoredSignature | null>()
-      for (const row of answers.all()) {
+      const linked = new Map<string, Linked>()
+      for (const { owner, ...row } of answers.all()) {
         const links = JSON.parse(row.links) as CatalogLink[]
         const signature = signatures.readSignature(row.path, { ...row, links })
-        for (const { digest } of links) named.set(digest, better(named.get(digest), signature))
+        for (const { digest } of links) {
+          const known = linked.get(digest) ?? { tags: new Set<string>(), signature: null }
+          linked.set(digest, known)
+          known.signature = better(known.signature, signature)
+          for (const tag of mentioning(owner)) known.tags.add(tag)
+        }
       }
-      return [...named.keys()].sort().flatMap((digest) => {
+      const sorted = [...linked].sort(([one], [other]) => (one < other ? -1 : 1))
+      return sorted.flatMap(([digest, { tags, signature }]) => {
         const stored = documents.readDocument(digest)
         if (stored === null) return []
         const { size, changed } = stored
-        return [{ digest, size, changed, signature: named.get(digest) ?? null }]
+        return [{ digest, size, changed, tags: [...tags].sort(), signature }]
       })
     },
     /** Returns the complete content, of a gzip file what is in it; null if it is damaged. */
@@ -53,15 +85,43 @@ export function createVexReader(db: Db) {
       const unpacked = unpackedContent(content, MAX_UNPACKED)
       return typeof unpacked === 'string' ? null : unpacked
     },
+    /** Returns the SBOMs of a tag that can be read. */
+    readSbomsOf(tag: string): Buffer[] {
+      const listed = sboms.all(OF_TAG + tag).flatMap((json) => JSON.parse(json) as CatalogLink[])
+      return listed.flatMap(({ digest }) => {
+        const content = wholeUnpacked(documents, digest, MAX_UNPACKED)
+        return typeof content === 'string' ? [] : [content]
+      })
+    },
+    /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
+    listTagsWithSbom: (digest: string): string[] =>
+      withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
   }
 }
 
 /** Returns of two results the one that says more for the document. */
 function better(
-  one: StoredSignature | null | undefined,
+  one: StoredSignature | null,
   other: StoredSignature | null,
 ): StoredSignature | null {
-  return one?.state === 'verified' ? one : (other ?? one ?? null)
+  return one?.state === 'verified' ? one : (other ?? one)
+}
+
+/** Creates the function that returns the tags that answers of an owner are about: itself, or those that mention an artifact set. */
+function createMentioning(db: Db): (owner: string) => readonly string[] {
+  const all = db
+    .prepare<[], [string, string]>(
+      `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
+       WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`,
+    )
+    .raw()
+  return (owner) => {
+    if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
+    const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
+    if (set === undefined) return []
+    const tags = all.all().filter(([mentioned]) => mentioned === set)
+    return tags.map(([, tag]) => tag.slice(OF_TAG.length))
+  }
 }
 
 export type VexReader = ReturnType<typeof createVexReader>

@@ -1,4 +1,4 @@
-import type { VexReader } from '../../store/views/vex.ts'
+import type { VexReads } from '../../vex/read.ts'
 import type { ZipMember } from '../../zip/writer.ts'
 import type { MadeRepository } from './made.ts'
 import { type VexOrder, type VexSource, createMerge } from './merge.ts'
@@ -7,7 +7,7 @@ import { type Plan, type PlannedPackage, sourceOf } from './plan.ts'
 
 /** What contents are made from. */
 interface ContentsOptions {
-  readonly reads: VexReader
+  readonly reads: VexReads
   readonly plan: Plan
   /** The generation before, where it can be used. */
   readonly old: MadeRepository | null
@@ -144,7 +144,7 @@ interface StoredVex {
 }
 
 /** Creates the function that reads a document by its number. */
-function createDocuments(reads: VexReader, { documents }: Plan): (number: number) => StoredVex {
+function createDocuments(reads: VexReads, { documents }: Plan): (number: number) => StoredVex {
   return (number) => {
     const document = documents.get(number)
     const content = document === undefined ? null : reads.readVexContent(document)

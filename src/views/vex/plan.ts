@@ -1,12 +1,13 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { instantOf } from '../../core/time.ts'
-import type { VexDocument, VexReader } from '../../store/views/vex.ts'
+import type { VexDocument } from '../../store/views/vex.ts'
+import type { VexReads } from '../../vex/read.ts'
 import type { MadeDocument, MadeRepository } from './made.ts'
 import { type OpenVex, readOpenVex } from './openvex.ts'
 
 /** What a repository is planned from. */
 interface PlanOptions {
-  readonly reads: VexReader
+  readonly reads: VexReads
   readonly documents: readonly VexDocument[]
   /** The generation before, where it can be used. */
   readonly old: MadeRepository | null

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 import { toIso } from '../../core/time.ts'
-import type { VexDocument, VexReader } from '../../store/views/vex.ts'
+import type { VexDocument } from '../../store/views/vex.ts'
+import type { VexReads } from '../../vex/read.ts'
 import {
   type VexGeneration,
   type VexInfo,
@@ -28,7 +29,7 @@ import { type Plan, planRepository, skippedIn } from './plan.ts'
 /** What a VEX repository is made from. */
 interface VexOptions {
   readonly dataDir: string
-  readonly reads: VexReader
+  readonly reads: VexReads
   /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
   readonly rebuild?: boolean

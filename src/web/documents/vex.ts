@@ -1,6 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../../json/objects.ts'
-import { shortText } from '../cells.ts'
-import { csafStatements, readProductTree } from './csaf.ts'
+import { csafIds, csafStatements, readProductTree } from '../../vex/csaf.ts'
+import { clip, shortText } from '../cells.ts'
 import { contentsIn } from './unwrap.ts'
 
 /** A statement on a vulnerability; '' for what it does not name. */
@@ -95,10 +95,18 @@ function readCsaf(csaf: Fields): Vex {
   const { publisher, tracking, csaf_version: version } = fieldsOf(csaf['document'])
   const tree = readProductTree(fieldsOf(csaf['product_tree']))
   const statements = [...eachObject(csaf['vulnerabilities'])].flatMap((one) => {
-    const vulnerability = shortText(one['cve'] ?? csafId(one) ?? one['title'])
+    const [id = one['title']] = csafIds(one)
+    const vulnerability = shortText(id)
     return csafStatements(one, tree).map(({ products, ...statement }): VexStatement => {
-      const shown = { products: products.slice(0, MOST_PRODUCTS), productCount: products.length }
-      return { vulnerability, ...statement, ...shown }
+      const shown = products.slice(0, MOST_PRODUCTS).map((id) => clip(tree.nameOf(id)))
+      return {
+        vulnerability,
+        status: statement.status,
+        justification: shortText(statement.justification),
+        note: shortText(statement.note),
+        products: shown,
+        productCount: products.length,
+      }
     })
   })
   const head = {
@@ -107,10 +115,4 @@ function readCsaf(csaf: Fields): Vex {
     updatedAt: shortText(fieldsOf(tracking)['current_release_date'], 60),
   }
   return vexOf(head, statements)
-}
-
-/** Returns the first id that another system gave the vulnerability. */
-function csafId({ ids }: Fields): unknown {
-  const [first] = eachObject(ids)
-  return first?.['text']
 }

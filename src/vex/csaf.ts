@@ -1,11 +1,11 @@
-import { type Fields, eachObject, fieldsOf } from '../../json/objects.ts'
-import { clip, shortText } from '../cells.ts'
+import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
 
 /** A statement of a CSAF document: one status, reason and note, and the products that they are about. */
 interface CsafStatement {
   readonly status: string
   readonly justification: string
   readonly note: string
+  /** Ids of products. */
   readonly products: readonly string[]
 }
 
@@ -25,9 +25,19 @@ const STATUSES: ReadonlyMap<string, string | null> = new Map([
 /** The status of products that only remediations, threats, flags or scores name. */
 const NOT_STATED = 'not stated'
 
-/** Names of products, by their ids, and the products of each group. */
-interface ProductTree {
+/** What a document says that a product is; texts are empty where it does not. */
+export interface CsafProduct {
+  readonly purls: readonly string[]
+  readonly cpe: string
+  /** The ids of a component and of what it is a component of, or installed on; null: it is no relationship. */
+  readonly related: { readonly part: string; readonly of: string } | null
+}
+
+/** Products by their ids, and the products of each group. */
+export interface ProductTree {
+  /** Returns the name of a product; its id, where it has none. */
   readonly nameOf: (id: string) => string
+  readonly productOf: (id: string) => CsafProduct | null
   readonly groups: ReadonlyMap<string, readonly string[]>
 }
 
@@ -37,11 +47,16 @@ interface ProductTree {
  */
 export function readProductTree(tree: Fields): ProductTree {
   const names = new Map<string, string>()
-  const add = (value: unknown): void => {
+  const products = new Map<string, CsafProduct>()
+  const add = (value: unknown, related: CsafProduct['related'] = null): void => {
     const { product_id: id, name, product_identification_helper: helper } = fieldsOf(value)
-    const { purl, cpe } = fieldsOf(helper)
+    if (typeof id !== 'string') return
+    const { purl, purls: listed, cpe } = fieldsOf(helper)
+    const purls = textsOf([purl, ...(Array.isArray(listed) ? (listed as unknown[]) : [])])
     const text = [name, purl, cpe].find((one) => typeof one === 'string' && one !== '')
-    if (typeof id === 'string' && typeof text === 'string' && !names.has(id)) names.set(id, text)
+    if (typeof text === 'string' && !names.has(id)) names.set(id, text)
+    if (products.has(id)) return
+    products.set(id, { purls, cpe: typeof cpe === 'string' ? cpe : '', related })
   }
   for (const one of eachObject(tree['full_product_names'])) add(one)
   const lists = [tree['branches']]
@@ -53,18 +68,33 @@ export function readProductTree(tree: Fields): ProductTree {
     }
   for (const relationship of eachObject(tree['relationships'])) {
     const { product_reference: part, relates_to_product_reference: of } = relationship
-    const ends = [part, of].map((id) => (typeof id === 'string' ? (names.get(id) ?? id) : ''))
+    const ends = [part, of].map((id) => (typeof id === 'string' ? id : ''))
+    const [first = '', second = ''] = ends.map((id) => names.get(id) ?? id)
     const full = fieldsOf(relationship['full_product_name'])
-    add({ ...full, name: full['name'] ?? `${ends[0]} as a component of ${ends[1]}` })
+    const [partId = '', ofId = ''] = ends
+    const named = { ...full, name: full['name'] ?? `${first} as a component of ${second}` }
+    add(named, { part: partId, of: ofId })
   }
   const groups = new Map<string, readonly string[]>()
   for (const { group_id: id, product_ids: ids } of eachObject(tree['product_groups']))
     if (typeof id === 'string') groups.set(id, textsOf(ids))
-  return { nameOf: (id) => clip(names.get(id) ?? id), groups }
+  return {
+    nameOf: (id) => names.get(id) ?? id,
+    productOf: (id) => products.get(id) ?? null,
+    groups,
+  }
+}
+
+/** Returns the ids of the vulnerability of an entry: its CVE, then those of other systems. */
+export function csafIds({ cve, ids }: Fields): string[] {
+  return textsOf([cve, ...eachObject(ids).map(({ text }) => text)])
 }
 
 /** Returns the statements of one entry of `vulnerabilities`, in the order of the document. */
-export function csafStatements(entry: Fields, { nameOf, groups }: ProductTree): CsafStatement[] {
+export function csafStatements(
+  entry: Fields,
+  { groups }: Pick<ProductTree, 'groups'>,
+): CsafStatement[] {
   const flags = textsByProduct(entry['flags'], groups, ({ label }) => label)
   const threats = textsByProduct(entry['threats'], groups, ({ category, details }) =>
     category === 'impact' ? details : undefined,
@@ -80,7 +110,7 @@ export function csafStatements(entry: Fields, { nameOf, groups }: ProductTree): 
     const note = (isClear ? threats.get(id) : remedies.get(id)) ?? ''
     const key = JSON.stringify([group, justification, note])
     const statement = statements.get(key) ?? { of: { status, justification, note }, products: [] }
-    statement.products.push(nameOf(id))
+    statement.products.push(id)
     statements.set(key, statement)
   }
   for (const [group, listed] of Object.entries(fieldsOf(entry['product_status']))) {
@@ -103,7 +133,8 @@ function textsByProduct(
 ): Map<string, string> {
   const texts = new Map<string, string>()
   for (const entry of eachObject(list)) {
-    const text = shortText(textIn(entry))
+    const value = textIn(entry)
+    const text = typeof value === 'string' ? value : ''
     const named = textsOf(entry['group_ids']).flatMap((group) => groups.get(group) ?? [])
     for (const id of [...textsOf(entry['product_ids']), ...named])
       if ((texts.get(id) ?? '') === '') texts.set(id, text)
@@ -113,5 +144,5 @@ function textsByProduct(
 
 function textsOf(value: unknown): string[] {
   const all: unknown[] = Array.isArray(value) ? value : []
-  return all.filter((one) => typeof one === 'string')
+  return all.filter((one): one is string => typeof one === 'string' && one !== '')
 }

@@ -1,0 +1,259 @@
+import type { BomSerial } from '../sboms/sbom.ts'
+import {
+  type ProductName,
+  isCovered,
+  isImage,
+  mayBeOne,
+  placeOfProduct,
+  placesOfProduct,
+  readProductName,
+} from './products.ts'
+import type { Form } from './rule.ts'
+import {
+  type BomLink,
+  type Statement,
+  type VexName,
+  type VexProduct,
+  rulesOut,
+} from './statement.ts'
+
+/** What of a component says which product it is. */
+export interface NamedComponent {
+  readonly purl: string | null
+  readonly version: string
+  /** How its SBOM refers to it. */
+  readonly refs?: readonly string[]
+}
+
+/** What an SBOM is of, and which SBOM it is. */
+export interface DescribedImage {
+  /** Package URLs of what the SBOM describes. */
+  readonly subjects: readonly string[]
+  /** Further names of it. */
+  readonly images: readonly ImageName[]
+  /** By what other documents link to it; null: it has no serial number. */
+  readonly serial: BomSerial | null
+}
+
+/** A name of an image. */
+export interface ImageName {
+  readonly purl: string
+  /** Whether it is a name for what rules nothing out alone: a part of the image may be another one. */
+  readonly isOpenOnly: boolean
+}
+
+/** How a statement is about a component. `product`: as the statement names it. */
+interface Covered {
+  readonly form: Form
+  readonly product: string
+}
+
+/** Returns how a statement is about a component; null: it is not. */
+type Coverage = (component: NamedComponent) => Covered | null
+
+/** A name in a statement, and the product that the statement names with it. */
+interface Entry extends Covered {
+  readonly name: ProductName
+}
+
+/** Names that are remembered: documents of one service name the same products. */
+const REMEMBERED = 20_000
+
+/** What stands for the place of any product: a statement leaves a vulnerability open in a whole image. */
+export const ANY_PLACE = JSON.stringify(['any'])
+
+/**
+ * Creates the function that finds out which components of findings a statement is about: the component itself, or what the SBOM
+ * describes, with this component among the parts that the statement names, or without parts. `elsewhere`: also components of
+ * another image. `check` is called for each product, and throws to stop.
+ */
+export function createCoverages(
+  findings: readonly { readonly component: NamedComponent }[],
+  image: DescribedImage,
+  check: () => void,
+): (statement: Statement, elsewhere: boolean) => Coverage {
+  const nameOf = createNames()
+  const own = new Map(findings.map(({ component }) => [component, ownName(component)]))
+  const keys = new Set([...own.values()].flatMap((name) => keysOf(name)))
+  const namesIn = (named: VexName): ProductName[] => productNames(named, nameOf)
+  const subjectRule = createSubjectRule(image, nameOf)
+  return (statement, elsewhere) => {
+    const byPlace = new Map<string, Entry[]>()
+    const linked = new Set<string>()
+    const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial })
+    const isSubject = subjectRule(rulesOut(statement.status))
+    let ofSubject: string | null = null
+    let anywhere: string | null = null
+    for (const product of statement.products) {
+      check()
+      const { names, parts } = product
+      if (parts === null) add(names, null, 'component')
+      const purl = names.find((one) => isSubject(namesIn(one), product))?.purl
+      if (purl !== undefined && parts === null) ofSubject ??= purl
+      if (purl !== undefined && parts !== null) add(parts, purl, subjectForm(image, names, namesIn))
+      if (purl !== undefined || !elsewhere) continue
+      const [other] = names.flatMap(namesIn).filter(isImage)
+      if (parts !== null) add(parts, names[0]?.purl ?? '', 'elsewhere')
+      else if (other !== undefined) anywhere ??= names[0]?.purl ?? ''
+    }
+    return (component) => {
+      const refs = component.refs ?? []
+      const ref = linked.size === 0 ? undefined : refs.find((one) => linked.has(one))
+      if (ref !== undefined) return { form: 'image', product: ref }
+      const name = own.get(component) ?? null
+      if (name === null) return null
+      if (ofSubject !== null) return { form: 'image', product: ofSubject }
+      const found = findIn(byPlace, name, check)
+      if (found !== null) return { form: found.form, product: found.product }
+      return anywhere === null ? null : { form: 'elsewhere', product: anywhere }
+    }
+  }
+}
+
+/** An SBOM that does not say what it describes is of any image: a statement on parts of one names these parts only. */
+function subjectForm(
+  { subjects, images }: DescribedImage,
+  names: readonly VexName[],
+  namesIn: (name: VexName) => ProductName[],
+): Form {
+  const isKnown = subjects.length > 0 || images.length > 0
+  return isKnown && names.flatMap(namesIn).length > 0 ? 'image' : 'component'
+}
+
+function productNames(
+  { purl, versions }: VexName,
+  nameOf: (purl: string) => ProductName | null,
+): ProductName[] {
+  const name = purl === '' ? null : nameOf(purl)
+  if (name === null || versions === null) return name === null ? [] : [name]
+  return versions.map((version) => ({ ...name, version }))
+}
+
+/** Returns the products that a name in a statement stands for: one for each of its versions. */
+export function productsNamed(named: VexName): ProductName[] {
+  return productNames(named, readProductName)
+}
+
+/**
+ * Returns the places of the products that a statement is about: a component that it may say anything about, or whose SBOM
+ * describes what it names, has one of these among its own, or it is `ANY_PLACE`.
+ */
+export function statedPlaces({ products, status }: Statement): string[] {
+  const named = products.flatMap(({ names, parts }) => [...names, ...(parts ?? [])])
+  const places = named.flatMap(productsNamed).map(placeOfProduct)
+  const leavesAnyOpen = ({ names, parts }: VexProduct): boolean =>
+    parts === null && names.flatMap(productsNamed).some(isImage)
+  const any = !rulesOut(status) && products.some(leavesAnyOpen) ? [ANY_PLACE] : []
+  return [...new Set([...places, ...any])]
+}
+
+/** Returns the places of a component, or of what an SBOM describes. */
+export function ownPlaces(component: NamedComponent): string[] {
+  const name = ownName(component)
+  return name === null ? [] : placesOfProduct(name)
+}
+
+/**
+ * Whether names of a product are those of what the SBOM describes. With several subjects it is not known which of them a
+ * component belongs to: what rules nothing out is then about each of them, and where the SBOM does not say what it describes, a
+ * statement on parts of anything is about these parts.
+ */
+function createSubjectRule(
+  { subjects, images }: DescribedImage,
+  nameOf: (purl: string) => ProductName | null,
+) {
+  const read = (purls: readonly string[]): ProductName[] =>
+    purls.flatMap((purl) => nameOf(purl) ?? [])
+  const described = read(subjects)
+  const sure = read(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
+  const all = [...described, ...read(images.map(({ purl }) => purl))]
+  const isUnknown = subjects.length === 0 && images.length === 0
+  return (isRulingOut: boolean) => {
+    const ruled = subjects.length > 1 ? [] : [...described, ...sure]
+    const meant = isRulingOut ? ruled : all
+    return (names: readonly ProductName[], { parts }: VexProduct): boolean =>
+      names.some((name) => meant.some((whole) => isCovered(whole, name))) ||
+      (!isRulingOut && isUnknown && parts !== null)
+  }
+}
+
+interface Adding {
+  readonly byPlace: Map<string, Entry[]>
+  /** References in the SBOM that links name. */
+  readonly linked: Set<string>
+  /** Packages of findings: the names of others are not kept. */
+  readonly keys: ReadonlySet<string>
+  readonly namesIn: (name: VexName) => ProductName[]
+  readonly check: () => void
+  readonly serial: DescribedImage['serial']
+}
+
+/** Creates the function that adds names to an index, each list of parts once. `product`: null for the name itself. */
+function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) {
+  const added = new Map<readonly VexName[], Set<Form>>()
+  return (listed: readonly VexName[], product: string | null, form: Form): void => {
+    const forms = added.get(listed) ?? new Set()
+    if (forms.has(form)) return
+    added.set(listed, forms.add(form))
+    for (const one of listed) {
+      check()
+      const { link } = one
+      if (link !== undefined && serial !== null && isLinked(link, serial))
+        for (const ref of link.refs) linked.add(ref)
+      for (const name of namesIn(one)) {
+        if (!keysOf(name).some((key) => keys.has(key))) continue
+        const entry = { name, form, product: product ?? one.purl }
+        const same = byPlace.get(placeOfProduct(name))
+        if (same === undefined) byPlace.set(placeOfProduct(name), [entry])
+        else same.push(entry)
+      }
+    }
+  }
+}
+
+function isLinked(link: BomLink, serial: BomSerial): boolean {
+  return link.serial === serial.serial && link.version === serial.version
+}
+
+function keysOf(name: ProductName | null): string[] {
+  if (name === null) return []
+  return name.digest === '' ? [name.key] : [name.key, name.digest]
+}
+
+const FORMS: readonly Form[] = ['image', 'component', 'elsewhere']
+
+/** Returns the entry that says most about a component. */
+function findIn(
+  byPlace: ReadonlyMap<string, readonly Entry[]>,
+  own: ProductName,
+  check: () => void,
+): Entry | null {
+  let found: Entry | null = null
+  for (const place of placesOfProduct(own))
+    for (const entry of byPlace.get(place) ?? []) {
+      check()
+      const { name, form } = entry
+      if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
+      if (form === 'elsewhere' ? mayBeOne(own, name) : isCovered(own, name)) found = entry
+      if (found?.form === 'image') return found
+    }
+  return found
+}
+
+/** Names a component: the version of the SBOM counts where the package URL has none. */
+function ownName({ purl, version }: NamedComponent): ProductName | null {
+  const name = purl === null ? null : readProductName(purl)
+  return name === null || name.version !== '' ? name : { ...name, version }
+}
+
+function createNames(): (purl: string) => ProductName | null {
+  const known = new Map<string, ProductName | null>()
+  return (purl) => {
+    const before = known.get(purl)
+    if (before !== undefined) return before
+    const name = readProductName(purl)
+    if (known.size >= REMEMBERED) known.clear()
+    known.set(purl, name)
+    return name
+  }
+}

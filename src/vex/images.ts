@@ -1,0 +1,160 @@
+import { textsWithin } from '../domain/image-reference.ts'
+import { canonicalPath } from '../domain/path-templates.ts'
+import { RESOURCES } from '../domain/resources.ts'
+import { readText } from '../json/field-names.ts'
+import { fieldsOfItem } from '../json/forms/item-fields.ts'
+import { REPOSITORY_FIELDS } from '../json/forms/listed-names.ts'
+import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import type { Reads } from '../store/reads.ts'
+import type { ImageName } from './coverage.ts'
+import { isImage, readProductName } from './products.ts'
+
+/** The reads of the catalog that say which image a tag is. */
+export type CatalogReads = Pick<Reads['catalog'], 'readList' | 'readEntry' | 'listNaming'>
+
+/** Canonical path of the list of all tags. */
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+/** Tags that name one digest, and how deep the digests of an item are looked for. */
+const MOST_TAGS = 100
+const MAX_DEPTH = 6
+
+/** An image that the catalog names for a tag. */
+interface TagImage {
+  /** `sha256:…`, in lower case. */
+  readonly digest: string
+  /** Empty: it is not said. */
+  readonly arch: string
+  /** Whether it is one platform's of an index that the tag names as well. */
+  readonly isPlatform: boolean
+}
+
+/** A listed tag, and the images that it names. */
+export interface ListedImage {
+  readonly id: string
+  /** Its repository, with a registry where the catalog names one; empty: it names none. */
+  readonly repository: string
+  readonly images: readonly TagImage[]
+}
+
+/** Returns the listed tags that name a digest. `digest`: `sha256:…`, in lower case. */
+export function tagsOfDigest(catalog: CatalogReads, digest: string): ListedImage[] {
+  const items = catalog.listNaming(digest, MOST_TAGS).filter(({ list }) => list === TAGS)
+  const tags = items.map(({ id, body }) => listedImage(id, body))
+  return tags.filter(({ images }) => images.some((one) => one.digest === digest))
+}
+
+/** Returns a listed tag by its id; null where the list does not have it. */
+export function readListedImage(catalog: CatalogReads, id: string): ListedImage | null {
+  const list = catalog.readList(TAGS)
+  const entry = list === null ? null : catalog.readEntry(list.id, id)
+  return entry === null ? null : listedImage(id, entry.body)
+}
+
+function listedImage(id: string, body: Buffer): ListedImage {
+  const item = fieldsOf(JSON.parse(body.toString('utf8')))
+  const fields = fieldsOfItem(item, 'tags')
+  const found = digestsIn(item)
+  const hasIndex = found.some(({ isIndex }) => isIndex)
+  const hasListed = found.some(({ isListed }) => isListed)
+  const images = found.map(({ digest, arch, isIndex, isListed }): TagImage => {
+    const isPlatform = hasIndex ? !isIndex : hasListed && isListed
+    return { digest, arch, isPlatform: isPlatform && found.length > 1 }
+  })
+  return { id, repository: repositoryIn(item, fields), images }
+}
+
+/** A repository is named by a field of its own, or before the tag or digest of a reference. */
+function repositoryIn(item: Fields, fields: Fields): string {
+  const named = readText(fields, REPOSITORY_FIELDS)
+  const full = textsWithin(item)
+    .map(
+      (text) =>
+        /^([^\s@:/]+[.:][^\s@/]*\/[^\s@:]+)(?::[\w.-]+)?(?:@sha\d+:[\da-f]+)?$/.exec(text)?.[1],
+    )
+    .find((text) => text !== undefined && (named === null || text.endsWith(named)))
+  return full ?? named ?? ''
+}
+
+interface FoundDigest {
+  readonly digest: string
+  readonly arch: string
+  /** Named as that of an index. */
+  readonly isIndex: boolean
+  /** Within a list of the item. */
+  readonly isListed: boolean
+}
+
+const DIGEST = /(?:^|@)(sha\d{3}:[\da-f]{64,})$/i
+const INDEX = /index|manifest_?list|list_?digest|multi_?arch/i
+/** Fields with digests of something else than the image. */
+const OTHERS = /layer|sbom|vex|proven|attest|signature|config|base|parent|previous|document|file/i
+
+/** Collects the digests of images in an item, each once. */
+function digestsIn(item: unknown): FoundDigest[] {
+  const found = new Map<string, FoundDigest>()
+  const collect = (
+    value: unknown,
+    key: string,
+    listed: boolean,
+    near: Fields,
+    depth: number,
+  ): void => {
+    if (depth > MAX_DEPTH || OTHERS.test(key)) return
+    if (typeof value === 'string') {
+      const digest = DIGEST.exec(value)?.[1]?.toLowerCase()
+      if (digest === undefined || found.has(digest)) return
+      found.set(digest, { digest, arch: archIn(near), isIndex: INDEX.test(key), isListed: listed })
+    } else if (Array.isArray(value))
+      for (const one of value as unknown[])
+        collect(one, key, true, isObject(one) ? one : near, depth + 1)
+    else if (isObject(value))
+      for (const [name, inner] of Object.entries(value))
+        collect(inner, name, listed, value, depth + 1)
+  }
+  collect(item, '', false, {}, 0)
+  return [...found.values()]
+}
+
+/** Returns the architecture that an object names: `arch`, `platform: linux/arm64`, `platform: {architecture}`. */
+function archIn(near: Fields): string {
+  const { platform } = near
+  const own = readText(near, ['arch', 'architecture'])
+  if (own !== null) return own
+  if (typeof platform === 'string') return platform.split('/')[1] ?? ''
+  return readText(fieldsOf(platform), ['architecture', 'arch']) ?? ''
+}
+
+/**
+ * Returns the further names of an image that the catalog knows. What is said of an index is said of each of its platforms; what
+ * is said of one platform is said of the index only where it is its sole one, or rules nothing out. `subjects`: package URLs
+ * by which an SBOM names the image. `tag`: the tag that it is of, where that is known.
+ */
+export function imageNames(
+  catalog: CatalogReads,
+  subjects: readonly string[],
+  tag: string | null,
+): ImageName[] {
+  const own = subjects.flatMap((purl) => readProductName(purl) ?? []).filter(isImage)
+  const digests = own.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
+  const listed = tag === null ? null : readListedImage(catalog, tag)
+  const tags = listed === null ? digests.flatMap((one) => tagsOfDigest(catalog, one)) : [listed]
+  const names = tags.flatMap((one) => namesIn(one, digests))
+  return [...new Map(names.map((name) => [JSON.stringify(name), name])).values()]
+}
+
+function namesIn({ repository, images }: ListedImage, digests: readonly string[]): ImageName[] {
+  const platforms = images.filter(({ isPlatform }) => isPlatform)
+  const ofPlatform = platforms.some(({ digest }) => digests.includes(digest))
+  return images
+    .filter(({ digest, isPlatform }) => !digests.includes(digest) && !(isPlatform && ofPlatform))
+    .map(({ digest, isPlatform }) => {
+      const isOpenOnly = isPlatform && platforms.length > 1
+      return { purl: imagePurl(repository, digest), isOpenOnly }
+    })
+}
+
+/** Returns the package URL of an image by its digest. `repository`: empty where it is not known. */
+export function imagePurl(repository: string, digest: string): string {
+  const name = repository.split('/').at(-1) ?? ''
+  return `pkg:oci/${encodeURIComponent((name || 'image').toLowerCase())}@${encodeURIComponent(digest)}`
+}

@@ -1,0 +1,75 @@
+import type { BomSerial } from '../sboms/sbom.ts'
+import { readProductName } from './products.ts'
+
+/** What a statement says about a vulnerability in a product, in the words of OpenVEX; '' for words that are none. */
+export type VexStatus = 'not_affected' | 'fixed' | 'affected' | 'under_investigation' | ''
+
+/** A statement of a VEX document. */
+export interface Statement {
+  /** Ids and aliases of the vulnerability as they are written, the first one is its own. */
+  readonly vulnerabilities: readonly string[]
+  readonly products: readonly VexProduct[]
+  readonly status: VexStatus
+  readonly justification: string
+  readonly note: string
+  /** As `instantOf`; empty: it is not known. */
+  readonly at: string
+  /** Its place among the statements of its document, from 0. */
+  readonly place: number
+}
+
+/** A product that a statement is about. */
+export interface VexProduct {
+  /** Its names. */
+  readonly names: readonly VexName[]
+  /** The only components of it that are meant, none where the list is empty; null: the product as a whole. */
+  readonly parts: readonly VexName[] | null
+}
+
+/** A name of a product or a component. */
+export interface VexName {
+  /** Empty where it has none: then there is a link. */
+  readonly purl: string
+  /** The only versions that are meant; null: as the package URL has it. */
+  readonly versions: readonly string[] | null
+  /** The component of another document that is meant. */
+  readonly link?: BomLink
+}
+
+/** A component in a CycloneDX document, as a BOM-Link names it. */
+export interface BomLink extends BomSerial {
+  /** As the document has it: the link may have it percent-encoded. */
+  readonly refs: readonly string[]
+}
+
+/** Returns the statuses that are known, and '' for anything else. */
+export function vexStatusOf(value: unknown): VexStatus {
+  const known: readonly VexStatus[] = ['not_affected', 'fixed', 'affected', 'under_investigation']
+  return known.find((one) => one === value) ?? ''
+}
+
+/** Reports whether a status says that a product does not have the vulnerability. */
+export function rulesOut(status: VexStatus): status is 'not_affected' | 'fixed' {
+  return status === 'not_affected' || status === 'fixed'
+}
+
+/** Reports whether a text has the form of a package URL. */
+export function isPurl(text: string): boolean {
+  return text.startsWith('pkg:')
+}
+
+/** Returns a package URL as a name, with another version where it names none itself. */
+export function nameWith(purl: string, version: string): VexName {
+  const own = readProductName(purl)?.version || version
+  return { purl, versions: own === '' ? null : [own] }
+}
+
+/** Returns the elements of a list; none of anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** Returns the texts among values that are not empty. */
+export function textsOf(values: readonly unknown[]): string[] {
+  return values.filter((one): one is string => typeof one === 'string' && one !== '')
+}

@@ -1,0 +1,52 @@
+import type { StatedFinding } from '../../src/vex/apply.ts'
+import { type JudgedImage, applyVex } from '../../src/vex/apply.ts'
+
+/** What the clock shows. */
+const NOW = Date.parse('2026-07-01T00:00:00Z')
+
+/** A mirrored document, the tags whose it is, and the SBOMs of tags. */
+interface Mirrored {
+  readonly content: unknown
+  readonly tags?: readonly string[]
+}
+
+/** A finding of CVE-1 in a component. */
+export function findingOf(
+  purl: string,
+  more: Partial<StatedFinding['component']> = {},
+): StatedFinding {
+  return { id: 'CVE-1', aliases: [], upstream: [], component: { purl, version: '', ...more } }
+}
+
+/** An image whose SBOM describes these package URLs. */
+export function imageOf(subjects: readonly string[], more: Partial<JudgedImage> = {}): JudgedImage {
+  return { subjects, images: [], serial: null, tag: null, ...more }
+}
+
+/** Whether documents rule a finding out. */
+export function isRuledOut(
+  documents: readonly Mirrored[],
+  one: StatedFinding,
+  image: JudgedImage,
+  sboms: Readonly<Record<string, object>> = {},
+): boolean {
+  const contents = documents.map(({ content }) => Buffer.from(JSON.stringify(content)))
+  const reads = {
+    listVexDocuments: () =>
+      documents.map(({ tags = [] }, at) => ({ digest: String(at), size: 1, changed: 1, tags })),
+    readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
+    readSbomsOf: (tag: string) =>
+      sboms[tag] === undefined ? [] : [Buffer.from(JSON.stringify(sboms[tag]))],
+  }
+  const input = { reads, images: [image], now: NOW, check: () => undefined }
+  return applyVex([one], input).suppressed.length === 1
+}
+
+/** An OpenVEX document with one statement about CVE-1. */
+export function openVexOf(products: readonly unknown[], status = 'not_affected', day = 1): object {
+  return {
+    '@context': 'https://openvex.dev/ns/v0.2.0',
+    timestamp: `2026-01-0${day}T00:00:00Z`,
+    statements: [{ vulnerability: { name: 'CVE-1' }, status, products }],
+  }
+}

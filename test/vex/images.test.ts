@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import { imageNames } from '../../src/vex/images.ts'
+import { findingOf, imageOf, isRuledOut, openVexOf } from './fixtures.ts'
+
+const ZLIB = 'pkg:deb/debian/zlib1g@1.2'
+const digestOf = (digit: string): string => `sha256:${digit.repeat(64)}`
+const D = digestOf('d')
+const ENCODED = encodeURIComponent(D)
+
+/** Whether a statement about an image rules out a finding of an SBOM that describes another name of it. */
+const covers = (product: string, subject: string): boolean =>
+  isRuledOut([{ content: openVexOf([{ '@id': product }]) }], findingOf(ZLIB), imageOf([subject]))
+
+test('an image is the one with its digest, whatever registry, repository, tag and form name it', () => {
+  const forms = [
+    `pkg:oci/app@${ENCODED}?repository_url=cr.example.com/library/app`,
+    `pkg:oci/app@${D}`,
+    `pkg:oci/renamed@${ENCODED}?repository_url=registry.corp.example%3A5000%2Fteam%2Frenamed&tag=1.2`,
+    `pkg:docker/team/renamed@${ENCODED}`,
+    `pkg:docker/renamed@1.2?digest=${ENCODED}&repository_url=registry.corp.example`,
+    `pkg:oci/app?digest=${D}`,
+    `pkg:oci/app@${ENCODED.toUpperCase().replace('SHA', 'sha')}?arch=amd64`,
+  ]
+  for (const product of forms)
+    for (const subject of forms) expect([product, subject, covers(product, subject)]).toEqual([product, subject, true]) // prettier-ignore
+})
+
+test('another digest is another image, and without a digest the names count', () => {
+  const other = encodeURIComponent(digestOf('e'))
+  const cases: [string, string, boolean][] = [
+    [`pkg:oci/app@${other}`, `pkg:oci/app@${ENCODED}`, false],
+    [`pkg:oci/app?digest=${other}`, `pkg:oci/app@${ENCODED}`, false],
+    ['pkg:oci/app', `pkg:oci/app@${ENCODED}`, true],
+    ['pkg:oci/other', `pkg:oci/app@${ENCODED}`, false],
+    ['pkg:oci/app?repository_url=a.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, true], // prettier-ignore
+    ['pkg:oci/app?repository_url=b.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, false], // prettier-ignore
+    [`pkg:oci/app@${ENCODED}`, 'pkg:oci/app', false],
+    [`pkg:oci/app@${ENCODED}?arch=amd64`, `pkg:oci/app@${ENCODED}?arch=arm64`, false],
+    [`pkg:oci/app@${ENCODED}?arch=amd64`, `pkg:oci/app@${ENCODED}?arch=x86_64`, true],
+  ]
+  for (const [product, subject, expected] of cases)
+    expect([product, subject, covers(product, subject)]).toEqual([product, subject, expected])
+})
+
+/** A catalog with one tag; its item as the service writes it. */
+function catalogOf(item: object) {
+  const body = Buffer.from(JSON.stringify(item))
+  const entry = { ordinal: 0, id: 't1', body, sha: body }
+  const list = { id: 1, path: '/v1/tags', resource: 'tags', frame: '{}', entries: 1, changed: 1, confirmedAt: 1 } // prettier-ignore
+  return {
+    readList: () => list,
+    readEntry: () => entry,
+    listNaming: (text: string) =>
+      body.toString().includes(text) ? [{ list: '/v1/tags', id: 't1', body }] : [],
+  }
+}
+
+const [INDEX, AMD, ARM] = ['1', '2', '3'].map(digestOf) as [string, string, string]
+
+test.each<[string, object]>([
+  ['a list of platforms', { digest: INDEX, platforms: [{ digest: AMD, arch: 'amd64' }, { digest: ARM }] }], // prettier-ignore
+  ['manifests as registries have them', { image_digest: `cr.example.com/app@${INDEX}`, manifests: [{ digest: AMD, platform: { architecture: 'amd64' } }, { digest: ARM }] }], // prettier-ignore
+])('a digest of an index leads to its platforms, named by %s', (_, item) => {
+  const catalog = catalogOf({ id: 't1', ...item, layers: [{ digest: digestOf('9') }] })
+  const names = (digest: string) =>
+    imageNames(catalog, [`pkg:oci/x@${digest}`], null).map(({ purl, isOpenOnly }) => [decodeURIComponent(purl).split('@')[1], isOpenOnly]) // prettier-ignore
+  expect(names(AMD)).toEqual([[INDEX, false]])
+  // What is said of one platform is not said of the others.
+  expect(names(INDEX)).toEqual([
+    [AMD, true],
+    [ARM, true],
+  ])
+  expect(imageNames(catalog, [], 't1').map(({ isOpenOnly }) => isOpenOnly)).toEqual([false, true, true]) // prettier-ignore
+  expect(names(digestOf('7'))).toEqual([])
+})
+
+test('the digest of a platform beside one that is named as that of its index is a platform', () => {
+  const catalog = catalogOf({ id: 't1', digest: AMD, index_digest: INDEX })
+  const names = imageNames(catalog, [`pkg:oci/x@${AMD}`], null)
+  expect(names.map(({ purl }) => decodeURIComponent(purl))).toEqual([`pkg:oci/image@${INDEX}`])
+  expect(imageNames(catalog, [`pkg:oci/x@${INDEX}`], null)).toMatchObject([{ isOpenOnly: false }]) // its only platform
+})
