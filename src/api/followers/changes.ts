@@ -199,7 +199,13 @@ function pageOf(
     if (detail === null) continue
     characters += name.length
     const doubts = doubted?.get(name)
-    changes.push({ source, ...toChangedName(source, name, change), snapshot, ...detail, ...(doubts && { doubts }) }) // prettier-ignore
+    changes.push({
+      source,
+      ...toChangedName(source, name, change),
+      snapshot,
+      ...detail,
+      ...(doubts && { doubts }),
+    })
   }
   const to = reads.changes.readLogged(until)?.snapshot ?? since
   const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null

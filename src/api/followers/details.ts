@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { sha256Of } from '../../core/digest.ts'
 import { toIso } from '../../core/time.ts'
 import { refuseComparison } from '../../differences/bounds.ts'
+import type { PackageName } from '../../differences/facts.ts'
 import type { RecordDifference } from '../../differences/difference.ts'
 import { type RecordText, differencesOf } from '../../differences/differences.ts'
 import { recordSentences } from '../../differences/words.ts'
@@ -16,6 +17,8 @@ const MAX_COMPARED = 2 ** 20
 const MAX_PAGE_BYTES = 2 ** 20
 /** Content of records that a filter rules out and one page reads, bytes: about 0.2 seconds. */
 const MAX_EXAMINED = 2 ** 23
+/** What a record adds to the work that is ruled out without being read, about, bytes. */
+const RULED_OUT_BYTES = 500
 /** What a difference adds to the work and the answer, about, bytes. */
 const DIFFERENCE_BYTES = 500
 
@@ -70,8 +73,14 @@ export function createDetailer(
   let unjudged = 0
   const find = createFinder(reads, until)
   const describePair = (pair: Pair): RecordDetail | null => {
+    if (filter !== null && isRuledOut(pair.before, filter) && isRuledOut(pair.after, filter)) {
+      spent += RULED_OUT_BYTES
+      return null
+    }
     const { before, after, problem } = parsePair(pair, (bytes) => (spent += bytes))
-    const isConcerned = filter === null || [before, after].some((one) => one !== null && concerns(one.json, filter)) // prettier-ignore
+    const isConcerned =
+      filter === null ||
+      [before, after].map((one) => one !== null && concerns(one, filter)).includes(true)
     if (!isConcerned) {
       if (problem !== null) unjudged++
       return null
@@ -137,6 +146,7 @@ function compared(
 /** A version of a record as parsed, and its stamp in the index. */
 interface Version extends RecordText {
   readonly stamp: string
+  readonly sha256: Buffer
 }
 
 /** A version as it is stored. */
@@ -231,7 +241,7 @@ function parseVersion(
     const content = contentOf(body, size)
     if (!sha256Of(content).equals(sha256)) return damaged
     const text = jsonTextOf(content)
-    return { text, json: JSON.parse(text) as unknown, stamp: modified }
+    return { text, json: JSON.parse(text) as unknown, stamp: modified, sha256 }
   } catch {
     return damaged
   }
@@ -244,11 +254,42 @@ const DAMAGED_EARLIER =
   'changed (the stored bytes of its earlier version are damaged: "patchmirror verify --repair" removes it)'
 const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
 
-/** Whether a record names one of these packages; the cheapest of what is done with it, since most are ruled out by it. */
-function concerns(json: unknown, filter: PackageFilter): boolean {
+/**
+ * The packages of versions that were read last, by the digest of the version: most of what a filter is asked about is ruled out, for
+ * one follower after another. Holds about four megabytes at most.
+ */
+const namedPackages = new LRUCache<string, readonly PackageName[]>({
+  max: 30_000,
+  maxSize: 4_000_000,
+  maxEntrySize: 20_000,
+  sizeCalculation: (packages, key) =>
+    packages.reduce(
+      (sum, { ecosystem, name }) => sum + ecosystem.length + name.length + 40,
+      key.length,
+    ),
+})
+
+/** Whether it is known, without reading it, that a version names none of these packages. */
+function isRuledOut(version: Pair['before'], filter: PackageFilter): boolean {
+  if (version === null) return true
+  if (typeof version === 'string') return false
+  return namedPackages.get(version.sha256.toString('base64'))?.some(filter.asks) === false
+}
+
+/** Whether a version names one of these packages; the cheapest of what is done with it, since most are ruled out by it. */
+function concerns({ json, sha256 }: Version, filter: PackageFilter): boolean {
+  const packages = packagesIn(json)
+  namedPackages.set(sha256.toString('base64'), packages)
+  return packages.some(filter.asks)
+}
+
+/** Returns the packages that a record names, those of several releases once for each. */
+function packagesIn(json: unknown): PackageName[] {
+  const packages = new Map<string, PackageName>()
   for (const affected of eachObject(fieldsOf(json)['affected'])) {
     const { ecosystem, name } = fieldsOf(affected['package'])
-    if (typeof ecosystem === 'string' && typeof name === 'string' && filter.asks({ ecosystem, name })) return true // prettier-ignore
+    if (typeof ecosystem === 'string' && typeof name === 'string')
+      packages.set(JSON.stringify([ecosystem, name]), { ecosystem, name })
   }
-  return false
+  return [...packages.values()]
 }

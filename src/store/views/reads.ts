@@ -197,7 +197,8 @@ function createMemberReader(db: Db, files: Files) {
         const places = archive === null ? [] : members.all(archive.view, last)
         for (const place of places) {
           const found = archive && read(inArchive(archive, place))
-          if (found === null) throw new MirrorError('corrupt', `the views have no record at ${place[0]} of ${view}`) // prettier-ignore
+          if (found === null)
+            throw new MirrorError('corrupt', `the views have no record at ${place[0]} of ${view}`)
           yield found
           last = place[0]
         }

@@ -299,6 +299,9 @@ describe('/-/changes with differences', () => {
       expect.any(String),
     ])
     expect(jsonOf(await served.get('/-/changes?since=1&detail=differences'))).toEqual(page)
-    expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({ changes: [], notJudged: 0 }) // prettier-ignore
+    expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({
+      changes: [],
+      notJudged: 0,
+    })
   })
 })

@@ -154,7 +154,10 @@ function differencesIn(
   const unknown = detailer.notJudged()
   if (lines.length > NAMES) more.push(`and ${counted(lines.length - NAMES, 'more difference')}`)
   if (unknown > 0) more.push(`${counted(unknown, 'changed record')} could not be compared`)
-  if (unseen >= 0) more.push('more of the changed records may concern it than are compared here: see the page of this snapshot') // prettier-ignore
+  if (unseen >= 0)
+    more.push(
+      'more of the changed records may concern it than are compared here: see the page of this snapshot',
+    )
   return { lines, more, differences, doubtful, examined: detailer.examined() }
 }
 
