@@ -10,7 +10,7 @@ interface FeedEntry {
 }
 
 /** An entry that went, or whose fix is lower. */
-export interface LostEntry {
+interface LostEntry {
   readonly name: string
   readonly because: string
   /** Whether its whole release went, and a newer one was there before and still is. */
