@@ -64,16 +64,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   differences: ['core/text.ts', 'json/objects.ts', 'query'],
-  guard: [
-    'core',
-    'differences',
-    'domain/doubts.ts',
-    'json',
-    'judging',
-    'query',
-    'sboms',
-    'store',
-  ],
+  guard: ['core', 'differences', 'domain/doubts.ts', 'json', 'judging', 'query', 'sboms', 'store'],
   sync: ['archive', 'core', 'domain', 'guard', 'json', 'store', 'threads', 'upstream', 'zip'],
   api: [
     'core',
