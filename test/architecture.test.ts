@@ -66,7 +66,17 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   archive: ['core', 'store', 'zip'],
   query: ['core', 'json'],
   differences: ['core/text.ts', 'json/objects.ts', 'query'],
-  guard: ['core', 'differences', 'domain/doubts.ts', 'json', 'vex', 'query', 'sboms', 'store'],
+  guard: [
+    'core',
+    'differences',
+    'domain/doubts.ts',
+    'json',
+    'judging/severity.ts',
+    'query',
+    'sboms',
+    'store',
+    'vex',
+  ],
   signatures: [
     'core',
     'domain',

@@ -68,10 +68,11 @@ async function newDocuments(
   const { store, facts } = input
   const links = fetched.flatMap((one) => one.now.map((digest) => ({ digest, of: one })))
   const byDigest = Map.groupBy(links, ({ digest }) => digest)
+  const linked = new Set(store.vex.listVexDocuments().map(({ digest }) => digest))
   const documents: NewVexDocument[] = []
   let bytes = 0
   for (const [digest, ones] of byDigest) {
-    if (store.catalog.isVexLinked(digest)) continue
+    if (linked.has(digest)) continue
     bytes += store.catalog.readDocument(digest)?.size ?? 0
     if (bytes > MAX_BYTES) {
       facts['vexNotCompared'] = Number(facts['vexNotCompared'] ?? 0) + 1

@@ -80,11 +80,13 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
   ): void => {
     const doubts = versions === null ? [] : compare(...versions, stamps)
     if (isSinceStart && doubts.length === 0) restored.push(id)
+    const isNew = ({ kind }: RecordDoubt): boolean =>
+      !isSinceStart || standard.settled?.has(kind) !== true
     const future = stamps.find(isFuture)
     if (typeof future === 'string')
       doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
     const packages = doubts.length === 0 ? [] : packagesIn(versions)
-    for (const { kind, because } of doubts)
+    for (const { kind, because } of doubts.filter(isNew))
       count.note({ kind, name: id, content, because: wordsOf(because), packages })
   }
   const seen = createPairBatch(decide)

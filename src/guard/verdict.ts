@@ -76,6 +76,8 @@ export interface Standard {
   readonly totalOf: (kind: Doubt) => number
   /** What was published of a kind within the window. */
   readonly earlier: (kind: Doubt) => readonly LedgerRow[]
+  /** Kinds that were reported or approved within the window: against its beginning they are not doubted again. */
+  readonly settled?: ReadonlySet<string>
   /** Number of what is stored of tags by their ids, of which a kind counts findings or components; absent: of none. */
   readonly ofTag?: ReadonlyMap<string, number>
   /** Number of mirrored tags that have findings of records, where there are any. */

@@ -2,6 +2,7 @@ import { DAY_MS } from '../core/time.ts'
 import { type Doubt, doubtedKinds } from '../domain/doubts.ts'
 import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
 import { tagCounts } from '../store/findings/database.ts'
+import type { RunFacts } from '../store/runs/runs.ts'
 import type { SyncContext } from './context.ts'
 
 type GuardContext = Pick<SyncContext, 'config' | 'store' | 'source' | 'now'>
@@ -21,13 +22,14 @@ export function createStandard(
   const settings = config.guard
   const published = store.snapshots.readSnapshot(source)?.runId ?? 0
   // While a refusal waits, time stands still: the same change is not believed for having waited.
-  const held = store.quarantine.readHeldSince(source, published)
-  const begin = (held ?? now()) - settings.windowDays * DAY_MS
+  const open = store.quarantine.readHeldSince(source, published)
+  const begin = (open ?? now()) - settings.windowDays * DAY_MS
   return {
     settings,
     removal,
     totalOf,
-    since: Math.max(begin, store.guardLedger.readSettled(source)),
+    since: begin,
+    settled: new Set(store.guardLedger.listSettled(source, begin)),
     earlier: (kind) => store.guardLedger.listLedger(source, kind, begin),
     tagsOf: (records) => tagCounts(config.data.dir, records),
   }
@@ -49,7 +51,7 @@ export function accountDoubts(
   const isRestored = new Set(restored)
   guardLedger.addToLedger(source, now(), belowRows.filter(({ name }) => !isRestored.has(name)))
   const over = doubtedKinds(doubted).map(([kind]) => kind)
-  if (over.length > 0) guardLedger.settleLedger(source, over, now())
+  guardLedger.settleLedger(source, over, now())
 } // prettier-ignore
 
 /** Records in the facts of a run what is doubtful, and what hides something and is below the limits. */
@@ -59,16 +61,18 @@ export function recordDoubts(
 ): void {
   const add = (name: string, count: number, listed: readonly string[]): void => {
     if (count === 0) return
-    const before = facts[`${name}Ids`]
     facts[name] = Number(facts[name] ?? 0) + count
-    facts[`${name}Ids`] = [...(Array.isArray(before) ? before : []), ...listed]
+    facts[`${name}Ids`] = [...linesOf(facts[`${name}Ids`]), ...listed]
   }
   if (notCompared > 0) facts['notCompared'] = notCompared
   add('doubtsBelowLimits', below, belowLines)
   if (doubts === 0) return
-  const before = facts['doubtfulIds']
   facts['doubts'] = Number(facts['doubts'] ?? 0) + doubts
-  facts['doubtfulIds'] = [...(Array.isArray(before) ? before : []), ...lines]
+  facts['doubtfulIds'] = [...linesOf(facts['doubtfulIds']), ...lines]
+}
+
+function linesOf(fact: RunFacts[string] | undefined): readonly string[] {
+  return typeof fact === 'object' && fact !== null ? fact : []
 }
 
 /** Says what of the published changes is doubtful, or what an operator approved of them; null: nothing. */

@@ -93,8 +93,12 @@ describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at 
     expect([between(0, 1, ANY), between(1, 2, ANY), between(0, 2, ANY)].map(({ warning, lines }) => [countsOf(warning), lines])).toMatchInlineSnapshot(`
       [
         [
-          {},
-          [],
+          {
+            "firstFixed": 1,
+          },
+          [
+            "PYSEC-2023-121: PyPI zstd: affected range narrowed from [>= 0] to [>= 0 < 1.5.4]",
+          ],
         ],
         [
           {
@@ -106,10 +110,12 @@ describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at 
         ],
         [
           {
+            "firstFixed": 1,
             "withdrawn": 1,
           },
           [
             "JLSEC-2025-190: withdrawn (2026-04-27T17:15:17.489Z)",
+            "PYSEC-2023-121: PyPI zstd: affected range narrowed from [>= 0] to [>= 0 < 1.5.4]",
           ],
         ],
       ]

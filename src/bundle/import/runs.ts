@@ -50,8 +50,8 @@ export async function startRuns(
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
         const doubts = message === null ? doubtsCounted(manifests, source) : {}
-        const told = `${back}${message ?? describe(changed[source])}`
-        const text = [told, ...doubtSentences(doubts)].join('; ')
+        const summary = `${back}${message ?? describe(changed[source])}`
+        const text = [summary, ...doubtSentences(doubts)].join('; ')
         store.runs.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),

@@ -104,7 +104,9 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const { kind, sequence, base, expiresAt, keys } = manifest
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
-  const counts = Object.entries(manifest.counts).filter(([kind]) => kind !== DATES_COUNT && !kind.startsWith(DOUBTS_COUNT))
+  const counts = Object.entries(manifest.counts).filter(
+    ([kind]) => kind !== DATES_COUNT && !kind.startsWith(DOUBTS_COUNT),
+  )
   const rows = counts.map(([, count]) => count)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
   const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)

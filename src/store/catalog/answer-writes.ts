@@ -2,7 +2,6 @@ import {
   type CatalogAnswer,
   type MissingPath,
   type StoredAnswer,
-  IS_VEX,
   answerState,
   createCatalogAnswerReader,
 } from './answers.ts'
@@ -113,8 +112,6 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       sql.fetchedArtifacts.all().map(({ before, now, ...row }) => {
         return { ...row, before: before === null ? null : digestsIn(before), now: digestsIn(now) }
       }),
-    /** Whether a published answer about VEX links to a document. */
-    isVexLinked: (digest: string): boolean => sql.vexOf.get(`%"${digest}"%`) === 1,
     /** Whether a fetched answer replaces one that links to other documents. */
     replacesLinks: (path: string): boolean => sql.otherLinks.get(path) === 1,
     /** Deletes fetched answers, so that they are requested again. */
@@ -238,11 +235,6 @@ function prepareAnswerWrites(db: Db) {
        FROM catalog_fetched f LEFT JOIN catalog_answer a ON a.path = f.path AND a.status = 200
        WHERE f.status = 200 AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
     ),
-    vexOf: db
-      .prepare<[string], number>(
-        `SELECT 1 FROM catalog_answer WHERE ${IS_VEX} AND links LIKE ? LIMIT 1`,
-      )
-      .pluck(),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     /** Without a condition: SQLite frees the pages of the table without deleting row by row. */
     dropAllFetched: db.prepare('DELETE FROM catalog_fetched'),

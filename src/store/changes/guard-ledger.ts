@@ -26,10 +26,13 @@ export function createGuardLedger(db: Db) {
   const dropKind = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND kind = ?')
   const forget = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND at < ?')
   const settled = db
-    .prepare<[string], number>('SELECT at FROM guard_settled WHERE source = ?')
+    .prepare<[string, number], string>(
+      'SELECT kind FROM guard_settled WHERE source = ? AND at >= ?',
+    )
     .pluck()
   const settle = db.prepare(
-    'INSERT INTO guard_settled (source, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at',
+    `INSERT INTO guard_settled (source, kind, at) VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET at = excluded.at`,
   )
   return {
     /** What was published of a kind since a time, Unix milliseconds. */
@@ -46,13 +49,15 @@ export function createGuardLedger(db: Db) {
     dropFromLedger: (source: SourceName, name: string, since: number): void => {
       drop.run(source, name, since)
     },
-    /** Forgets a kind, and notes when doubts above the limits were published. */
+    /** Forgets what was published of kinds, and notes when they were above their limits. */
     settleLedger(source: SourceName, kinds: readonly string[], at: number): void {
-      for (const kind of kinds) dropKind.run(source, kind)
-      settle.run(source, at)
+      for (const kind of kinds) {
+        dropKind.run(source, kind)
+        settle.run(source, kind, at)
+      }
     },
-    /** When doubts above the limits were last published, Unix milliseconds; 0: never. */
-    readSettled: (source: SourceName): number => settled.get(source) ?? 0,
+    /** The kinds that were published above their limits since a time, Unix milliseconds. */
+    listSettled: (source: SourceName, since: number): string[] => settled.all(source, since),
     /** Forgets what is older than a time. */
     forgetLedger: (source: SourceName, before: number): void => {
       forget.run(source, before)

@@ -60,7 +60,7 @@ export function createQuarantineReader(db: Db) {
       `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
     )
     .pluck()
-  const held = db
+  const waiting = db
     .prepare<[string, number], number | null>(
       `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
        WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
@@ -85,7 +85,7 @@ export function createQuarantineReader(db: Db) {
     listDecisions: (): Decision[] => decided.all(),
     /** When the first run began, after the run `published`, whose refused change is neither approved nor gone; null: none. */
     readHeldSince: (source: SourceName, published: number): number | null =>
-      held.get(source, published) ?? null,
+      waiting.get(source, published) ?? null,
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }

@@ -36,7 +36,10 @@ const SYNC_ALONE = {
 export async function compareGuard(sandbox: SandboxProcess): Promise<Guarded> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-guard-'))
   const on = await startDaemon(sandbox.url, join(dir, 'on'), SYNC_ALONE)
-  const off = await startDaemon(sandbox.url, join(dir, 'off'), { ...SYNC_ALONE, PATCHMIRROR_GUARD_MODE: 'off' })
+  const off = await startDaemon(sandbox.url, join(dir, 'off'), {
+    ...SYNC_ALONE,
+    PATCHMIRROR_GUARD_MODE: 'off',
+  })
   try {
     await on.run('osv')
     await off.run('osv')

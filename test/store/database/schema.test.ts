@@ -60,7 +60,7 @@ const MIRROR_STEPS: readonly string[] = [
   '153ef872b860262d',
   '70ac055c63b22d66',
   '7f9fcce869414681',
-  'eeb521182bf7c858',
+  '7e2c446a1a2d242d',
   'a615cc16474448c5',
 ]
 const INBOX_STEPS: readonly string[] = [

@@ -7,6 +7,7 @@ import {
   readFindings,
   sbomOf,
 } from '../../findings/fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 import { SMALL, bench, mirrored } from './fixtures.ts'
 
 const PACKAGES = Array.from({ length: 60 }, (_, at) => `many${at}`)
@@ -65,15 +66,23 @@ describe('VEX that newly says not_affected of everything', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   }) // prettier-ignore
 
-  test('of few findings is published without a warning, and named below the limits', async () => {
-    const { made, tag } = await judged()
-    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(5, 'fixed', '2026-05-02T00:00:00Z'))
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
-    expect(report.facts).not.toHaveProperty('doubts')
-  })
+  longTest(
+    'of few findings is published without a warning, and named below the limits',
+    async () => {
+      const { made, tag } = await judged()
+      made.sandbox.service.writeArtifact(
+        'tag',
+        tag,
+        'vex',
+        vexOf(5, 'fixed', '2026-05-02T00:00:00Z'),
+      )
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
+      expect(report.facts).not.toHaveProperty('doubts')
+    },
+  )
 
-  test('in steps below the limits is refused with the step that exceeds them together', async () => {
+  longTest('in steps below the limits is refused with the step that exceeds them together', async () => {
     const { made, tag } = await judged()
     const states: string[] = []
     for (let count = 4; count <= 20; count += 4) {
@@ -96,7 +105,7 @@ describe('VEX that newly says not_affected of everything', () => {
   }) // prettier-ignore
 })
 
-test('the first VEX of a new tag is believed of that tag, and of no other', async () => {
+longTest('the first VEX of a new tag is believed of that tag, and of no other', async () => {
   const { made, other } = await judged()
   const added = made.sandbox.service.addTag()
   const path = `/v1/tags/${added}/vex`
@@ -128,7 +137,7 @@ describe('an SBOM that loses most of its components', () => {
     expect(refused.message).toContain('40 of 120 components would be missing in the SBOM of the same image (sbomShrunk')
   }) // prettier-ignore
 
-  test('is reported where it is of another image, since images become smaller', async () => {
+  longTest('is reported where it is of another image, since images become smaller', async () => {
     const { made, tag } = await judged()
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('slim', ...PURLS.slice(0, 20)))
     const report = await made.run('catalog')
@@ -136,16 +145,19 @@ describe('an SBOM that loses most of its components', () => {
     expect(report.message).toContain('published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image')
   }) // prettier-ignore
 
-  test('is reported where as many others came, since another generator names packages otherwise', async () => {
-    const { made, tag } = await judged()
-    const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
-    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
-    const report = await made.run('catalog')
-    expect(report.state).toBe('complete')
-    expect(report.message).toContain('(sbomReplaced')
-  })
+  longTest(
+    'is reported where as many others came, since another generator names packages otherwise',
+    async () => {
+      const { made, tag } = await judged()
+      const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
+      made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
+      const report = await made.run('catalog')
+      expect(report.state).toBe('complete')
+      expect(report.message).toContain('(sbomReplaced')
+    },
+  )
 
-  test('is not doubted where components have other versions only', async () => {
+  longTest('is not doubted where components have other versions only', async () => {
     const { made, tag } = await judged()
     const raised = PURLS.map((purl) => purl.replace('@1.0.0', '@1.0.1'))
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...raised))
@@ -170,13 +182,16 @@ test('patches that turn done in mass are reported, and a usual batch is not', as
   expect(many.message).toMatch(/published, but doubtful: 80 of 400 patches were done within 7 days, 65 of them in this run \(patchesDone/)
 }) // prettier-ignore
 
-test('without known findings, statements that newly rule out are counted and reported', async () => {
-  const made = await mirrored(SMALL)
-  const [tag = ''] = made.sandbox.service.ids('tags')
-  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'under_investigation'))
-  await made.run('catalog')
-  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected'))
-  const report = await made.run('catalog')
-  expect(report.state).toBe('complete')
-  expect(report.message).toContain('statements would newly rule something out (vexStated')
-})
+longTest(
+  'without known findings, statements that newly rule out are counted and reported',
+  async () => {
+    const made = await mirrored(SMALL)
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'under_investigation'))
+    await made.run('catalog')
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected'))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('statements would newly rule something out (vexStated')
+  },
+)

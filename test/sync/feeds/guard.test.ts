@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 import { PATCH_FEED, bench } from '../fixtures.ts'
 
 const RELEASES = ['3.18', '3.19', '3.20']
@@ -56,7 +57,7 @@ test('a feed of patches that adds, raises and corrects a few is believed', async
   expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 18 } })
 }) // prettier-ignore
 
-test('an old release that ends is reported, and one that is the newest is refused', async () => {
+longTest('an old release that ends is reported, and one that is the newest is refused', async () => {
   const made = await synced()
   serve(made, feedOf((release, at) => (release === '3.18' ? null : { '8.1-r7': cves(at) })))
   const env = { PATCHMIRROR_FEEDS_GUARD_FRACTION: '1' }
@@ -67,7 +68,7 @@ test('an old release that ends is reported, and one that is the newest is refuse
   expect(await made.runWith(env, 'feeds')).toMatchObject({ state: 'quarantined' })
 }) // prettier-ignore
 
-test('small steps of a feed of patches are refused together', async () => {
+longTest('small steps of a feed of patches are refused together', async () => {
   const made = await synced()
   const states: string[] = []
   for (let step = 1; step <= 8; step++) {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 import { type Doc, mutated } from '../../guard/hostile.ts'
 import { DAY, createClock, synced } from '../fixtures.ts'
 import { LOWER, approve } from './attacks.ts'
@@ -55,15 +56,18 @@ test('small steps of one attack are refused together, however long the refusal w
   expect(countLedger(made)).toBe(0)
 }) // prettier-ignore
 
-test('an approval accounts for what was approved, and not for what comes after it', async () => {
-  const world = await mirrored()
-  const { made, change, fixed } = world
-  await lowerInSteps(world)
-  await approve(made, made.store.runs.readLatestEndedRun('osv')?.id ?? 0)
-  change(fixed.slice(60, 63), LOWER)
-  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  expect(countLedger(made)).toBe(3)
-})
+longTest(
+  'an approval accounts for what was approved, and not for what comes after it',
+  async () => {
+    const world = await mirrored()
+    const { made, change, fixed } = world
+    await lowerInSteps(world)
+    await approve(made, made.store.runs.readLatestEndedRun('osv')?.id ?? 0)
+    change(fixed.slice(60, 63), LOWER)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(countLedger(made)).toBe(3)
+  },
+)
 
 test('steps below the limits are named in the facts of the run, and raise no warning', async () => {
   const { made, change, fixed } = await mirrored()
@@ -75,7 +79,7 @@ test('steps below the limits are named in the facts of the run, and raise no war
   expect(facts).not.toHaveProperty('doubts')
 })
 
-test('what is further apart than the window is counted by itself', async () => {
+longTest('what is further apart than the window is counted by itself', async () => {
   const { made, clock, change, fixed } = await mirrored()
   for (let step = 0; step < 4; step++) {
     change(fixed.slice(step * 10, step * 10 + 10), LOWER)
@@ -84,39 +88,46 @@ test('what is further apart than the window is counted by itself', async () => {
   }
 })
 
-test('a record that is again as it was when the window began is not counted any more', async () => {
-  const { made, change, fixed } = await mirrored()
-  const { feed } = made.sandbox
-  const ids = fixed.slice(0, 15)
-  const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
-  change(ids, LOWER)
-  await made.run('osv')
-  expect(countLedger(made)).toBe(15)
-  change(ids, (doc) => (doc.affected = before.get(doc.id)?.affected ?? []))
-  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  expect(countLedger(made)).toBe(0)
-})
+longTest(
+  'a record that is again as it was when the window began is not counted any more',
+  async () => {
+    const { made, change, fixed } = await mirrored()
+    const { feed } = made.sandbox
+    const ids = fixed.slice(0, 15)
+    const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
+    change(ids, LOWER)
+    await made.run('osv')
+    expect(countLedger(made)).toBe(15)
+    change(ids, (doc) => (doc.affected = before.get(doc.id)?.affected ?? []))
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(countLedger(made)).toBe(0)
+  },
+)
 
-test('fixes that go in one run and come back lower in the next are compared with those of the beginning', async () => {
-  const { made, change, fixed } = await mirrored()
-  const ids = fixed.slice(0, 40)
-  const { feed } = made.sandbox
-  const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
-  change(ids, (doc) => {
-    for (const { ranges = [] } of doc.affected ?? [])
-      for (const range of ranges) range.events = range.events.filter((event) => !('fixed' in event))
-  })
-  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  change(ids, (doc) => {
-    doc.affected = before.get(doc.id)?.affected ?? []
-    LOWER(doc)
-  })
-  const report = await made.run('osv')
-  expect(report).toMatchObject({ state: 'quarantined' })
-  expect(report.message).toContain('(affectedLost')
-})
+longTest(
+  'fixes that go in one run and come back lower in the next are compared with those of the beginning',
+  async () => {
+    const { made, change, fixed } = await mirrored()
+    const ids = fixed.slice(0, 40)
+    const { feed } = made.sandbox
+    const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
+    change(ids, (doc) => {
+      for (const { ranges = [] } of doc.affected ?? [])
+        for (const range of ranges)
+          range.events = range.events.filter((event) => !('fixed' in event))
+    })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    change(ids, (doc) => {
+      doc.affected = before.get(doc.id)?.affected ?? []
+      LOWER(doc)
+    })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'quarantined' })
+    expect(report.message).toContain('(affectedLost')
+  },
+)
 
-test('removals of many runs are counted together', async () => {
+longTest('removals of many runs are counted together', async () => {
   const { made, clock } = await mirrored()
   const { feed } = made.sandbox
   for (let step = 0; step < 20; step++) {
@@ -129,4 +140,25 @@ test('removals of many runs are counted together', async () => {
     return
   }
   throw new Error('a fifth of the feed was removed, and no run was refused')
+})
+
+longTest('a strange record that is reported does not begin the window anew', async () => {
+  const { made, change, fixed } = await mirrored()
+  const { feed } = made.sandbox
+  const ids = fixed.slice(0, 40)
+  const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
+  change(ids, (doc) => {
+    for (const { ranges = [] } of doc.affected ?? [])
+      for (const range of ranges) range.events = range.events.filter((event) => !('fixed' in event))
+  })
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  const [strange = ''] = fixed.slice(100)
+  const future = mutated(feed.record(strange), (doc) => (doc.modified = '2999-01-01T00:00:00Z'))
+  feed.put(strange, future, '2999-01-01T00:00:00Z')
+  expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { doubts: 1 } })
+  change(ids, (doc) => {
+    doc.affected = before.get(doc.id)?.affected ?? []
+    LOWER(doc)
+  })
+  expect((await made.run('osv')).message).toContain('(affectedLost')
 })

@@ -192,9 +192,11 @@ const GUARD_TABLES = `
     PRIMARY KEY (source, kind, name)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX guard_doubt_at ON guard_doubt (source, at);
-  CREATE TABLE guard_settled (    -- when doubts above the limits were last published: what is older is not compared again
-    source TEXT PRIMARY KEY,
-    at INTEGER NOT NULL
+  CREATE TABLE guard_settled (    -- when doubts of a kind were last published above its limits: they were reported or approved
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (source, kind)
   ) STRICT, WITHOUT ROWID;
   `
 

@@ -146,10 +146,10 @@ async function judgeChanged(
   recordDoubts(context, artifacts.verdict)
   const { refusal } = artifacts.verdict
   if (refusal === null) return artifacts
-  const held = found.changed.filter((path) => /\/(vex|sbom)$/.test(path))
-  await store.exclusive(() => store.catalog.dropFetched(held))
-  found.changed = found.changed.filter((path) => !held.includes(path))
-  found.contradicted.push(...held)
+  const refused = found.changed.filter((path) => /\/(vex|sbom)$/.test(path))
+  await store.exclusive(() => store.catalog.dropFetched(refused))
+  found.changed = found.changed.filter((path) => !refused.includes(path))
+  found.contradicted.push(...refused)
   found.failed.push(`not published, the next sync asks for a decision: ${refusal}`)
   return null
 }
