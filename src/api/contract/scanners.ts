@@ -164,7 +164,7 @@ export const MATCH_CONTRACT: PathContract = {
   post: {
     summary: 'The vulnerabilities of the components of an SBOM',
     description:
-      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope; the signature of the SBOM given is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
+      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
     tags: TAGS,
     requestBody: {
       description: 'At most 16 MiB.',

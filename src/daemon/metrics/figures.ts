@@ -76,6 +76,7 @@ export interface Figures {
   readonly ready?: boolean
   /** What is wrong, one for each cause. */
   readonly problems?: readonly { readonly code: string; readonly level: string }[]
+  readonly verified?: { readonly endedAt: string | null; readonly damagedCount: number } | null
   readonly storage?: {
     readonly state: string
     readonly freeBytes: number | null
