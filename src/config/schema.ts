@@ -165,6 +165,7 @@ export const SCHEMA = {
     jitterSeconds: integerSetting({ min: 0, max: 3600, example: 60 }),
     catchUp: flag(true),
   },
+  verify: { schedule: nullable(cronExpression('43 4 * * 0')) },
   server: {
     host: hostName(),
     port: integerSetting({ min: 0, max: 65_535, example: 8080 }),

@@ -36,6 +36,7 @@ import { startFollowing } from './following.ts'
 import { applyLive } from './reload.ts'
 import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
+import type { RunningScrub } from './verification/scrub.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
 import { syncSettings } from './sync-settings.ts'
 import type { RunningFindings } from './findings.ts'
@@ -150,6 +151,7 @@ interface Running {
   findings?: RunningFindings
   bundles?: RunningBundles
   edge?: RunningEdge
+  scrub?: RunningScrub
   metrics?: Counters
   storage?: StorageWatch
   /** Writes where the daemon listens. */
@@ -164,7 +166,7 @@ async function stop(on: Running): Promise<void> {
   on.stops.forEach((end) => end())
   on.retries?.stop()
   on.schedule?.stop()
-  await on.fleet?.close()
+  await Promise.all([on.fleet?.close(), on.scrub?.close()])
   await on.thread?.stop()
   await Promise.all([on.views?.close(), on.findings?.close(), on.bundles?.close()])
   await on.server?.close()

@@ -4,6 +4,8 @@ import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import type { SyncThread } from '../sync/thread.ts'
+import { createArrivals } from './verification/arrivals.ts'
+import { type RunningScrub, startScrub } from './verification/scrub.ts'
 import { type RunningBundles, startBundles } from './bundles.ts'
 import { type RunningEdge, startEdge } from './edge.ts'
 import type { RunningRelay } from './relay.ts'
@@ -26,6 +28,7 @@ interface Following {
   findings?: RunningFindings
   bundles?: RunningBundles
   edge?: RunningEdge
+  scrub?: RunningScrub
 }
 
 /** Starts what follows the served data: views, the findings of tags, bundles, caches. Returns what the server shows of them. */
@@ -45,8 +48,13 @@ export function startFollowing(
   const findings = (on.findings = startFindings({ ...options, reads, ...views.shown, onJudged }))
   const bundles = (on.bundles = startBundles({ ...options, ...findings.shown }))
   const edge = (on.edge = startEdge({ ...options, reads, ...bundles.shown }))
+  const scrub = (on.scrub = startScrub({ ...options, reads, thread }))
+  void thread.started.then(scrub.catchUp, () => undefined) // a thread that cannot start ends the daemon
+  const verify = (): void => thread.rebuildArchive()
+  const lookForArrivals = createArrivals({ config: options.config, reads, verify })
   const onServed = (upTo: number): void => {
     edge.shown.onServed(upTo)
+    lookForArrivals()
     thread.checkpoint() // the reader has moved on, also after an import or a run of another process
   }
   const shown = { ...relay.shown, ...views.shown, ...findings.shown, ...bundles.shown, ...edge.shown, onServed } // prettier-ignore

@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { sha256Hex } from '../core/digest.ts'
 import { messageOf } from '../core/errors.ts'
 import { matchesPattern } from '../domain/patterns.ts'
-import type { ArtifactSignature } from '../domain/artifacts/signature.ts'
+import { type ArtifactSignature, signatureMode } from '../domain/artifacts/signature.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
 import { type SignedPart, signedPartsOf } from './envelopes.ts'
 import type { VerifiedSigner } from './sigstore.ts'
@@ -25,14 +25,6 @@ export interface SignatureCheck {
 
 /** Changes when the same document would be judged in another way. */
 const RULES = 1
-
-/** Returns how artifacts are verified: without a setting, they are where something is trusted. */
-export function signatureMode({
-  signatures,
-  trustRoot,
-}: SignatureSettings): 'off' | 'warn' | 'enforce' {
-  return signatures ?? (trustRoot.length > 0 ? 'warn' : 'off')
-}
 
 /** Creates the verification; null: the settings want none. Throws `config` where a file of the trust root cannot be used. */
 export function createSignatureCheck(settings: SignatureSettings): SignatureCheck | null {

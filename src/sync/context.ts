@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../domain/image-reference.ts'
 import type { RunProgress } from '../domain/progress.ts'
 import type { SourceName } from '../domain/sources.ts'
+import type { CatalogDamage } from '../store/catalog/repair.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import type { RunFacts, RunKind, RunOutcome, RunTrigger } from '../store/runs/runs.ts'
 import type { Writes } from '../store/writer.ts'
@@ -58,6 +59,8 @@ export interface RunRequest {
   approved?: Quarantine
   /** Ids of records whose stored bytes are damaged: fetched again even when their checksums match. */
   suspectIds?: readonly string[]
+  /** What of the catalog is damaged: the run fetches it again. */
+  damaged?: CatalogDamage
 }
 
 /** Dependencies of a runner; `signal` aborts the current run. */

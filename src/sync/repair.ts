@@ -2,7 +2,7 @@ import { rebuildLostArchive } from '../archive/build.ts'
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Config } from '../config/schema.ts'
-import { signatureMode } from '../signatures/check.ts'
+import { signatureMode } from '../domain/artifacts/signature.ts'
 import type { Writes } from '../store/writer.ts'
 
 /**

@@ -67,12 +67,14 @@ export function createRunQueue(
 }
 
 /**
- * Rank of a kind of run: an osv reconcile covers the most; a catalog reconcile covers only what no sync requests
- * again.
+ * Rank of a kind of run: a repair fetches what no other one does; an osv reconcile covers the most of the others; a catalog reconcile
+ * covers only what no sync requests again.
  */
 function thoroughness({ source, kind }: RunRequest): number {
   const kinds: readonly RunKind[] =
-    source === 'osv' ? ['refresh', 'sync', 'reconcile'] : ['reconcile', 'refresh', 'sync']
+    source === 'osv'
+      ? ['refresh', 'sync', 'reconcile', 'repair']
+      : ['reconcile', 'refresh', 'sync', 'repair']
   return kinds.indexOf(kind)
 }
 

@@ -96,6 +96,8 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const execute = await loadRun(deps)
   const { store, now, config } = deps
   const { source, kind, trigger } = request
+  const { damaged } = request
+  if (damaged !== undefined) await store.exclusive(() => store.catalog.invalidate(damaged))
   const runId = await store.exclusive(() =>
     store.runs.startRun({ source, kind, trigger, startedAt: now() }),
   )

@@ -31,7 +31,7 @@ export type ToWorker =
   | { type: 'checkpoint' }
   /** Stop the current runs, which commit nothing then. */
   | { type: 'abort' }
-  /** Rebuild the derived archive if it is missing. */
+  /** Rebuild the derived archive if it is missing, and verify the signatures of what was imported. */
   | { type: 'rebuild' }
   | StopMessage
 

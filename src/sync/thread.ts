@@ -21,6 +21,8 @@ export interface SyncThread {
    * more thorough kind.
    */
   requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
+  /** Queues a run as `requestSync` does. Resolves when it has ended, or cannot be made; never rejects. */
+  request(request: RunRequest): Promise<RequestOutcome>
   /**
    * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
    * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
@@ -32,7 +34,10 @@ export interface SyncThread {
   abort(): void
   /** Starts the runs that waited while `mayRun` said no. */
   resume(): void
-  /** Rebuilds the derived archive if it is missing; does nothing during a run, which checks the archive itself. */
+  /**
+   * Rebuilds the derived archive if it is missing, and verifies the signatures of what was imported; does nothing during a run, which
+   * does both itself.
+   */
   rebuildArchive(): void
   /** Aborts the current run, which commits nothing, and ends the thread. */
   stop(): Promise<void>
@@ -109,6 +114,7 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   return {
     started,
     requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
+    request: ask,
     refresh: createRefresh(activeSources(config), ask),
     resume: () => requests.startWaiting(),
     abort() {

@@ -157,6 +157,7 @@ test('the defaults are those that the manual documents', () => {
       staleAction: 'serve',
     },
     sync: { jitterSeconds: 60, catchUp: true },
+    verify: { schedule: '43 4 * * 0' },
     server: {
       host: '127.0.0.1',
       port: 8080,

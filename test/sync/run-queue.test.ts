@@ -32,6 +32,30 @@ describe('run requests of one source', () => {
     expect(started.slice(1)).toEqual([{ ...SYNC, targets: [a, b] }])
   })
 
+  test('keep a repair that waits: no other kind fetches what is damaged again', () => {
+    const { requests, started, ask } = queue()
+    const damaged = { answers: ['/v1/me'], lists: [], documents: [] }
+    const repairs: RunRequest[] = [
+      { source: 'catalog', kind: 'repair', trigger: 'schedule', damaged },
+      { source: 'osv', kind: 'repair', trigger: 'schedule', suspectIds: ['A'], full: true },
+    ]
+    for (const repair of repairs) {
+      const { source } = repair
+      for (const order of [
+        [repair, 'sync'],
+        ['sync', repair],
+        ['reconcile', repair],
+      ] as const) {
+        ask({ source, kind: 'sync', trigger: 'schedule' })
+        for (const one of order)
+          ask(typeof one === 'string' ? { source, kind: one, trigger: 'schedule' } : one)
+        requests.ended(source, { failure: 'over' })
+        expect(started.at(-1)).toEqual(repair)
+        requests.ended(source, { failure: 'over' })
+      }
+    }
+  })
+
   test('give each waiting caller one outcome, that of the run which served it', () => {
     const { requests, told, ask } = queue()
     ask(REFRESH)

@@ -141,7 +141,7 @@ const PART: DeclaredAnswer = {
   content: ANY_TYPE,
 }
 const UNCHANGED: DeclaredAnswer = {
-  description: 'The client has the current document.',
+  description: 'The client has the current content.',
   headers: { ...OF_DOCUMENT, ...headersOf('ETag', 'Last-Modified') },
 }
 
@@ -151,13 +151,12 @@ export function artifactContract(resource: CatalogResource | null, path: string)
   return {
     get: {
       summary: `${name.toUpperCase()} of one of the ${resource?.name ?? 'packages'}`,
-      description:
-        'JSON whose links open stored documents for 15 minutes, or the document in its own type.',
+      description: 'JSON with links that open for 15 minutes, or the document.',
       tags: tagsOf(resource),
       parameters: [...pathParameters(path), ...RANGES],
       responses: {
         200: {
-          description: 'JSON with local links, or the document.',
+          description: 'As the service gave it.',
           headers: {
             ...OF_DOCUMENT,
             ...headersOf('X-Mirror-Signature'),
@@ -166,18 +165,13 @@ export function artifactContract(resource: CatalogResource | null, path: string)
           },
           content: { 'application/json': { schema: schemaOf('ServiceJson') }, ...ANY_TYPE },
         },
-        206: signed(PART),
-        304: signed(UNCHANGED),
+        206: PART,
+        304: UNCHANGED,
         ...NOTHING,
         ...problems('message', 403, 412, 416),
       },
     },
   }
-}
-
-/** Returns an answer that says what the signatures of an artifact came to. */
-function signed(answer: DeclaredAnswer): DeclaredAnswer {
-  return { ...answer, headers: { ...answer.headers, ...headersOf('X-Mirror-Signature') } }
 }
 
 /** The contract of the documents behind signed links. */
@@ -192,7 +186,7 @@ export const DOCUMENT_CONTRACT: PathContract = {
           name: 'expires',
           in: 'query',
           required: true,
-          description: 'End of the link, Unix seconds.',
+          description: 'Part of the link.',
         },
         schema: { type: 'integer', minimum: 0 },
       },

@@ -33,9 +33,7 @@ export const HEADERS = {
   'X-Mirror-Scope': header(
     'The part of OSV that is mirrored, percent-encoded; with `osv.include` or `osv.exclude`.',
   ),
-  'X-Mirror-Signature': header(
-    'What the signatures of the artifact came to: `verified; signer=…; subject=…`, `failed; reason=…` or `none`; percent-encoded.',
-  ),
+  'X-Mirror-Signature': header('`verified; signer=…`, `failed; reason=…` or `none`.'),
   'X-Mirror-Incomplete': header('Why items may be missing.'),
   'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
   'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore

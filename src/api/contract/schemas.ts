@@ -234,6 +234,7 @@ export const SCHEMAS = {
       storage: { type: 'object' },
       relay: { type: 'array' },
       bundle: { type: ['object', 'null'] },
+      verified: { type: ['object', 'null'] },
       webhooks: { type: 'object' },
       views: { type: 'array' },
       boxes: { type: 'object' },

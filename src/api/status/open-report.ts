@@ -10,7 +10,9 @@ const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
  */
 export function openStatus(status: Status): Status {
   const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
-  return { ...status, sources: status.sources.map(openSourceStatus), relay }
+  const { verified } = status
+  const sources = status.sources.map(openSourceStatus)
+  return { ...status, sources, relay, ...(verified && { verified: { ...verified, damaged: [] } }) }
 }
 
 /** Returns one source of the report without upstream's messages and private paths. */

@@ -14,6 +14,20 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...webhookProblems(status),
     ...bundleProblems(status),
     ...derivedProblems(status),
+    ...damageProblem(status),
+  ]
+}
+
+/** What the last verification found and nothing healed since. */
+function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
+  if (verified === null || verified.damagedCount === 0 || storage.state === 'damaged') return []
+  const { damagedCount, damaged, endedAt } = verified
+  const text = `${counted(damagedCount, 'part')} of what is stored ${damagedCount === 1 ? 'is' : 'are'} damaged`
+  const detail = damaged.length === 0 ? null : damaged.slice(0, 3).join('; ')
+  const effect = 'what cannot be read is answered with 503'
+  const advice = ['patchmirror verify']
+  return [
+    problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice }),
   ]
 }
 

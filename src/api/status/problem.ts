@@ -23,6 +23,7 @@ export type ProblemCode =
   | 'inbox'
   | 'views'
   | 'findings'
+  | 'damaged' // the last verification found what it could not heal
   | 'signatures' // of artifacts that are published and not verified
 
 /** One cause, however much fails for it. */

@@ -5,6 +5,7 @@ import { parseScopeText } from '../../domain/osv-scope.ts'
 import type { RunProgress } from '../../domain/progress.ts'
 import { type SourceName, SOURCES, ageSecondsOf, whyUnsynced } from '../../domain/sources.ts'
 import type { StorageState } from '../../store/disk-state.ts'
+import { type LastVerification, readLastVerification } from '../../store/last-verification.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import { changedScopeText } from '../../store/runs/run-scope.ts'
@@ -126,6 +127,8 @@ export interface Status {
   relay: RelayStatus[]
   /** The bundle that was imported last; null: none ever was. */
   bundle: BundleStatus | null
+  /** The last verification of all that is stored; null: none is known. */
+  verified?: VerifiedStatus | null
   /** State of webhooks, where a daemon receives them. */
   webhooks?: WebhooksReport
   /** What scanners read, where a daemon makes it. */
@@ -139,6 +142,9 @@ export interface Status {
   /** Shared caches to purge, where the settings name any. */
   edge?: readonly EdgeTargetStatus[]
 }
+
+/** The last verification in the report. */
+type VerifiedStatus = Omit<LastVerification, 'since'>
 
 /** What the report is made from. */
 export interface StatusOptions {
@@ -177,7 +183,15 @@ export function buildStatus(options: StatusOptions): Status {
     storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
     bundle: bundleStatus(options.reads.ledger.readLastImport()),
+    verified: verifiedStatus(options.config.data.dir),
   }
+}
+
+function verifiedStatus(dataDir: string): VerifiedStatus | null {
+  const last = readLastVerification(dataDir)
+  if (last === null || last.endedAt === null) return null
+  const { since: _, ...shown } = last
+  return shown
 }
 
 /** The report where the database cannot be read: only what needs none of it. Nothing is claimed of the sources. */

@@ -255,7 +255,7 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
   app.get('/-/metrics', async (_request, reply) => {
     const status = await reports.withNow(reports.open())
     const { sources, storage, webhooks, relay, bundle, views = [] } = status
-    const { findings, boxes, fleet, edge } = status
+    const { findings, boxes, fleet, edge, verified = null } = status
     const problems = reports.problems(status)
     const figures = sources.map((source) => ({
       ...source,
@@ -275,6 +275,7 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
       relay,
       bundle,
       views,
+      verified,
     }
     const parts = {
       ...(findings && { findings }),

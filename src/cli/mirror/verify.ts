@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { closing } from '../store-access.ts'
 import { withWrites } from '../store-writes.ts'
@@ -10,11 +10,12 @@ import { type InspectedDatabase, inspectOthers } from '../../store/database/insp
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/older-folder.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
-import { NO_CATALOG } from '../../sync/verify/catalog.ts'
+import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,
   damagedSources,
   isSoundVerdict,
+  reportOfUnread,
   verifyStore,
 } from '../../sync/verify/verify.ts'
 import { type SourceName, SWITCHES, activeSources } from '../../domain/sources.ts'
@@ -46,6 +47,8 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
   const views = checkViews(dir)
   if (options.json === true) printJson({ ...report, views, others })
   else printFindings(report, views, others)
+  const damaged = [...damageIn(report), ...views.map(describeView), ...others.map(describeOther)]
+  noteVerified(dir, damaged, Date.now())
   const isSound = isSoundVerdict(report)
   const left = sourcesLeft(loaded, report)
   if (options.repair === true) removeDamaged(dir, others)
@@ -100,7 +103,11 @@ function printFindings(
   others: readonly InspectedDatabase[],
 ): void {
   for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
-  for (const { path, faults } of others) print(`${basename(path)}: ${faults.join('; ')}`)
+  for (const other of others) print(describeOther(other))
+}
+
+function describeOther({ path, faults }: InspectedDatabase): string {
+  return `${basename(path)}: ${faults.join('; ')}`
 }
 
 function allAdvice(
@@ -195,25 +202,8 @@ async function examine(dataDir: string): Promise<VerifyReport> {
     if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
     return await closing(db, () => verifyStore(db, dataDir))
   } catch (error) {
-    const named = nameStorageError(error, dataDir)
-    if (systemCode(named) !== 'corrupt') throw named
-    const structure = [faultOf(named)]
-    const none = {
-      damagedRecords: [],
-      damagedVersions: [],
-      damagedDocuments: [],
-      disagreements: [],
-      records: 0,
-      sources: [],
-    }
-    return { structure, ...none, catalog: NO_CATALOG }
+    return reportOfUnread(nameStorageError(error, dataDir))
   }
-}
-
-/** What is damaged, without what helps: that is said once, below. */
-function faultOf(error: unknown): string {
-  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error
-  return messageOf(inner)
 }
 
 function describeReport(report: VerifyReport): string {
@@ -283,5 +273,6 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
   for (const report of reports) print(describe(report))
   const after = await examine(loaded.config.data.dir)
   print(describeReport(after))
+  noteVerified(loaded.config.data.dir, damageIn(after), Date.now())
   return isSoundVerdict(after) ? 0 : Math.max(1, runsExitCode(reports))
 }

@@ -78,6 +78,7 @@ export interface Figures {
   readonly ready?: boolean
   /** What is wrong, one for each cause. */
   readonly problems?: readonly { readonly code: string; readonly level: string }[]
+  readonly verified?: { readonly endedAt: string | null; readonly damagedCount: number } | null
   readonly storage?: {
     readonly state: string
     readonly freeBytes: number | null

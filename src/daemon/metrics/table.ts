@@ -105,6 +105,11 @@ export const METRICS: readonly Metric[] = [
   ['patchmirror_catalog_signatures', 'Artifacts by what the verification of their signatures came to.', 'gauge', ['state'],
     ({ sources }) => sources.flatMap(signaturesOf)],
 
+  ['patchmirror_verify_end_timestamp_seconds', 'When the last verification of all that is stored ended.', 'gauge', [],
+    ({ verified }) => [[seconds(verified?.endedAt ?? null)]]],
+  ['patchmirror_verify_damaged', 'Parts that the last verification found damaged, and nothing healed since.', 'gauge', [],
+    ({ verified }) => [[verified?.damagedCount ?? null]]],
+
   ['patchmirror_webhook_refreshes_total', 'Refreshes that webhooks caused since the start, by outcome.', 'counter', ['outcome'],
     refreshes],
   ['patchmirror_webhook_latency_seconds', 'Time from being received, of the newest webhooks that are done.', 'gauge', ['stage', 'percentile'],

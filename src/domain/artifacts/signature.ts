@@ -21,6 +21,18 @@ export interface StoredSignature extends ArtifactSignature {
 /** Numbers of artifacts by their result. */
 export type SignatureCounts = Readonly<Record<SignatureState, number>>
 
+/** What of the settings says whether artifacts are verified. */
+interface SignatureModeSettings {
+  readonly signatures: 'off' | 'warn' | 'enforce' | null
+  readonly trustRoot: readonly string[]
+}
+
+/** Returns how artifacts are verified: without a setting, they are where something is trusted. */
+export function signatureMode(settings: SignatureModeSettings): 'off' | 'warn' | 'enforce' {
+  const { signatures, trustRoot } = settings
+  return signatures ?? (trustRoot.length > 0 ? 'warn' : 'off')
+}
+
 /** The name of the header field with the result. */
 const SIGNATURE_HEADER = 'X-Mirror-Signature'
 

@@ -1,7 +1,7 @@
 import type { Db } from '../database/open.ts'
 
 /** Parts of the catalog that are damaged. */
-interface CatalogDamage {
+export interface CatalogDamage {
   /** Canonical paths of answers. */
   answers: readonly string[]
   /** Canonical paths of lists. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { sha256Of } from '../../core/digest.ts'
+import { messageOf, systemCode } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { missingPart } from '../../store/database/own-schema.ts'
@@ -60,6 +61,22 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
   await checkArchive(reads, dataDir, report)
   report.catalog = verifyCatalog(reads, (what) => report.disagreements.push(what))
   return report
+}
+
+/** Returns the report about a database that is too damaged to be read at all. Throws what says anything else. */
+export function reportOfUnread(error: unknown): VerifyReport {
+  if (systemCode(error) !== 'corrupt') throw error
+  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return {
+    structure: [messageOf(inner)],
+    damagedRecords: [],
+    damagedVersions: [],
+    damagedDocuments: [],
+    disagreements: [],
+    records: 0,
+    sources: [],
+    catalog: NO_CATALOG,
+  }
 }
 
 /** Returns whether the report has no findings about what is served. */

@@ -107,7 +107,7 @@ test('the status gives state, age and last run of each source, and nothing else'
   })
   expect(Object.keys(report)).toEqual([
     ...['version', 'instance', 'uptimeSeconds', 'sources', 'contentDigest', 'storage', 'relay'],
-    ...['bundle', 'problems'],
+    ...['bundle', 'verified', 'problems'],
   ])
 })
 

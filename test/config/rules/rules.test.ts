@@ -190,7 +190,7 @@ test('a scheduler may pass its own parser of cron expressions', () => {
   load({ validateCron })
   expect(seen).toEqual([
     ...['7 * * * *', '23 3 * * *', '17 * * * *'],
-    ...['37 * * * *', '*/15 * * * *', '52 * * * *'],
+    ...['37 * * * *', '*/15 * * * *', '52 * * * *', '43 4 * * 0'],
   ])
   const message = refusal(() => loadYaml(yamlOf('feeds.schedule', '99 * * * *'), { validateCron }))
   expect(message).toContain('feeds.schedule')

@@ -104,6 +104,15 @@ export function describeSignatures({ sources }: Status): string[] {
   })
 }
 
+/** Returns a line on the last verification of what is stored; none where none is known. */
+export function describeVerified({ verified = null }: Status): string[] {
+  if (verified === null || verified.endedAt === null) return []
+  const { endedAt, damagedCount, healed } = verified
+  const found = damagedCount === 0 ? 'sound' : `${counted(damagedCount, 'part')} damaged`
+  const more = healed === null ? '' : `, healed: ${healed}`
+  return [`verified on ${timeOf(Date.parse(endedAt))}: ${found}${more}`]
+}
+
 /** Returns a line on one kind of views, as `patchmirror status` prints it. */
 export function describeViews({ kind, state, madeAt, odd, unread, ...is }: ViewsStatus): string {
   const parts = [

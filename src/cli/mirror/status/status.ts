@@ -20,6 +20,7 @@ import {
   describeFindings,
   describeLists,
   describeSignatures,
+  describeVerified,
   describeSourcesMissing,
   describeViews,
 } from './lines.ts'
@@ -78,7 +79,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
     if (scope) print(`${name}: only records in scope are mirrored (${describeOsvScope(scope)})`)
   for (const line of describeSourcesMissing(status)) print(line)
   for (const line of describeLists(status)) print(line)
-  for (const line of describeSignatures(status)) print(line)
+  for (const line of [...describeSignatures(status), ...describeVerified(status)]) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
   for (const line of [...describeBoxes(status), ...describeArrivals(config, from)]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)

@@ -1,0 +1,165 @@
+import type { Config } from '../../config/schema.ts'
+import { messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { counted } from '../../core/text.ts'
+import { toIso } from '../../core/time.ts'
+import { SOURCES, activeSources } from '../../domain/sources.ts'
+import { noteVerification, readLastVerification } from '../../store/last-verification.ts'
+import type { PinnedReads } from '../../store/reads.ts'
+import type { RunRequest } from '../../sync/context.ts'
+import { type Schedule, startSchedule } from '../../sync/schedule.ts'
+import type { SyncThread } from '../../sync/thread.ts'
+import { noteVerified } from '../../sync/verify/noted.ts'
+import { type VerifyReport, damagedSources } from '../../sync/verify/verify.ts'
+import { type RunningTask, startTask } from '../../threads/task.ts'
+import { workerFile } from '../../threads/worker-file.ts'
+import { derivedVendors } from '../../views/osv/ecosystems.ts'
+import type { ScrubReport, ScrubTask } from './task.ts'
+
+/** What a verification on a schedule is started from. */
+export interface ScrubOptions {
+  readonly config: Config
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error' | 'debug'>
+  readonly now?: () => number
+  readonly reads: Pick<PinnedReads, 'live'>
+  readonly thread: Pick<SyncThread, 'request' | 'checkpoint'>
+  /** Pause before a verification that waits for a run looks again, milliseconds; a minute when not given. */
+  readonly waitMs?: number
+  /** A verification ended. */
+  readonly onVerified?: () => void
+}
+
+/** The verification of all that is stored, on a schedule. */
+export interface RunningScrub {
+  /** Starts a verification unless one is under way. */
+  readonly start: () => void
+  /** Verifies at once if a time of the schedule was missed. */
+  readonly catchUp: () => void
+  close(): Promise<void>
+}
+
+const WAIT_MS = 60_000
+/** What of the damage is noted in words. */
+const NAMED = 20
+
+/**
+ * Verifies what is stored at the times of `verify.schedule`, in a thread of the lowest priority that only reads. What is damaged and
+ * can be fetched again is fetched by normal runs, after which it is verified once more.
+ */
+export function startScrub(options: ScrubOptions): RunningScrub {
+  const { config, log, now = Date.now, waitMs = WAIT_MS } = options
+  const { dir } = config.data
+  let [closed, isActive] = [false, false]
+  let task: RunningTask<ScrubReport> | null = null
+  let timer: NodeJS.Timeout | null = null
+  const verify = (): Promise<ScrubReport> => {
+    const data: ScrubTask = { dataDir: dir, vendors: derivedVendors(config.views) }
+    task = startTask<ScrubReport>({ file: workerFile('scrub.worker', import.meta.url), data })
+    return task.result.finally(() => (task = null))
+  }
+  const begin = (): void => {
+    timer = null
+    if (closed) return
+    if (isAnyRunning(options)) {
+      timer = setTimeout(begin, waitMs).unref()
+      return
+    }
+    void scrubOnce({ ...options, now }, verify)
+      .catch((error: unknown) => {
+        if (!closed) log.error({}, `what is stored could not be verified: ${messageOf(error)}`)
+      })
+      .then(() => {
+        isActive = false
+        if (!closed) options.onVerified?.()
+      })
+  }
+  const start = (): void => {
+    if (isActive || closed) return
+    isActive = true
+    begin()
+  }
+  const schedule = planned({ ...options, now }, start)
+  return {
+    start,
+    catchUp: () => schedule?.catchUp(),
+    async close() {
+      closed = true
+      schedule?.stop()
+      if (timer !== null) clearTimeout(timer)
+      await task?.stop()
+    },
+  }
+}
+
+type Clocked = ScrubOptions & { readonly now: () => number }
+
+/** Starts the schedule; null: the settings have none. The first verification is due at its first time after the first start. */
+function planned({ config, log, now }: Clocked, start: () => void): Schedule | null {
+  const { schedule: expression } = config.verify
+  if (expression === null) return null
+  const { dir } = config.data
+  const known = readLastVerification(dir)
+  const since = known?.since ?? toIso(now())
+  const none = { endedAt: null, since, damaged: [], damagedCount: 0, healed: null }
+  if (known === null) noteVerification(dir, none)
+  const lastSuccess = Date.parse(known?.endedAt ?? since)
+  const job = { name: 'verify', expression, lastSuccess, run: start }
+  return startSchedule([job], { ...config.sync, now, log: log as Logger })
+}
+
+function isAnyRunning({ reads }: ScrubOptions): boolean {
+  return SOURCES.some((source) => reads.live.runs.readLatestRun(source)?.state === 'running')
+}
+
+async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): Promise<void> {
+  const { config, log, thread } = options
+  const first = await verify()
+  thread.checkpoint() // the log could not be copied beyond what was read
+  if (first === null) return
+  const before = [...first.damaged, ...first.remade]
+  const requests = healingRequests(first.report, config)
+  note(options, first, before)
+  if (before.length === 0) return log.info({}, 'verified: all that is stored is sound')
+  log.warn({ damaged: before.slice(0, NAMED) }, damageText(before.length, requests.length > 0))
+  if (requests.length === 0) return
+  for (const request of requests) await thread.request(request)
+  const after = await verify()
+  thread.checkpoint()
+  if (after === null) return
+  note(options, after, before)
+  if (after.damaged.length === 0)
+    return log.info({}, `${counted(before.length, 'damaged part')} healed`)
+  log.warn({ damaged: after.damaged.slice(0, NAMED) }, damageText(after.damaged.length, false))
+}
+
+function damageText(count: number, isHealed: boolean): string {
+  const what = `verified: ${counted(count, 'part')} of what is stored ${count === 1 ? 'is' : 'are'} damaged`
+  if (isHealed) return `${what}: fetched again now`
+  return `${what}, and nothing was fetched again: run "patchmirror verify", which says what helps`
+}
+
+function note(
+  { config, now }: Clocked,
+  { damaged }: NonNullable<ScrubReport>,
+  before: readonly string[],
+): void {
+  const gone = before.length - damaged.length
+  const healed = gone > 0 ? `${gone} of ${counted(before.length, 'damaged part')}` : null
+  noteVerified(config.data.dir, damaged, now(), healed)
+}
+
+/** Returns the runs that fetch again what is damaged; none without an upstream, and where the database itself is damaged. */
+function healingRequests(report: VerifyReport, config: Config): RunRequest[] {
+  if (report.structure.length > 0) return []
+  const active = activeSources(config)
+  const { osv, feeds, catalog } = damagedSources(report)
+  const common = { kind: 'repair', trigger: 'schedule' } as const
+  const suspectIds = report.damagedRecords
+  const wanted: RunRequest[] = [
+    ...(osv ? [{ ...common, source: 'osv', full: true, suspectIds } as const] : []),
+    ...(feeds ? [{ ...common, source: 'feeds', full: true } as const] : []),
+    ...(catalog ? [{ ...common, source: 'catalog', damaged: report.catalog } as const] : []),
+    ...(catalog ? [{ ...common, source: 'identity' } as const] : []),
+  ]
+  return wanted.filter(({ source }) => active.includes(source))
+}

@@ -1,0 +1,8 @@
+import { answerTask } from '../../threads/task.ts'
+import { lowerPriority } from '../../threads/worker-file.ts'
+import { type ScrubReport, type ScrubTask, performScrub } from './task.ts'
+
+answerTask(async (data): Promise<ScrubReport> => {
+  lowerPriority(19)
+  return performScrub(data as ScrubTask)
+})

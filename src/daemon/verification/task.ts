@@ -1,0 +1,94 @@
+import { basename } from 'node:path'
+import { MirrorError, messageOf } from '../../core/errors.ts'
+import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
+import { openReader } from '../../store/database/open.ts'
+import { snapshotStamp } from '../../store/pin.ts'
+import { createReads } from '../../store/reads.ts'
+import { damageIn } from '../../sync/verify/noted.ts'
+import {
+  type VerifyReport,
+  isSoundVerdict,
+  reportOfUnread,
+  verifyStore,
+} from '../../sync/verify/verify.ts'
+import { checkViews } from '../../views/check.ts'
+import { performTask } from '../../views/task.ts'
+
+/** What is verified. */
+export interface ScrubTask {
+  readonly dataDir: string
+  /** Vendors of derived views, with which damaged views are made again. */
+  readonly vendors: readonly string[]
+}
+
+/** What a verification found; null: nothing is mirrored yet. */
+export type ScrubReport = {
+  readonly report: VerifyReport
+  /** Everything that is damaged now, in words. */
+  readonly damaged: readonly string[]
+  /** Views that were damaged and are made again, in words. */
+  readonly remade: readonly string[]
+} | null
+
+/** Verifications of a state that a run replaces meanwhile, at most. */
+const MOST_TRIES = 3
+
+/**
+ * Reads all that is stored once, in one read transaction, and checks it against its digests. Makes damaged views again, which need
+ * nothing but the store.
+ */
+export async function performScrub({ dataDir, vendors }: ScrubTask): Promise<ScrubReport> {
+  const report = await verifyOneState(dataDir)
+  if (report === null) return null
+  const views = checkViews(dataDir)
+  const remade: string[] = []
+  const lost: string[] = []
+  for (const { kind, fault } of views) {
+    const failure = await makeAgain(dataDir, kind, vendors)
+    const what = `what scanners read (${kind}): ${fault}`
+    if (failure === null) remade.push(what)
+    else lost.push(`${what}; it could not be made again: ${failure}`)
+  }
+  const others = inspectOthers(dataDir).filter(({ faults }) => faults.length > 0)
+  return { report, damaged: [...damageIn(report), ...lost, ...others.map(wordsOf)], remade }
+}
+
+function wordsOf({ path, faults }: InspectedDatabase): string {
+  return `${basename(path)}: ${faults.join('; ')}`
+}
+
+/** A run may replace the archive beside the database while it is read: what is found then is looked at again. */
+async function verifyOneState(dataDir: string): Promise<VerifyReport | null> {
+  for (let tries = 1; ; tries++) {
+    const db = openReader(dataDir)
+    if (db === null) return null
+    try {
+      const stamp = (): string => snapshotStamp(createReads(db))
+      db.exec('BEGIN')
+      const before = stamp()
+      const report = await verifyStore(db, dataDir)
+      db.exec('COMMIT')
+      if (isSoundVerdict(report) || stamp() === before || tries === MOST_TRIES) return report
+    } catch (error) {
+      return reportOfUnread(nameStorageError(error, dataDir))
+    } finally {
+      db.close()
+    }
+  }
+}
+
+/** Returns why views could not be made again; null: they were. */
+async function makeAgain(
+  dataDir: string,
+  kind: ReturnType<typeof checkViews>[number]['kind'],
+  vendors: readonly string[],
+): Promise<string | null> {
+  try {
+    await performTask({ dataDir, kind, vendors, rebuild: true })
+    return null
+  } catch (error) {
+    const isBusy = error instanceof MirrorError && error.code === 'locked'
+    return isBusy ? 'they are being made' : messageOf(error)
+  }
+}

@@ -1,0 +1,42 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { replacePrivateFile } from '../core/files.ts'
+
+/** The last verification of all that is stored. */
+export interface LastVerification {
+  /** When it ended, ISO 8601 UTC; null: none has ended since `since`. */
+  readonly endedAt: string | null
+  /** Since when a daemon has planned verifications of this data folder. */
+  readonly since: string
+  /** What was damaged, in words; the first twenty. */
+  readonly damaged: readonly string[]
+  /** How many parts were damaged. */
+  readonly damagedCount: number
+  /** What was damaged before and is sound now, in words; null: nothing was. */
+  readonly healed: string | null
+}
+
+/** The file of a data folder with it. */
+const VERIFICATION_NOTE = 'verify.last'
+
+/** Notes a verification, for the schedule, the status and metrics. Where that cannot be written, the next start verifies again. */
+export function noteVerification(dataDir: string, verification: LastVerification): void {
+  try {
+    if (statSync(dataDir).uid !== process.geteuid?.()) return // root leaves no files in another user's folder
+    replacePrivateFile(join(dataDir, VERIFICATION_NOTE), `${JSON.stringify(verification)}\n`)
+  } catch {
+    // a folder that only another user may write, or a full disk
+  }
+}
+
+/** Returns the last verification of a data folder; null: none is known. */
+export function readLastVerification(dataDir: string): LastVerification | null {
+  try {
+    const text = readFileSync(join(dataDir, VERIFICATION_NOTE), 'utf8')
+    const { endedAt, since, damaged, damagedCount, healed } = JSON.parse(text) as LastVerification
+    if (typeof since !== 'string' || !Array.isArray(damaged)) return null
+    return { endedAt, since, damaged, damagedCount, healed }
+  } catch {
+    return null
+  }
+}

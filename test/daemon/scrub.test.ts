@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { problemsOf } from '../../src/api/status/problems.ts'
+import { buildStatus } from '../../src/api/status/report.ts'
+import type { ScrubOptions } from '../../src/daemon/verification/scrub.ts'
+import { activeSources } from '../../src/domain/sources.ts'
+import { readLastVerification } from '../../src/store/last-verification.ts'
+import type { Bench } from '../support/mirror.ts'
+import { flip, scrubOf, scrubbedBench } from '../support/scrub.ts'
+
+function statusOf({ config, store }: Bench) {
+  const reads = store as unknown as Parameters<typeof buildStatus>[0]['reads'] // the writer has all reads
+  const options = { reads, version: 'test', config, active: activeSources(config), startedAt: null }
+  return buildStatus({ ...options, now: Date.now, nextRunAt: () => null })
+}
+
+test('damage that nothing here can fetch again is a problem until a verification finds none', async () => {
+  const made = await scrubbedBench()
+  const alone = {
+    ...made,
+    config: { ...made.config, upstream: { ...made.config.upstream, apiRoot: null } },
+  }
+  flip(made, 'catalog_chunk', 'bytes')
+  const { said, verify } = scrubOf(alone)
+  await verify()
+  expect(said).toEqual([
+    'verified: 1 part of what is stored is damaged, and nothing was fetched again: run "patchmirror verify", which says what helps',
+  ])
+  const status = statusOf(alone)
+  expect(status.verified).toMatchObject({ damagedCount: 1, damaged: [expect.stringMatching(/^document [0-9a-f]{64}$/)] }) // prettier-ignore
+  const codes = (): string[] => problemsOf(statusOf(alone), alone.config, Date.now()).map(({ code }) => code) // prettier-ignore
+  expect(codes()).toContain('damaged')
+  flip(made, 'catalog_chunk', 'bytes')
+  await verify()
+  expect(codes()).not.toContain('damaged')
+})
+
+test('a verification waits while a run is in progress', async () => {
+  const made = await scrubbedBench()
+  let asked = 0
+  const readLatestRun = () => (++asked > 12 ? null : { state: 'running' })
+  const reads = { live: { runs: { readLatestRun } } } as unknown as ScrubOptions['reads']
+  const { said, verify } = scrubOf(made, { waitMs: 1, reads })
+  await verify()
+  expect(asked).toBeGreaterThan(12)
+  expect(said).toEqual(['verified: all that is stored is sound'])
+})
+
+test('a time that was missed is made up for at the start, by the end that is stored', async () => {
+  const made = await scrubbedBench()
+  const config = { ...made.config, verify: { schedule: '43 4 * * 0' } }
+  const weekly = { ...made, config }
+  const day = 86_400_000
+  const first = scrubOf(weekly)
+  first.scrub.catchUp()
+  expect(readLastVerification(made.dir)?.endedAt).toBeNull()
+  await first.scrub.close()
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const later = scrubOf(weekly, {
+    now: () => Date.now() + 8 * day,
+    onVerified: () => resolve(undefined),
+  })
+  later.scrub.catchUp()
+  await promise
+  await later.scrub.close()
+  expect(Date.parse(readLastVerification(made.dir)?.endedAt ?? '')).toBeGreaterThan(
+    Date.now() + 7 * day,
+  )
+  const again = scrubOf(weekly, { now: () => Date.now() + 8 * day })
+  again.scrub.catchUp()
+  await again.scrub.close()
+  expect(again.said).toEqual([])
+})
