@@ -153,6 +153,12 @@ function namesIn({ repository, images }: ListedImage, digests: readonly string[]
     })
 }
 
+/** Returns the package URLs of the image of a tag: by its own digest, and by those of its platforms. */
+export function tagPurls(catalog: CatalogReads, tag: string): string[] {
+  const { repository = '', images = [] } = readListedImage(catalog, tag) ?? {}
+  return images.map(({ digest }) => imagePurl(repository, digest))
+}
+
 /** Returns the package URL of an image by its digest. `repository`: empty where it is not known. */
 export function imagePurl(repository: string, digest: string): string {
   const name = repository.split('/').at(-1) ?? ''

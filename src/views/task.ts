@@ -3,7 +3,7 @@ import { type Db, openReader } from '../store/database/open.ts'
 import { MirrorError } from '../core/errors.ts'
 import { snapshotStamp } from '../store/pin.ts'
 import { createReads } from '../store/reads.ts'
-import { createVexReader } from '../store/views/vex.ts'
+import { tagPurls } from '../vex/images.ts'
 import type { ViewsKind } from '../store/views/generations.ts'
 import type { BuildReport } from './osv/build.ts'
 import { makeOsvViews } from './osv/views.ts'
@@ -48,7 +48,8 @@ export async function performTask({
     const asOf = Math.min(snapshot.asOf, reads.catalog.readVexConfirmedAt() ?? snapshot.asOf)
     const vex = {
       dataDir,
-      reads: createVexReader(db),
+      reads: reads.vex,
+      imagesOf: (tag: string) => tagPurls(reads.catalog, tag),
       snapshot: { ...snapshot, asOf },
       rebuild,
       pause,

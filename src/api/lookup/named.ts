@@ -3,6 +3,7 @@ import { RESOURCES } from '../../domain/resources.ts'
 import { hasDigest, isNamed, namesOf, textsWithin } from '../../domain/image-reference.ts'
 import { readQuestion } from '../../query/query.ts'
 import type { Reads } from '../../store/reads.ts'
+import { isImage, readProductName } from '../../vex/products.ts'
 import { createOtherIds } from '../snapshot/other-ids.ts'
 
 /** Returns ids of records that begin with a text, as it is written and in upper case; at most `limit`. */
@@ -35,6 +36,20 @@ export function packageOfPurl(
   return ecosystem === null ? null : { ecosystem: ecosystem.name, name, version }
 }
 
+/**
+ * Returns the reference that the package URL of a container image stands for: its digest, wherever the image is, else its
+ * repository and tag. Null for anything else.
+ */
+export function referenceOfPurl(text: string): string | null {
+  const named = text.startsWith('pkg:') ? readProductName(text) : null
+  if (named === null || !isImage(named)) return null
+  if (named.digest !== '') return named.digest
+  const own = named.key.split('/').slice(1).join('/').replace(/^\//, '')
+  const repository = named.qualifiers.get('repository_url') ?? own
+  const tag = named.version || named.qualifiers.get('tag')
+  return tag === undefined ? repository : `${repository}:${tag}`
+}
+
 type NamedItem = ReturnType<Reads['catalog']['listNaming']>[number]
 
 /** Items with the same tag, such as `latest`, that are compared with a reference. */
@@ -44,7 +59,8 @@ const MOST_CANDIDATES = 5000
  * Returns listed items that name a text: a tag, a digest, a repository, or an image reference (`repository:tag`, with or
  * without a registry's host, `repository@digest`); at most `limit`. Where none does, a digest may be shortened.
  */
-export function findItems(catalog: Reads['catalog'], text: string, limit: number): NamedItem[] {
+export function findItems(catalog: Reads['catalog'], given: string, limit: number): NamedItem[] {
+  const text = referenceOfPurl(given) ?? given
   const named = findNamed(catalog, text, limit)
   return named.length > 0 ? named : findShortened(catalog, text, limit)
 }
@@ -124,7 +140,10 @@ function findNamed(catalog: Reads['catalog'], text: string, limit: number): Name
   const short = candidates.filter(({ texts }) =>
     texts.some((one) => one.endsWith(`/${names.repository}`)),
   )
-  return (named.length > 0 ? named : short).slice(0, limit).map(({ item }) => item)
+  // An image is the one with its digest, whatever its registry, repository and tag are called elsewhere.
+  const others = names.digest === null ? [] : candidates
+  const found = [named, short, others].find((ones) => ones.length > 0) ?? []
+  return found.slice(0, limit).map(({ item }) => item)
 }
 
 /** Returns the items of a repository that was named with the host of a registry. */

@@ -1,4 +1,4 @@
-import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
+import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../api/lookup/named.ts'
 import { findMissingNamed } from '../../api/lookup/missing-record.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { fieldsOf } from '../../json/objects.ts'
@@ -20,7 +20,8 @@ interface FoundRecord {
 
 /** `patchmirror search QUERY`: what the search page finds, by kind. */
 export function searchCommand(query: string, options: LookupOptions): Promise<number> {
-  const text = query.trim()
+  const given = query.trim()
+  const text = referenceOfPurl(given) ?? given
   if (text === '' || text.length > MAX_QUERY)
     throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
   const limit = limitOf(options.limit, LIMIT)

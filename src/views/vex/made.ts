@@ -6,6 +6,7 @@ import { END_SPAN, locateDirectory, parseDirectory } from '../../zip/directory.t
 import { packedBytes, verifyDeflated } from '../../zip/member.ts'
 import type { ZipMember } from '../../zip/writer.ts'
 import { type FileDraft, type MadeFile, createPieces, isSoundFile } from '../files.ts'
+import type { Claim } from './claims.ts'
 import type { VexOrder, VexSource } from './merge.ts'
 
 /** A document that a generation was made of. Its number stays while generations are made of each other. */
@@ -27,6 +28,8 @@ export interface Sources {
   readonly archive: string
   readonly documents: readonly MadeDocument[]
   readonly packages: readonly MadePackage[]
+  /** What the documents of tags say, by their digests. */
+  readonly claims: Readonly<Record<string, readonly Claim[]>>
 }
 
 /** A generation that another one is made of. */
@@ -35,6 +38,8 @@ export interface MadeRepository {
   readonly documents: ReadonlyMap<string, MadeDocument>
   /** The documents of each package, by their numbers. */
   readonly packages: ReadonlyMap<string, MadePackage>
+  /** What the documents of tags say, by their digests. */
+  readonly claims: ReadonlyMap<string, readonly Claim[]>
   /** Whether the archive has a member of this name. */
   has(location: string): boolean
   /** A member's content is this long, bytes; 0 without such a member. */
@@ -65,6 +70,7 @@ export function openMade(folder: string, form: string): MadeRepository | null {
     ...archive,
     documents: new Map(sources.documents.map((one) => [one.digest, one])),
     packages: new Map(sources.packages.map((one) => [one[0], one])),
+    claims: new Map(Object.entries(sources.claims)),
     readOrder: ([, , at = 0, bytes = 0]) => orders.read(at, bytes),
     close() {
       orders.close()

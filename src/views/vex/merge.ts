@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { instantOf } from '../../core/time.ts'
+import { rulesOut, vexStatusOf } from '../../vex/statement.ts'
 import type { OpenVex } from './openvex.ts'
 
 /** What the head of a merged document says of a document that it is made of. */
@@ -42,8 +43,9 @@ interface Said {
 
 /**
  * Merges several documents about a package (null: all their packages) into one, because a VEX repository has one for each.
- * Statements are ordered by their time, so that the newest counts, those of equal time in the order of the
- * documents; of equal statements only the last one stays. Equal documents give equal bytes.
+ * Statements are ordered by their time, so that the newest counts; of those of equal time what rules nothing out is before the
+ * others, and then they are in the order of the documents. Of equal statements only the last one stays. Equal documents give equal
+ * bytes.
  */
 export function createMerge(about: string | null): VexMerge {
   const said = new Map<string, Said>() // equal texts have the same time
@@ -96,7 +98,10 @@ function* statementsOf({ content, order }: Merged): Generator<[text: string, Sai
     }
 }
 
-/** Orders statements by their time, then by the last document that they are in, then by their place in that. */
+/**
+ * Orders statements by their time, then by whether they rule out, by the last document that they are in, and by their place in
+ * that. Of equally old ones Trivy takes the first.
+ */
 function inOrder(said: ReadonlyMap<string, Said>, documents: readonly number[]): [string, Said][] {
   const ranks = new Map(documents.map((number, rank) => [number, rank]))
   const placed = [...said].map((one) => {
@@ -106,10 +111,17 @@ function inOrder(said: ReadonlyMap<string, Said>, documents: readonly number[]):
       const other = ranks.get(by[i] ?? -1) ?? -1
       if (other > rank) [rank, place] = [other, by[i + 1] ?? 0]
     }
-    return { one, at: one[1].at, rank, place }
+    return { one, at: one[1].at, out: isRulingOut(one[0]) ? 1 : 0, rank, place }
   })
-  placed.sort((a, b) => compare(a.at, b.at) || a.rank - b.rank || a.place - b.place)
+  placed.sort(
+    (a, b) => compare(a.at, b.at) || a.out - b.out || a.rank - b.rank || a.place - b.place,
+  )
   return placed.map(({ one }) => one)
+}
+
+function isRulingOut(text: string): boolean {
+  const { status } = JSON.parse(text) as { status?: unknown }
+  return rulesOut(vexStatusOf(status))
 }
 
 function headOf(statements: readonly string[], sources: readonly VexSource[]): object {

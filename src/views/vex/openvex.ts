@@ -1,4 +1,6 @@
 import { jsonTextOf, isObject } from '../../json/objects.ts'
+import { readProductName } from '../../vex/products.ts'
+import { rulesOut, vexStatusOf } from '../../vex/statement.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 interface Statement {
@@ -32,10 +34,23 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
   return {
     author: typeof author === 'string' ? author : '',
     timestamp,
-    current: given.every((one, i) => one === statements[i]),
+    current: given.every((one, i) => one === statements[i]) && !isContradictory(statements),
     statements,
     packages: placesByPackage(statements),
   }
+}
+
+/** Whether statements of one time may contradict each other: which of them comes first then matters. */
+function isContradictory(statements: readonly Statement[]): boolean {
+  const out = new Set<unknown>()
+  const open = new Set<unknown>()
+  for (const { timestamp, vulnerability, status } of statements) {
+    const { name } = fieldsOf(vulnerability)
+    const key = JSON.stringify([timestamp, name])
+    if (rulesOut(vexStatusOf(status))) out.add(key)
+    else open.add(key)
+  }
+  return [...out].some((key) => open.has(key))
 }
 
 function parse(bytes: Buffer): Fields {
@@ -74,21 +89,60 @@ function packagesOf({ products }: Statement): string[] {
   return names.flatMap((name) => (typeof name === 'string' ? (packageId(name) ?? []) : []))
 }
 
-/** Before 0.2, vulnerabilities and products were texts, and subcomponents a matter of the statement. */
+/**
+ * Writes a statement so that Trivy applies it as it is meant. Before 0.2, vulnerabilities and products were texts, and
+ * subcomponents a matter of the statement, which Trivy passes over. An empty list of subcomponents would be the whole product to
+ * it. An image is named by its digest alone as well, because the registry is another one elsewhere.
+ */
 function modernise(statement: Fields): Statement {
-  const { vulnerability, products, subcomponents } = statement
-  const isOld =
-    typeof vulnerability === 'string' || listOf(products).some((one) => typeof one === 'string')
-  if (!isOld) return statement
-  const toObject = (one: unknown): unknown => (typeof one === 'string' ? { '@id': one } : one)
-  const parts = listOf(subcomponents).map(toObject)
-  const own = parts.length === 0 ? {} : { subcomponents: parts }
+  const { vulnerability, products, subcomponents, status } = statement
+  const given = listOf(products)
+  const isOld = typeof vulnerability === 'string' || given.some((one) => typeof one === 'string')
+  const ofAll = subcomponents === undefined || subcomponents === null ? null : listOf(subcomponents)
+  const isRulingOut = rulesOut(vexStatusOf(status))
+  const written = given.flatMap((one) => productsOf(one, ofAll, isRulingOut))
+  const isSame = written.length === given.length && written.every((one, i) => one === given[i])
+  if (!isOld && ofAll === null && isSame) return statement
   const { subcomponents: _, ...rest } = statement
   return {
     ...rest,
     vulnerability: typeof vulnerability === 'string' ? { name: vulnerability } : vulnerability,
-    products: listOf(products).map((one) => ({ ...fieldsOf(toObject(one)), ...own })),
+    products: written,
   }
+}
+
+/** Returns a product as it is written: none where it rules out nothing, two where it is named by a digest alone as well. */
+function productsOf(
+  given: unknown,
+  ofAll: readonly unknown[] | null,
+  isRulingOut: boolean,
+): unknown[] {
+  const product = toObject(given)
+  if (!isObject(product)) return [product]
+  const own = product['subcomponents'] ?? ofAll
+  if (own === null) return [product, ...byDigest(product)]
+  const parts = listOf(own)
+  if (parts.length === 0 && isRulingOut) return []
+  const isSame = parts.length > 0 && parts === product['subcomponents'] && parts.every(isObject)
+  const { subcomponents: _, ...rest } = product
+  const listed = parts.length === 0 ? rest : { ...rest, subcomponents: parts.map(toObject) }
+  const written = isSame ? product : listed
+  return [written, ...byDigest(written)]
+}
+
+function toObject(one: unknown): unknown {
+  return typeof one === 'string' ? { '@id': one } : one
+}
+
+/** Returns an image under its digest alone; none for what names no digest, or nothing else. */
+function byDigest(product: Fields): Fields[] {
+  const { '@id': id, identifiers: _, hashes: __, ...rest } = product
+  const name = typeof id === 'string' ? readProductName(id) : null
+  if (name === null || name.digest === '') return []
+  const last = name.key.slice(name.key.lastIndexOf('/') + 1)
+  const bare = `pkg:oci/${encodeURIComponent(last)}@${encodeURIComponent(name.digest)}`
+  const isBare = name.key.startsWith('oci/') && name.qualifiers.size === 0
+  return isBare ? [] : [{ '@id': bare, ...rest }]
 }
 
 const NAMESPACE_LOWER: ReadonlySet<string> = new Set([

@@ -15,6 +15,7 @@ import {
 import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
+import { type Claim, claimsOf } from './claims.ts'
 import { repositoryMembers } from './contents.ts'
 import {
   type MadeDocument,
@@ -25,11 +26,14 @@ import {
 } from './made.ts'
 import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { type Plan, planRepository, skippedIn } from './plan.ts'
+import { showingsOf, shownReads } from './shown.ts'
 
 /** What a VEX repository is made from. */
 interface VexOptions {
   readonly dataDir: string
   readonly reads: VexReads
+  /** Returns the package URLs of the image of a tag; absent: they are not known. */
+  readonly imagesOf?: (tag: string) => readonly string[]
   /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
   readonly rebuild?: boolean
@@ -52,24 +56,34 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Another number when the same documents make another repository. */
-const RULES = '2'
+const RULES = '3'
 /** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
 const FORM = `1 ${RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
-function vexName(documents: readonly VexDocument[]): string {
-  return generationName('vex', [RULES, ...documents.map((one) => `${one.digest} ${one.changed}`)])
+function vexName(
+  documents: readonly VexDocument[],
+  imagesOf: (tag: string) => readonly string[],
+): string {
+  const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
+  return generationName('vex', [
+    RULES,
+    ...documents.map(({ digest, changed, tags: of = [] }) => [digest, changed, ...of].join(' ')),
+    ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
+  ])
 }
+
+const NO_IMAGES = (): readonly string[] => []
 
 /**
  * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents, but those whose signature is
  * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
-  const { dataDir, reads, snapshot, rebuild = false } = options
+  const { dataDir, reads, snapshot, rebuild = false, imagesOf = NO_IMAGES } = options
   const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const documents = listed.filter(({ signature }) => !isDisbelieved(signature))
-  const name = vexName(documents)
+  const name = vexName(documents, imagesOf)
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>
     writeRepository(options, documents, {
@@ -133,14 +147,20 @@ function openOrNull(folder: string): MadeRepository | null {
 }
 
 async function writeFiles(
-  { reads, pause }: VexOptions,
+  { reads: stored, imagesOf = NO_IMAGES, pause }: VexOptions,
   documents: readonly VexDocument[],
   { folder, changed }: Place,
   old: MadeRepository | null,
 ): Promise<VexReport> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, PRIVATE_FOLDER)
-  const plan = await planRepository({ reads, documents, old, pause })
+  const claims = await claimsOf(stored, documents, old?.claims ?? new Map(), pause)
+  const { reads, originalOf } = shownReads(
+    stored,
+    documents,
+    showingsOf(documents, claims, imagesOf),
+  )
+  const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
   const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') } // prettier-ignore
   try {
     const zip = createContentZip((chunk) => drafts.archive.write(chunk))
@@ -157,9 +177,9 @@ async function writeFiles(
     }
     zip.finish()
     const archive = drafts.archive.finish()
-    const { file, size, last } = sources.finish(sourcesOf(plan, archive.file))
+    const { file, size, last } = sources.finish(sourcesOf(plan, archive.file, claims))
     const counts = { documents: plan.documents.size, packages: plan.packages.length }
-    const { unread } = plan
+    const unread = plan.unread.map(originalOf)
     const info: VexInfo = {
       ...{ ...archive, changed, ...counts, sources: { file, size, last } },
       ...(unread.length > 0 && { unread }),
@@ -182,7 +202,11 @@ function indexOf({ packages }: Plan, updated: number): Buffer {
   return toJson({ updated_at: toIso(updated * 1000), packages: listed })
 }
 
-function sourcesOf({ documents, packages }: Plan, archive: string): Sources {
+function sourcesOf(
+  { documents, packages }: Plan,
+  archive: string,
+  claims: ReadonlyMap<string, readonly Claim[]>,
+): Sources {
   const listed = [...documents.values()].map(
     ({ number, digest, author, timestamp, skipped }): MadeDocument => ({
       ...{ number, digest, author, timestamp, skipped },
@@ -191,6 +215,7 @@ function sourcesOf({ documents, packages }: Plan, archive: string): Sources {
   return {
     ...{ form: FORM, archive, documents: listed },
     packages: packages.map(({ id, numbers }) => [id, numbers]),
+    claims: Object.fromEntries(claims),
   }
 }
 

@@ -1,5 +1,5 @@
 import { findMissingNamed } from '../../api/lookup/missing-record.ts'
-import { findItems, findRecordIds, packageOfPurl } from '../../api/lookup/named.ts'
+import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../api/lookup/named.ts'
 import { fieldsOfItem } from '../../json/forms/item-fields.ts'
 import { fieldsOf } from '../../json/objects.ts'
 import type { Block } from '../blocks.ts'
@@ -12,7 +12,8 @@ const PAGE = 50
 
 /** Loads the page of results of the search box, by kind. */
 export function loadSearch(call: PageCall): PageView {
-  const query = parameter(call.query, 'q')
+  const given = parameter(call.query, 'q')
+  const query = referenceOfPurl(given) ?? given
   if (query === '') return { title: 'Search', blocks: [HELP] }
   return query.startsWith('pkg:') ? byPurl(call, query) : byText(call, query)
 }

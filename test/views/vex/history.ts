@@ -13,6 +13,7 @@ interface Mirrored {
   readonly content: Buffer
   changed: number
   isDamaged: boolean
+  tags: readonly string[]
 }
 
 /** VEX documents of a mirror, and what is made of them. */
@@ -21,7 +22,9 @@ export interface VexBench {
   readonly documents: Map<string, Mirrored>
   /** Digests of the documents that were read since this was cleared. */
   readonly read: Set<string>
-  readonly add: (content: Buffer, isDamaged?: boolean) => string
+  readonly add: (content: Buffer, isDamaged?: boolean, tags?: readonly string[]) => string
+  /** Makes a document that of these tags. */
+  readonly assign: (digest: string, tags: readonly string[]) => void
   make(rebuild?: boolean): Promise<VexReport | null>
   /** The archive in use, and what describes it. */
   made(): { bytes: Buffer; folder: string; sources: string; snapshot: string }
@@ -30,18 +33,19 @@ export interface VexBench {
 }
 
 /** A data folder whose VEX documents a test chooses; removed with the test. */
-export function openVexBench(): VexBench {
+export function openVexBench(imagesOf?: (tag: string) => readonly string[]): VexBench {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-vex-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const documents = new Map<string, Mirrored>()
   const read = new Set<string>()
-  let clock = 1_700_000_000
+  let clock = 1_800_000_000
   let snapshots = 0
   const make = (dataDir: string, rebuild: boolean, taken = new Set<string>()) =>
     makeVexRepository({
       dataDir,
       rebuild,
       reads: readsOf(documents, taken),
+      ...(imagesOf !== undefined && { imagesOf }),
       snapshot: { id: `s-${snapshots}`, asOf: snapshots },
       pause: () => Promise.resolve(),
     })
@@ -49,9 +53,14 @@ export function openVexBench(): VexBench {
     dir,
     documents,
     read,
-    add(content, isDamaged = false) {
+    assign(digest, tags) {
+      const document = documents.get(digest)
+      if (document !== undefined) document.tags = tags
+    },
+    add(content, isDamaged = false, tags = []) {
       const digest = sha256Hex(content)
-      if (!documents.has(digest)) documents.set(digest, { content, changed: clock++, isDamaged })
+      if (!documents.has(digest))
+        documents.set(digest, { content, changed: clock++, isDamaged, tags })
       return digest
     },
     make(rebuild = false) {
@@ -76,7 +85,9 @@ function readsOf(documents: ReadonlyMap<string, Mirrored>, taken: Set<string>) {
   return {
     listVexDocuments: () =>
       [...documents]
-        .map(([digest, { content, changed }]) => ({ digest, size: content.length, changed }))
+        .map(([digest, { content, changed, tags }]) => ({
+          ...{ digest, size: content.length, changed, tags },
+        }))
         .sort((one, other) => (one.digest < other.digest ? -1 : 1)),
     readVexContent({ digest }: { readonly digest: string }) {
       taken.add(digest)
