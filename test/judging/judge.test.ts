@@ -63,7 +63,7 @@ const SOURCE: JudgeSource = {
 }
 
 const component = (purl: string | null, version = '', ref = '', name = 'x'): SbomComponent => ({
-  ...{ ref, name, version, purl },
+  ...{ ref, name, version, purl, source: null, kind: null },
 })
 const judge = (...components: SbomComponent[]) =>
   judgeComponents(components, SOURCE, () => undefined)
