@@ -31,6 +31,7 @@ type Part =
   | 'findings'
   | 'fleet'
   | 'guard'
+  | 'identity'
   | 'json'
   | 'judging'
   | 'main'
@@ -62,7 +63,8 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
   store: ['core', 'domain', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
-  query: ['core', 'json'],
+  identity: ['core', 'json', 'query/orders/ecosystems.ts'],
+  query: ['core', 'identity', 'json'],
   differences: ['core/text.ts', 'json/objects.ts', 'query'],
   guard: [
     'core',
@@ -77,6 +79,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'core',
     'differences',
     'domain',
+    'identity',
     'json',
     'query',
     'sboms',
@@ -89,6 +92,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'api/scanners/query-source.ts',
     'core',
     'domain/resources.ts',
+    'identity',
     'json',
     'query',
     'sboms',
@@ -122,7 +126,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   backup: ['core', 'domain', 'store', 'zip'],
-  views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'zip'],
+  views: ['config', 'core', 'domain', 'identity', 'json', 'query', 'store', 'threads', 'zip'],
   daemon: [
     'api',
     'bundle',
@@ -199,7 +203,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   fastify: ['api/status/routes.ts'],
   'lru-cache': ['api/followers/details.ts'],
   'node-cron': ['sync/planning/cron.ts'],
-  'packageurl-js': ['query/purl.ts'],
+  'packageurl-js': ['identity/purl.ts'],
   pino: ['core/log.ts'],
   'pino-pretty': ['core/log.ts'],
   'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],

@@ -1,7 +1,7 @@
 import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
 import { type Ecosystem, findEcosystem, normalName } from './orders/ecosystems.ts'
-import { packageOf, parsePurl } from './purl.ts'
+import { packageOf, parsePurl } from '../identity/purl.ts'
 
 /** A query, read and checked. */
 export interface Query {

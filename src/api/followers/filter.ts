@@ -1,7 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { PackageName } from '../../differences/facts.ts'
 import { findEcosystem, isMeant, normalName } from '../../query/orders/ecosystems.ts'
-import { purlNames, readPurl } from '../../query/purl.ts'
+import { purlNames, readPurl } from '../../identity/purl.ts'
 
 /** The packages that a client asks about. */
 export interface PackageFilter {

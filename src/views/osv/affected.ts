@@ -1,6 +1,6 @@
 import { findEcosystem, normalName } from '../../query/orders/ecosystems.ts'
 import { eachObject, fieldsOf } from '../../json/objects.ts'
-import { purlNames, writePurl } from '../../query/purl.ts'
+import { purlNames, writePurl } from '../../identity/purl.ts'
 import { confirmedEvents } from '../../query/affected.ts'
 import { semverOrder } from '../../query/orders/semver.ts'
 import { folderOf } from '../../store/views/generations.ts'
