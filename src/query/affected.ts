@@ -1,4 +1,6 @@
-import { type Ecosystem, findEcosystem, isMeant, normalName } from './orders/ecosystems.ts'
+import { isMeant } from '../identity/meant.ts'
+import { normalName } from '../identity/names.ts'
+import { type Ecosystem, findEcosystem } from './orders/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
 import type { VersionOrder } from './orders/order.ts'
 import { type Pace, type PacedSteps, createPace } from './steps.ts'

@@ -1,7 +1,9 @@
 import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
-import { type Ecosystem, findEcosystem, normalName } from './orders/ecosystems.ts'
-import { packageOf, parsePurl } from '../identity/purl.ts'
+import { normalName } from '../identity/names.ts'
+import { packageOf } from '../identity/package.ts'
+import { parsePurl } from '../identity/purl.ts'
+import { type Ecosystem, findEcosystem } from './orders/ecosystems.ts'
 
 /** A query, read and checked. */
 export interface Query {
@@ -61,7 +63,7 @@ function byPurl(
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
   if ((url.version ?? '') !== '' && version !== '')
     throw invalid('version specified in params and PURL query')
-  if (purl === null) return { ecosystem: null, name: '', version }
+  if ('unrecorded' in purl) return { ecosystem: null, name: '', version }
   const known = findEcosystem(purl.ecosystem)
   const compared = normalName(known?.base ?? null, purl.name)
   return { ecosystem: known, name: compared, version: purl.version }

@@ -1,5 +1,6 @@
 import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
-import { parsePurl, readPurl, writePurl } from '../../src/identity/purl.ts'
+import { readPurl } from '../../src/identity/package.ts'
+import { parsePurl, writePurl } from '../../src/identity/purl.ts'
 import type { MatchResult } from '../../src/match/result.ts'
 import type { InputSbom, SbomComponent } from '../../src/sboms/sbom.ts'
 import type { ScannedPackage } from './scanner.ts'

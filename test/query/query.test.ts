@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readPurl } from '../../src/identity/purl.ts'
+import { readPurl } from '../../src/identity/package.ts'
 import { readQuestion } from '../../src/query/query.ts'
 
 describe('a query', () => {

@@ -1,7 +1,9 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { PackageName } from '../../differences/facts.ts'
-import { findEcosystem, isMeant, normalName } from '../../query/orders/ecosystems.ts'
-import { purlNames, readPurl } from '../../identity/purl.ts'
+import { isMeant } from '../../identity/meant.ts'
+import { normalName } from '../../identity/names.ts'
+import { purlNames, readPurl } from '../../identity/package.ts'
+import { findEcosystem } from '../../query/orders/ecosystems.ts'
 
 /** The packages that a client asks about. */
 export interface PackageFilter {

@@ -1,5 +1,6 @@
 import type { Db } from '../database/open.ts'
-import { folderOf, packageKey } from './generations.ts'
+import { packageKey } from '../../identity/names.ts'
+import { folderOf } from './generations.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
 
 /** A record that may affect a package; `derived` determines which form of it the ecosystem's view shows. */

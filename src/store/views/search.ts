@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { packageKey } from './generations.ts'
+import { packageKey } from '../../identity/names.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
 
 /** A package that records of an ecosystem name. */

@@ -1,5 +1,6 @@
 import { jsonTextOf, isObject } from '../../json/objects.ts'
-import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../../store/views/generations.ts'
+import { packageKey } from '../../identity/names.ts'
+import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/views/generations.ts'
 import { changeOf } from './affected.ts'
 import { changeAffected, stripPrefix } from './ecosystems.ts'
 import { instantOf } from '../../core/time.ts'

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/sboms/mirrored.ts'
 import { nameOfTag } from '../../../src/api/lookup/tag-names.ts'
-import { readPurl } from '../../../src/identity/purl.ts'
+import { readPurl } from '../../../src/identity/package.ts'
 import { HOUR_MS } from '../../../src/core/time.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { createPageMaker } from '../../../src/web/make-page.ts'

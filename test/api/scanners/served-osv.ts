@@ -11,7 +11,8 @@ import {
 import { MirrorError } from '../../../src/core/errors.ts'
 import { createViewOrigins } from '../../../src/api/scanners/generation.ts'
 import type { ViewRecord } from '../../../src/store/views/reads.ts'
-import { folderOf, packageKey } from '../../../src/store/views/generations.ts'
+import { packageKey } from '../../../src/identity/names.ts'
+import { folderOf } from '../../../src/store/views/generations.ts'
 
 /** A record with its JSON as it stands, and where it is to be found. */
 export interface Held {
