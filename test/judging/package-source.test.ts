@@ -50,7 +50,7 @@ test('packages that are listed ahead, also in parts, have the findings of packag
     )
     return { records: new Map(records), complete }
   }, asked)
-  const { findings } = await judgeComponents(components, source, () => undefined)
+  const { findings } = await judgeComponents(components, source, { check: () => undefined })
   const expected = [...IDS].flatMap(([name, ids]) => ids.map((id) => `${name} ${id}`)).sort()
   expect(findings.map(({ component, id }) => `${component.name} ${id}`).sort()).toEqual(expected)
   expect([...new Set(asked)]).toEqual(['p300']) // it alone has more than are read at once
