@@ -103,7 +103,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'api',
     'core',
     'domain',
-    'identity/names.ts',
+    'identity',
     'json/objects.ts',
     'judging',
     'query',

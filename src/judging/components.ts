@@ -1,4 +1,5 @@
 import { type Identity, type Surroundings, identifyComponent } from '../identity/identity.ts'
+import { readRelease } from '../identity/releases.ts'
 import type { SbomComponent } from '../sboms/sbom.ts'
 import type { MatchedComponent, NotJudged } from './finding.ts'
 
@@ -92,8 +93,33 @@ const NOT_IDENTIFIED = {
   binaryNameOnly: false,
 } as const
 
+/** Ways to write the release of a distribution, for messages; others are read as well. */
+export const RELEASE_EXAMPLES = [
+  'debian-12',
+  'bookworm',
+  'ubuntu-22.04',
+  'jammy',
+  'alpine-3.18',
+  'almalinux-9',
+  'rocky-9',
+  'rhel-9.4',
+  'sles-15.5',
+  'opensuse-leap-15.6',
+  'opensuse-tumbleweed',
+  'azurelinux-3',
+  'openeuler-24.03',
+  'photon-5.0',
+  'mageia-9',
+] as const
+
+/** Returns why a text names no release of a distribution that is known here, and what is known; null: it names one. */
+export function whyNoRelease(text: string): string | null {
+  if (readRelease(text, null) !== null) return null
+  return `names no release of a distribution that is known here: ${text.slice(0, 100)}; it takes a distribution and its release, such as ${RELEASE_EXAMPLES.join(', ')}`
+}
+
 /** What an SBOM, and who gives it, say about the release of its components. */
-export interface Named {
+interface NamedSystems {
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
   /** The distribution that the user names; null: none. */
@@ -101,7 +127,7 @@ export interface Named {
 }
 
 /** Returns what is known beside the components: the one system of the SBOM, else what the user names. */
-export function surroundingsOf({ systems, option }: Named): Surroundings {
+export function surroundingsOf({ systems, option }: NamedSystems): Surroundings {
   const [system] = systems
   if (system !== undefined && systems.length === 1)
     return { distribution: { name: system, from: 'sbom' } }

@@ -12,7 +12,7 @@ import { severityOf } from './severity.ts'
 export type PackageFinding = Omit<MatchFinding, 'component' | 'patches' | 'patchCount'>
 
 /** What the records say to one question. */
-export interface Answer extends Comparison {
+interface Answer extends Comparison {
   readonly findings: readonly PackageFinding[]
 }
 

@@ -93,7 +93,7 @@ export interface NotJudged extends MatchedComponent {
 }
 
 /** Why a component was not judged, or not completely. */
-export type NotJudgedCode =
+type NotJudgedCode =
   | 'no_purl'
   | 'bad_purl'
   | 'unknown_ecosystem'

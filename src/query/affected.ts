@@ -55,7 +55,7 @@ export type Uncompared =
   | 'no_versions'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
-export type Verdict = 'affected' | 'clear' | 'other' | Uncompared
+export type RecordVerdict = 'affected' | 'clear' | 'other' | Uncompared
 
 /**
  * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
@@ -64,10 +64,14 @@ export type Verdict = 'affected' | 'clear' | 'other' | Uncompared
  * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
  * still applies. In steps, because a record may be long.
  */
-export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<Verdict> {
+export function* concerns(
+  record: OsvRecord,
+  asked: Asked,
+  vendor?: string,
+): PacedSteps<RecordVerdict> {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
   const pace = createPace()
-  let verdict: Verdict = 'other'
+  let verdict: RecordVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
     const order = orderFor(affected, asked, vendor)
@@ -99,7 +103,7 @@ export function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<Verdict, 'other'>> {
+): PacedSteps<Exclude<RecordVerdict, 'other'>> {
   if (version.text === '') return 'affected'
   const { versions, ranges } = affected
   if (yield* isListed(versions, version, order, pace)) return 'affected'
@@ -140,7 +144,7 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<Verdict, 'other'>> {
+): PacedSteps<Exclude<RecordVerdict, 'other'>> {
   if (pace.isOver()) yield
   const { type, events } = range
   if (type === 'GIT') return 'commits'

@@ -1,7 +1,6 @@
 import { MirrorError } from '../core/errors.ts'
 import { plainText } from '../core/text.ts'
 import { type Fields, isObject } from '../json/objects.ts'
-import type { SbomSource } from './source.ts'
 
 /** The formats of SBOMs that are read: every refusal names them. */
 export const SBOM_FORMATS = 'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or SPDX 3.0, in JSON'
@@ -15,6 +14,13 @@ export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64
 
 /** Longest name, version, package URL and reference that is kept, characters: far above real ones, and above what is judged. */
 const LONGEST_TEXT = 2_000
+
+/** A source package that an SBOM itself names for a component, beside what its package URL says. */
+export interface SbomSource {
+  readonly name: string
+  /** With its epoch and release; empty: the SBOM does not say it. */
+  readonly version: string
+}
 
 /** A component as an SBOM lists it; texts are empty where it has none. A component with several purls is listed once for each. */
 export interface SbomComponent {

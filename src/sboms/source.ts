@@ -1,12 +1,5 @@
 import { type Fields, eachObject } from '../json/objects.ts'
-import { bounded, textOr } from './sbom.ts'
-
-/** A source package that an SBOM itself names for a component, beside what its package URL says. */
-export interface SbomSource {
-  readonly name: string
-  /** With its epoch and release; empty: the SBOM does not say it. */
-  readonly version: string
-}
+import { type SbomSource, bounded, textOr } from './sbom.ts'
 
 /** How generators call the parts of a source package, in properties of CycloneDX; Trivy's name may have a prefix. */
 const SYFT_NAMES = ['syft:metadata:source', 'syft:metadata:originPackage'] as const

@@ -3,7 +3,7 @@ import { findEcosystem } from '../../query/orders/ecosystems.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
 /** Who a stored component is, as far as it is judged by that. */
-export type StoredIdentity = Pick<Identity, 'ecosystem' | 'version' | 'questions' | 'doubt'>
+type StoredIdentity = Pick<Identity, 'ecosystem' | 'version' | 'questions' | 'doubt'>
 
 /** What of a component says who it is. */
 export type StoredAsked = Pick<FindingComponent, 'ecosystem' | 'name' | 'version' | 'asked'>
