@@ -7,6 +7,7 @@ import { viewsPath } from './generations.ts'
 import { type Archive, type MemberPlace, createArchives, partOf } from './archives.ts'
 import { createCandidateReader } from './candidates.ts'
 import { createPackageRecords } from './package-records.ts'
+import { createReleaseReader } from './released.ts'
 import { createViewSearch } from './search.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 
@@ -82,6 +83,7 @@ export function openViews(folder: string) {
       ...createMemberReader(db, files),
       ...createCandidateReader(db),
       ...createViewSearch(db),
+      ...createReleaseReader(db),
       close(): void {
         db.close()
         files.close()

@@ -1,6 +1,7 @@
 import type { Db } from '../database/open.ts'
 import { packageKey } from '../../identity/names.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
+import { FIRST_PACKAGE } from './released.ts'
 
 /** A package that records of an ecosystem name. */
 interface NamedPackage {
@@ -69,13 +70,15 @@ function createPackageSearch(db: Db) {
       }
       return found
     },
-    /** Packages of an ecosystem's folder whose names begin with `prefix`, in order after `after`. */
+    /** Packages of an ecosystem's folder whose names begin with `prefix`, as it compares names, in order after `after`. */
     listPackages(ecosystem: string, prefix: string, after: string, limit: number): NamedPackage[] {
       const id = view.get(ecosystem)
       const found: NamedPackage[] = []
       if (id === undefined) return found
-      let name = after > prefix ? next.get(id, after) : first.get(id, prefix)
-      while (found.length < limit && name?.startsWith(prefix) === true) {
+      const begin = packageKey(ecosystem, prefix)
+      const from = begin === '' ? FIRST_PACKAGE : begin
+      let name = after > from ? next.get(id, after) : first.get(id, from)
+      while (found.length < limit && name?.startsWith(begin) === true) {
         found.push(packageIn(id, ecosystem, name))
         name = next.get(id, name)
       }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openArchive } from '../../../src/zip/reader.ts'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
+import { releaseKey } from '../../../src/store/views/released.ts'
 import { type Folders, analyse } from '../../../src/views/osv/record.ts'
 import { record } from '../fixtures.ts'
 import { LONG } from '../../support/tables.ts'
@@ -26,7 +27,7 @@ test('a vendor’s record is in the vendor’s folder unchanged, and derived in 
   const { folders, derived } = look(text)
   expect(told(folders)).toEqual({ Root: ['rootio-curl', '@rootio/a'] })
   expect(told(derived?.folders ?? new Map())).toEqual({
-    Debian: ['rootio-curl'],
+    Debian: ['rootio-curl', releaseKey('Debian:12')],
     npm: ['@rootio/a'],
   })
   expect(derived?.prefixes).toEqual(['Root'])
@@ -59,6 +60,15 @@ test('names of PyPI are looked up in one spelling', () => {
   const text = record('R', '2026-05-01', ['Root:PyPI', 'Zope._Interface'], ['Go', 'A_b'])
   expect(told(look(text).derived?.folders ?? new Map())).toEqual({ PyPI: ['zope-interface'] })
   expect(told(look(text).folders)).toEqual({ Root: ['zope-interface'], Go: ['a_b'] })
+})
+
+test('names of ecosystems that compare them without case are looked up in lower case, npm’s as they are', () => {
+  const text = record('R', '2026-05-01', ['NuGet', 'A.B'], ['Packagist', 'V/P'], ['npm', 'JSONStream'])
+  expect(told(look(text).folders)).toEqual({
+    NuGet: ['a.b'],
+    Packagist: ['v/p'],
+    npm: ['JSONStream'],
+  })
 })
 
 test('a record with ranges of commits is in the folder GIT as well', () => {
@@ -171,7 +181,9 @@ test('an LTS release of Ubuntu is in a derived record twice, each time complete'
   expect(derived?.content.toString()).toBe(
     `{"affected": [${one('Ubuntu:22.04', purl)},${one('Ubuntu:22.04:LTS', purl)} ,${one('Ubuntu:23.10', purl)}]}`,
   )
-  expect(told(derived?.folders ?? new Map())).toEqual({ Ubuntu: ['c'] })
+  expect(told(derived?.folders ?? new Map())).toEqual({
+    Ubuntu: ['c', releaseKey('Ubuntu:22.04'), releaseKey('Ubuntu:23.10')],
+  })
 })
 
 test.each<[string, unknown, string?]>([
