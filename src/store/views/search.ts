@@ -1,7 +1,6 @@
 import type { Db } from '../database/open.ts'
-import { packageKey } from '../../identity/names.ts'
+import { packageKey, packageKeys } from '../../identity/names.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
-import { FIRST_PACKAGE } from './released.ts'
 
 /** A package that records of an ecosystem name. */
 interface NamedPackage {
@@ -60,12 +59,14 @@ function createPackageSearch(db: Db) {
     return { ecosystem, name, records: count.get(id, name) ?? 0 }
   }
   return {
-    /** Packages of exactly this name, one for each ecosystem that has it; at most `limit`. */
+    /** Packages of this name in any case, those of each ecosystem; about `limit` at most. */
     listPackagesNamed(name: string, limit: number): NamedPackage[] {
       const found: NamedPackage[] = []
       for (const { id, name: ecosystem } of views.all()) {
-        const one = packageIn(id, ecosystem, packageKey(ecosystem, name))
-        if (one.records > 0) found.push(one)
+        for (const key of packageKeys(ecosystem, name)) {
+          const one = packageIn(id, ecosystem, key)
+          if (one.records > 0) found.push(one)
+        }
         if (found.length >= limit) break
       }
       return found
@@ -76,8 +77,7 @@ function createPackageSearch(db: Db) {
       const found: NamedPackage[] = []
       if (id === undefined) return found
       const begin = packageKey(ecosystem, prefix)
-      const from = begin === '' ? FIRST_PACKAGE : begin
-      let name = after > from ? next.get(id, after) : first.get(id, from)
+      let name = after > begin ? next.get(id, after) : first.get(id, begin)
       while (found.length < limit && name?.startsWith(begin) === true) {
         found.push(packageIn(id, ecosystem, name))
         name = next.get(id, name)

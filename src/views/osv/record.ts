@@ -1,13 +1,11 @@
 import { jsonTextOf, isObject } from '../../json/objects.ts'
 import { packageKey } from '../../identity/names.ts'
-import { isReleased } from '../../identity/releases.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/views/generations.ts'
-import { releaseKey } from '../../store/views/released.ts'
 import { changeOf } from './affected.ts'
 import { changeAffected, stripPrefix } from './ecosystems.ts'
 import { instantOf } from '../../core/time.ts'
 
-/** Folders of the bucket, each with the names of the packages that a record names in it, and with its releases there. */
+/** Folders of the bucket, each with the names of the packages that a record names in it. */
 export type Folders = ReadonlyMap<string, ReadonlySet<string>>
 
 /** What views are made from of one record. */
@@ -193,10 +191,7 @@ function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]):
     const name = folderOf(ecosystem)
     const key = nameOf(one)
     if (name !== '' && key === null) folder(name)
-    else if (name !== '' && key !== null) {
-      folder(name).add(packageKey(ecosystem, key))
-      if (isReleased(name)) folder(name).add(releaseKey(ecosystem))
-    }
+    else if (name !== '' && key !== null) folder(name).add(packageKey(ecosystem, key))
     if (hasCommits(one)) folder(COMMITS)
   }
   if (folders.size === 0) folder(NO_ECOSYSTEM)

@@ -3,7 +3,7 @@ import { IS_UNTIDY } from '../untidy-ids.ts'
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
  * names. It is written as a whole, or copied from the generation before and changed; once published it is only read.
- * A generation of an earlier layout is built again.
+ * A generation of the first layout is built again.
  */
 export const VIEWS_TABLES: readonly string[] = [
   'SELECT 1', // the first layout: its tables repeated the ids in each row and index
@@ -57,7 +57,7 @@ export const VIEWS_TABLES: readonly string[] = [
     crc32c INTEGER NOT NULL,
     PRIMARY KEY (view, first)
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE affected (         -- packages by the name that a query asks for (\`packageKey\`), releases by \`releaseKey\`
+  CREATE TABLE affected (         -- packages by the name that a query asks for (\`packageKey\`)
     view INTEGER NOT NULL,
     name TEXT NOT NULL,
     num INTEGER NOT NULL,
@@ -82,5 +82,4 @@ export const VIEWS_TABLES: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX asset_by_view ON asset (view);
   `,
-  'SELECT 1', // names of more ecosystems are without case, and releases are among them: older names would be missed
 ]
