@@ -27,3 +27,11 @@ export function packageKey(ecosystem: string, name: string): string {
   const [first = '', second = ''] = ecosystem.split(':', 2)
   return normalName(second, normalName(first, name))
 }
+
+/**
+ * The names by which a package may be kept in the index of a whole folder, the likeliest first: in a vendor's, such as
+ * `Root`, each package has the name that the ecosystem behind it gives. Some of them may be of another package.
+ */
+export function packageKeys(folder: string, name: string): string[] {
+  return [...new Set([packageKey(folder, name), name.toLowerCase(), normalName('PyPI', name)])]
+}

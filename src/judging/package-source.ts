@@ -1,6 +1,7 @@
 import { querySourceOf } from '../api/scanners/query-source.ts'
 import { type QuerySource, parseRecord } from '../query/search.ts'
 import { isMeant } from '../identity/meant.ts'
+import { isReleased } from '../identity/releases.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
 
@@ -38,16 +39,17 @@ export function judgeSourceOf(views: Views): JudgeSource {
 
 /** Returns what knows whether views have any record of an ecosystem, and of its release where the name has one. */
 export function ecosystemsOf(
-  views: Pick<Views, 'listViews' | 'listEcosystems'>,
+  views: Pick<Views, 'hasView' | 'listReleases'>,
 ): (name: string) => boolean {
-  const folders = new Set(views.listViews().map(({ name }) => name))
-  const recorded = views.listEcosystems()
   const known = new Map<string, boolean>()
   return (name) => {
     const before = known.get(name)
     if (before !== undefined) return before
-    const hasAny = folders.has(folderOf(name))
-    const has = hasAny && (recorded?.some((one) => isMeant(one, name)) ?? true)
+    const folder = folderOf(name)
+    const isWhole = folder === name || !isReleased(folder)
+    const has =
+      views.hasView(folder) &&
+      (isWhole || views.listReleases(folder).some((one) => isMeant(one, name)))
     known.set(name, has)
     return has
   }

@@ -16,9 +16,12 @@ export interface OsvRecord {
 
 /** What is looked for. */
 export interface Asked {
-  readonly ecosystem: Ecosystem
+  /** Null: any. */
+  readonly ecosystem: Ecosystem | null
   readonly name: string
   readonly version: AskedVersion
+  /** Whether ranges are passed over. */
+  readonly isListedOnly?: boolean
 }
 
 /** A version that is compared with many. */
@@ -76,7 +79,8 @@ export function* concerns(
     if (pace.isOver()) yield
     const order = orderFor(affected, asked, vendor)
     if (order === undefined) continue
-    const own = yield* isAffected(affected, asked.version, order, pace)
+    const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
+    const own = yield* isAffected(part, asked.version, order, pace)
     if (own === 'affected') return own
     if (verdict === 'other' || verdict === 'clear') verdict = own
   }
@@ -91,7 +95,7 @@ export function orderFor(
 ): VersionOrder | null | undefined {
   const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
   if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
-  if (!isMeant(recorded, ecosystem.name)) return undefined
+  if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
   const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   const base = own?.base ?? null
   return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined

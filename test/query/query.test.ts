@@ -20,6 +20,21 @@ describe('a query', () => {
     ).toMatchObject({ version: '', pageToken: 't' })
   })
 
+  test('without an ecosystem is about a package of that name in any', () => {
+    expect(readQuestion({ package: { name: 'P' }, version: '1' })).toMatchObject({
+      ecosystem: null,
+      isOfAny: true,
+      name: 'P',
+    })
+  })
+
+  test('by a package URL is about the release that its qualifiers name', () => {
+    const ecosystemOf = (purl: string) => readQuestion({ package: { purl } }).ecosystem?.name
+    expect(ecosystemOf('pkg:deb/debian/a@1?distro=bookworm')).toBe('Debian:12')
+    expect(ecosystemOf('pkg:deb/debian/a@1?distro=none')).toBe('Debian')
+    expect(ecosystemOf('pkg:apk/alpine/a@1?distro=alpine-3.18.6')).toBe('Alpine:v3.18')
+  })
+
   test('names a package by purl, with its version or beside it', () => {
     const known = { name: 'crossbeam-utils', version: '0.8.6', ecosystem: { name: 'crates.io' } }
     expect(readQuestion({ package: { purl: 'pkg:cargo/crossbeam-utils@0.8.6' } })).toMatchObject(
@@ -52,7 +67,6 @@ describe('a query', () => {
     [{ version: '1' }, /^Invalid query\.$/],
     [{ package: null }, /^Invalid query\.$/],
     [{ package: { ecosystem: 'npm' } }, /^Invalid query\.$/],
-    [{ package: { name: 'p' }, version: '1' }, /^Ecosystem not specified$/],
     [{ package: { name: 'p', ecosystem: 'Bogus' } }, /^Invalid ecosystem\.$/],
     [{ package: { name: 'p', ecosystem: 'constructor' } }, /^Invalid ecosystem\.$/],
     [{ package: { purl: 'pkg:pypi/mlflow', name: 'm' } }, /^name specified in a PURL query$/],

@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { packageKey } from '../../identity/names.ts'
+import { packageKey, packageKeys } from '../../identity/names.ts'
 import { folderOf } from './generations.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
 
@@ -24,7 +24,22 @@ export function createCandidateReader(db: Db) {
        WHERE v.name = ? AND EXISTS (SELECT 1 FROM affected a WHERE a.view = v.id AND a.name = n.value)`,
     )
     .pluck()
+  const named = db
+    .prepare<[string, string, number], [string, number]>(
+      `SELECT DISTINCT r.id, 0 FROM json_each(?) k
+       JOIN affected a ON a.view = k.value->>0 AND a.name = k.value->>1 JOIN record r ON r.num = a.num
+       WHERE a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
+    )
+    .raw()
+  const views = db.prepare<[], { id: number; name: string }>('SELECT id, name FROM view')
   return {
+    /** Returns the records that name a package of this name in any ecosystem, as `listCandidates` does. */
+    listNamed(name: string, after: string, limit: number): Pick<Candidate, 'id'>[] {
+      const keys = views
+        .all()
+        .flatMap(({ id, name: view }) => packageKeys(view, name).map((key) => [id, key]))
+      return named.all(JSON.stringify(keys), after, limit).map(([id]) => ({ id }))
+    },
     /** Returns those of many packages that any record names; ecosystem and names as for `listCandidates`. */
     listRecorded(ecosystem: string, names: readonly string[]): Set<string> {
       const keys = names.map((name) => packageKey(ecosystem, name))

@@ -172,6 +172,12 @@ function createMemberReader(db: Db, files: Files) {
        WHERE r.id = ? AND m.derived = 0 LIMIT 1`,
     )
     .raw()
+  const deriveds = db
+    .prepare<[string], Place>(
+      `${PLACE} FROM record r JOIN json_each(r.views) e JOIN view v ON v.id = e.value ${MEMBER}
+       WHERE r.id = ? AND r.prefixes <> '[]' AND m.derived = 1 LIMIT 1`,
+    )
+    .raw()
   const read = (place: Place | undefined): ViewRecord | null => {
     if (place === undefined) return null
     const [file, offset, length, size, crc, prefixes] = place
@@ -187,6 +193,8 @@ function createMemberReader(db: Db, files: Files) {
     readViewRecord: (view: string, id: string): ViewRecord | null => read(inView(view, id)),
     /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */
     readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
+    /** The derived form of a record, one for all views; null if it has none. Throws as above. */
+    readDerivedRecord: (id: string): ViewRecord | null => read(deriveds.get(id)),
   }
 }
 

@@ -61,8 +61,16 @@ export function viewsOf(
     readViewRecord: (folder: string, id: string) =>
       record(records.find((held) => held.id === id && inFolder(held, folder))),
     listUntidyIds: () => records.map(({ id }) => id).filter((id) => /[ %]/.test(id)),
+    listNamed: (name: string, after: string, limit: number) =>
+      records
+        .filter((held) => held.packages.some(([e, n]) => packageKey(e, n) === packageKey(e, name)))
+        .filter(({ id, prefixes }) => id > after && prefixes === undefined)
+        .sort((one, other) => (one.id < other.id ? -1 : 1))
+        .slice(0, limit),
     readUpstreamRecord: (id: string) =>
       record(records.find((held) => held.id === id && held.prefixes === undefined)),
+    readDerivedRecord: (id: string) =>
+      record(records.find((held) => held.id === id && held.prefixes !== undefined)),
   }
   return views
 }

@@ -61,6 +61,21 @@ test('names of PyPI are looked up in one spelling', () => {
   expect(told(look(text).folders)).toEqual({ Root: ['zope-interface'], Go: ['a_b'] })
 })
 
+test('names of ecosystems that compare them without case are looked up in lower case, npm’s as they are', () => {
+  const text = record(
+    'R',
+    '2026-05-01',
+    ['NuGet', 'A.B'],
+    ['Packagist', 'V/P'],
+    ['npm', 'JSONStream'],
+  )
+  expect(told(look(text).folders)).toEqual({
+    NuGet: ['a.b'],
+    Packagist: ['v/p'],
+    npm: ['JSONStream'],
+  })
+})
+
 test('a record with ranges of commits is in the folder GIT as well', () => {
   const range = '"ranges":[{"type":"GIT","repo":"https://example.com/r"}]'
   expect(told(look(`{"affected":[{${range}}]}`).folders)).toEqual({ GIT: [] })
