@@ -10,6 +10,7 @@ import { describeOsvScope, parseScopeText } from '../domain/osv-scope.ts'
 import type { openShortReads } from '../store/reads.ts'
 import type { Views } from '../store/views/reads.ts'
 import { createByteLimit, judgeComponents } from '../judging/judge.ts'
+import { surroundingsOf } from '../judging/components.ts'
 import { judgeSourceOf } from '../judging/package-source.ts'
 import { isFixable, joinPatches, patchesNotApplied } from '../judging/patches.ts'
 import type { MatchFinding } from '../judging/finding.ts'
@@ -33,6 +34,8 @@ interface MatchRequest {
   readonly catalog: boolean
   /** False: VEX is not applied, so that what it rules out is among the findings. */
   readonly vex?: boolean
+  /** The distribution and release of components that name none, such as `debian-12`; null: it is not known. */
+  readonly distro?: string | null
   /** Most bytes of findings as JSON; no limit when not given. */
   readonly maxBytes?: number
 }
@@ -76,13 +79,15 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check, maxBytes, catalog: withCatalog, vex: withVex = true }: MatchRequest,
+  request: MatchRequest,
 ): Promise<MatchResult> {
+  const { now, served, check, maxBytes, catalog: withCatalog, vex: withVex = true } = request
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
-  const { components, format, name, enveloped } = sbom
+  const { components, format, name, enveloped, systems } = sbom
+  const around = surroundingsOf({ systems, option: request.distro ?? null })
   const source = judgeSourceOf(views)
   const add = createByteLimit(maxBytes ?? Infinity)
-  const judged = await judgeComponents(components, source, check, add)
+  const judged = await judgeComponents(components, source, { check, around, add })
   const { vex, suppressed, findings, patches } = shortReads.during(() => {
     const ruled = ruleOut({ config, shortReads }, judged.findings, {
       ...{ now, sbom, check },
@@ -95,12 +100,17 @@ async function matchSbom(
   }, served)
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
-  const { packages, notJudged } = judged
+  const { packages, notJudged, allReleases, binaryNameOnly, unreadReleases } = judged
   const counts = {
-    ...{ components: components.length, packages, notJudged: notJudged.length },
-    ...{ ...countFindings(findings), suppressed: suppressed.length },
+    components: components.length,
+    packages,
+    notJudged: notJudged.length,
+    allReleases,
+    binaryNameOnly,
+    ...countFindings(findings),
+    suppressed: suppressed.length,
   }
-  const gaps = gapsOf({ snapshot, vex, patches }, now)
+  const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps } // prettier-ignore
 }
 

@@ -1,5 +1,5 @@
 import { jsonTextOf } from '../json/objects.ts'
-import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
+import { type Asked, type OsvRecord, type Uncompared, askVersion, concerns } from './affected.ts'
 import type { PacedSteps } from './steps.ts'
 import type { Query } from './query.ts'
 import { sha256Of } from '../core/digest.ts'
@@ -60,6 +60,10 @@ export interface PageBounds {
 export interface ResultPage {
   readonly found: readonly SearchResult[]
   readonly next: string
+  /** Records about the package that were compared with the version, on this page. */
+  readonly compared: number
+  /** Those that could not be, by the reason. */
+  readonly uncompared: ReadonlyMap<Uncompared, number>
 }
 
 /** Records and bytes looked at in one stretch: a few milliseconds. */
@@ -77,9 +81,17 @@ export async function search(
 ): Promise<ResultPage> {
   const { ecosystem, name, version, isOfAny = false, isListedOnly = false } = question
   const mark = JSON.stringify([ecosystem?.name, name, version])
-  const walk: Walk = { after: readToken(question.pageToken, mark), found: [], bytes: 0 }
+  const walk: Walk = {
+    after: readToken(question.pageToken, mark),
+    found: [],
+    bytes: 0,
+    compared: 0,
+    uncompared: new Map(),
+  }
   const page = (whole: boolean): ResultPage => ({
     found: walk.found,
+    compared: walk.compared,
+    uncompared: walk.uncompared,
     next: whole ? '' : writeToken(mark, walk.after),
   })
   if (ecosystem === null && !isOfAny) return page(true)
@@ -97,6 +109,8 @@ interface Walk {
   after: string
   readonly found: SearchResult[]
   bytes: number
+  compared: number
+  readonly uncompared: Map<Uncompared, number>
 }
 
 /** One stretch: looks at the next candidates. `end`: there are no more; `full`: the page is. */
@@ -118,7 +132,11 @@ async function goOn(
     if (record === null || record === undefined) continue
     read += record.content.length
     const parsed = record.parsed ?? parseRecord(record.content)
-    if (!(await interleave(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
+    const verdict = await interleave(concerns(parsed, asked, record.prefixes[0]), bounds)
+    if (verdict === 'other') continue
+    if (verdict === 'affected' || verdict === 'clear') walk.compared++
+    else walk.uncompared.set(verdict, (walk.uncompared.get(verdict) ?? 0) + 1)
+    if (verdict !== 'affected') continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     const result = resultOf(record)
     walk.bytes += result.content.length

@@ -172,7 +172,11 @@ function cellOf(counts: ReadonlyMap<string, number>): string {
   return [...counts].map(([reason, number]) => `${number} ${reason}`).join(', ') || '0'
 }
 
-function componentKey({ purl, name, version }: Omit<SbomComponent, 'ref'>): string {
+function componentKey({
+  purl,
+  name,
+  version,
+}: Pick<SbomComponent, 'purl' | 'name' | 'version'>): string {
   const url = purl === null ? null : parsePurl(purl)
   const isGo = url?.type === 'golang'
   return keyOf(isGo ? (readPurl(purl ?? '')?.name ?? '') : shortOf(name), url?.version || version)

@@ -80,7 +80,9 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
 
 /** The same, as the findings of the SBOM have it. */
 async function matched(views: Views, sbom: InputSbom): Promise<Map<string, string[]>> {
-  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), () => undefined)
+  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), {
+    check: () => undefined,
+  })
   const found = Map.groupBy(findings, ({ component: { purl, version } }) =>
     JSON.stringify(/@[^/?#]+(?:[?#]|$)/.test(purl ?? '') ? [purl] : [purl, version]),
   )

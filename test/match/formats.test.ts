@@ -10,7 +10,7 @@ const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
   return {
     ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
-    ...{ ecosystems: ['npm'], patches: [], patchCount: 0 },
+    ...{ source: null, ecosystems: ['npm'], patches: [], patchCount: 0 },
     severity: {
       level: 'high',
       word: null,
@@ -27,6 +27,7 @@ const A: MatchedComponent = {
   purl: 'pkg:npm/a@1',
   refs: ['a'],
   refCount: 1,
+  ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
 }
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
 
@@ -50,6 +51,8 @@ const RESULT: MatchResult = {
       fixable: 2,
       notJudged: 1,
       suppressed: 2,
+      allReleases: 0,
+      binaryNameOnly: 0,
     },
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
   },
@@ -68,6 +71,7 @@ const RESULT: MatchResult = {
       purl: null,
       refs: [],
       refCount: 0,
+      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
       code: 'no_purl',
       reason: 'no purl',
     },
@@ -172,11 +176,13 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   expect(new Set(prints).size).toBe(5)
 })
 
+const NOTHING_NAMED = { systems: [], unreadReleases: [] }
+
 test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
   const now = Date.parse('2026-07-02T00:00:00Z')
-  expect(gapsOf(RESULT, now)).toEqual([])
+  expect(gapsOf({ ...RESULT, ...NOTHING_NAMED }, now)).toEqual([])
   const vex = { ...RESULT.vex, asOf: '2026-07-03T00:00:00.000Z' }
-  expect(gapsOf({ ...RESULT, vex }, now)).toEqual([
+  expect(gapsOf({ ...RESULT, ...NOTHING_NAMED, vex }, now)).toEqual([
     { code: 'vex', reason: expect.stringContaining('the VEX is dated 2026-07-03') as string },
   ])
 })

@@ -109,7 +109,7 @@ test('VEX of a catalog that this mirror is to have is not there yet, with the re
 
 test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {
   const refusals: [Promise<Response>, number, RegExp][] = [
-    [post('/-/match', {}), 400, /accepted are CycloneDX 1\.4 to 1\.6/],
+    [post('/-/match', {}), 400, /accepted are CycloneDX 1\.2 to 1\.7/],
     [post('/-/match', '{"a":'), 400, /not valid JSON/],
     [post('/-/match', ''), 400, /it is empty/],
     [post('/-/match', bom(), { 'content-encoding': 'gzip' }), 415, /Content-Encoding/],

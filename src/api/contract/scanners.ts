@@ -148,13 +148,16 @@ const SBOM = {
       required: ['bomFormat', 'specVersion'],
       properties: {
         bomFormat: { const: 'CycloneDX' },
-        specVersion: { enum: ['1.4', '1.5', '1.6'] },
+        specVersion: { enum: ['1.2', '1.3', '1.4', '1.5', '1.6', '1.7'] },
         components: objects,
       },
     },
     {
       required: ['spdxVersion'],
-      properties: { spdxVersion: { enum: ['SPDX-2.2', 'SPDX-2.3'] }, packages: objects },
+      properties: {
+        spdxVersion: { enum: ['SPDX-2.1', 'SPDX-2.2', 'SPDX-2.3'] },
+        packages: objects,
+      },
     },
   ],
 }
@@ -164,7 +167,7 @@ export const MATCH_CONTRACT: PathContract = {
   post: {
     summary: 'The vulnerabilities of the components of an SBOM',
     description:
-      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
+      'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
     tags: TAGS,
     requestBody: {
       description: 'At most 16 MiB.',

@@ -98,7 +98,7 @@ function warnGaps(
   failOn: string,
   failsOn: (finding: MatchFinding) => boolean,
 ): boolean {
-  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0 } // prettier-ignore
+  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0, release: false } // prettier-ignore
   const deciding = gaps.filter(({ code }) => decides[code])
   for (const { reason } of deciding)
     warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)

@@ -3,6 +3,7 @@ import type {
   FindingChange,
   FindingCounts,
 } from '../../store/findings/reads.ts'
+import { folderOf } from '../../store/views/generations.ts'
 import type { TagFinding } from '../../store/findings/writes.ts'
 
 /** Changes that are named in the log of a tag, at most; all are counted. */
@@ -45,8 +46,9 @@ export function compareFindingSets(
   return { ...counts, counts: differenceOf(first, second), details }
 }
 
+/** An image that moves to another release of its distribution keeps the findings that it still has. */
 function keyOf({ ecosystem, name, record }: TagFinding): string {
-  return JSON.stringify([ecosystem, name, record])
+  return JSON.stringify([folderOf(ecosystem), name, record])
 }
 
 function fixableIn(findings: readonly TagFinding[]): number {

@@ -2,6 +2,8 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
+import { READ_VIEWS } from '../database/migrations/views.ts'
+import { userVersion } from '../database/migrate.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { viewsPath } from './generations.ts'
 import { type Archive, type MemberPlace, createArchives, partOf } from './archives.ts'
@@ -117,6 +119,11 @@ function createInfoReader(db: Db) {
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of exactly this name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
+    /** Ecosystems as records name them, such as `Debian:12` and `npm`; null: an earlier version did not write them. */
+    listEcosystems: (): string[] | null =>
+      userVersion(db) < READ_VIEWS.withEcosystems
+        ? null
+        : db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck().all(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */

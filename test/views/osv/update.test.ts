@@ -39,6 +39,7 @@ async function expectSameAsFull(bench: ViewsBench, records: Record<string, strin
   full.store.publishOsv(records, at)
   await full.make()
   expect(assetsOf(bench.open())).toEqual(assetsOf(full.open()))
+  expect(bench.open().listEcosystems()).toEqual(full.open().listEcosystems())
   const ids = Object.keys(records)
   expect(recordsOf(bench, ids)).toEqual(recordsOf(full, ids))
 }
@@ -65,6 +66,31 @@ test('an update of archives of several parts gives the same files and answers as
     expect(await bench.make()).toMatchObject({ incremental: at > 0, records: held.size })
     if (at === 3 || at === 6) await expectSameAsFull(bench, records, time)
   }
+})
+
+test('the views know which ecosystems and releases their records name, also after an update takes the last record of one', async () => {
+  const bench = openBench()
+  const named = (id: string, ...ecosystems: string[]) =>
+    [id, record(id, '2026-05-01T00:00:00Z', ...ecosystems.map((one): [string, string] => [one, 'p']))] as const // prettier-ignore
+  const first = [named('A', 'Root:Debian:12', 'npm'), named('B', 'Debian:12', 'Debian:11')]
+  bench.store.publishOsv(Object.fromEntries(first))
+  await bench.make()
+  expect(bench.open().listEcosystems()).toEqual(['Debian:11', 'Debian:12', 'Root:Debian:12', 'npm'])
+  const next = [first[0] ?? named('A'), named('B', 'Alpine:v3.18')]
+  bench.store.publishOsv(Object.fromEntries(next), FILLED_AT + DAY)
+  expect(await bench.make()).toMatchObject({ incremental: true })
+  expect(bench.open().listEcosystems()).toEqual(['Alpine:v3.18', 'Debian:12', 'Root:Debian:12', 'npm'])
+})
+
+test('views of the layout without ecosystems are read, and do not say which there are', async () => {
+  const bench = openBench()
+  bench.store.publishOsv(Object.fromEntries([['A', record('A', '2026-05-01T00:00:00Z', ['Debian:12', 'p'])]])) // prettier-ignore
+  await bench.make()
+  const db = openViewsWriter(viewsPath(bench.folder()))
+  db.exec('DROP TABLE ecosystem; PRAGMA user_version = 2')
+  db.close()
+  expect(bench.open().listEcosystems()).toBeNull()
+  expect(bench.open().listCandidates('Debian', 'p', '', 1)).toHaveLength(1)
 })
 
 longTest(

@@ -82,4 +82,13 @@ export const VIEWS_TABLES: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX asset_by_view ON asset (view);
   `,
+  `
+  CREATE TABLE ecosystem (        -- ecosystems as records name them, with a release such as Debian:12
+    name TEXT PRIMARY KEY,
+    records INTEGER NOT NULL      -- how many records name it
+  ) STRICT, WITHOUT ROWID;
+  `,
 ]
+
+/** Layouts that can be read: one without the table of ecosystems does not say which there are. */
+export const READ_VIEWS = { oldest: 2, withEcosystems: 3 } as const

@@ -1,0 +1,109 @@
+import { type Identity, type Surroundings, identifyComponent } from '../identity/identity.ts'
+import type { SbomComponent } from '../sboms/sbom.ts'
+import type { MatchedComponent, NotJudged } from './finding.ts'
+
+/** References of a component that are listed; all are counted. */
+const MAX_REFS = 100
+
+/** Why a component is not judged, or not completely. */
+export type Why = Pick<NotJudged, 'code' | 'reason'>
+
+/** A package of an SBOM, and who it is; null: it is not known, for a reason. */
+export interface IdentifiedPackage {
+  readonly component: MatchedComponent
+  readonly identity: Identity | null
+  readonly why: Why | null
+}
+
+/** What of a component says who it is. */
+type Facts = Pick<SbomComponent, 'purl' | 'name' | 'version' | 'source' | 'kind'>
+
+/** Longest package URL and version that are looked for, characters: far above real ones, and below where an SBOM is cut. */
+const LONGEST = 1024
+
+/** Returns who a component is, or why it is not known; what is no package is only looked for where its purl names one. */
+export function identityOf(facts: Facts, around: Surroundings): Identity | Why {
+  if (Math.max(facts.purl?.length ?? 0, facts.version.length) > LONGEST) return TOO_LONG
+  const found = identifyComponent(facts, around)
+  if (!('code' in found)) return found
+  const isUnknown = found.code === 'no_purl' || found.code === 'unknown_ecosystem'
+  if (facts.kind === null || !isUnknown) return found
+  return { code: 'no_package', reason: `it is ${facts.kind}, and no package` }
+}
+
+const TOO_LONG: Why = {
+  code: 'bad_purl',
+  reason: `its package URL or version is longer than ${LONGEST} characters`,
+}
+
+/**
+ * Returns the different packages of an SBOM, with who they are: by purl, version and source package, those without a purl by
+ * name and version. `check` is called for each component, and throws to stop.
+ */
+export function identifyAll(
+  components: readonly SbomComponent[],
+  around: Surroundings,
+  check: () => void,
+): IdentifiedPackage[] {
+  const known = new Map<string, { readonly of: SbomComponent; readonly refs: Set<string> }>()
+  for (const one of components) {
+    check()
+    const key = keyOf(one)
+    const same = known.get(key) ?? { of: one, refs: new Set() }
+    known.set(key, same)
+    if (one.ref !== '') same.refs.add(one.ref)
+  }
+  return [...known.values()].map(({ of, refs }) => {
+    check()
+    return identified(of, refs, around)
+  })
+}
+
+function keyOf({ purl, name, version, source }: SbomComponent): string {
+  if (purl === null) return JSON.stringify([name, version])
+  return JSON.stringify([purl, version, source?.name ?? '', source?.version ?? ''])
+}
+
+function identified(
+  of: SbomComponent,
+  refs: ReadonlySet<string>,
+  around: Surroundings,
+): IdentifiedPackage {
+  const { name, version, purl } = of
+  const found = identityOf(of, around)
+  const listed = { name, purl, refs: [...refs].slice(0, MAX_REFS), refCount: refs.size }
+  if ('code' in found)
+    return { component: { ...listed, version, ...NOT_IDENTIFIED }, identity: null, why: found }
+  const component = {
+    ...listed,
+    version: found.version,
+    release: found.release,
+    sourcePackage: found.source,
+    allReleases: found.needsRelease,
+    binaryNameOnly: found.needsSource,
+  }
+  return { component, identity: found, why: null }
+}
+
+const NOT_IDENTIFIED = {
+  release: null,
+  sourcePackage: null,
+  allReleases: false,
+  binaryNameOnly: false,
+} as const
+
+/** What an SBOM, and who gives it, say about the release of its components. */
+export interface Named {
+  /** The operating systems that the SBOM names. */
+  readonly systems: readonly string[]
+  /** The distribution that the user names; null: none. */
+  readonly option: string | null
+}
+
+/** Returns what is known beside the components: the one system of the SBOM, else what the user names. */
+export function surroundingsOf({ systems, option }: Named): Surroundings {
+  const [system] = systems
+  if (system !== undefined && systems.length === 1)
+    return { distribution: { name: system, from: 'sbom' } }
+  return { distribution: option === null ? null : { name: option, from: 'option' } }
+}
