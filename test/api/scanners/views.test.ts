@@ -37,10 +37,12 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
   }
   const curl = (ecosystem: string, version: string) =>
     query({ version, package: { ecosystem, name: 'rootio-curl' } })
-  const found = `{"vulns":[${DEBIAN.text}]}`
-  expect(await curl('Root:Debian:12', '7.88.1-10')).toEqual({ derived: null, text: found })
-  const view = found.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
-  expect(await curl('Debian:12', '7.88.1-10.root.io.1')).toEqual({ derived: 'Root', text: view })
+  const entry = DEBIAN.text.slice(DEBIAN.text.indexOf('{', 1), DEBIAN.text.lastIndexOf('}', DEBIAN.text.lastIndexOf(']')) + 1) // prettier-ignore
+  const derived = entry.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
+  const body = DEBIAN.text.replace(entry, `${entry},${derived}`)
+  const view = `{"vulns":[${body}]}`
+  for (const ecosystem of ['Root:Debian:12', 'Debian:12', 'Debian'])
+    expect(await curl(ecosystem, '7.88.1-10')).toEqual({ derived: 'Root', text: view })
   expect((await curl('Debian:12', '7.88.1-10.root.io.2')).text).toBe('{}')
   const purl = 'pkg:deb/debian/rootio-curl@7.88.1-10?distro=debian-12'
   expect((await query({ package: { purl } })).text).toBe(view)
@@ -51,7 +53,8 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
     expect((await query({ package: package_, version: '2.0.0' })).text).toContain('"ROOT-3"')
   }
   const record = await fetch(`${url}vulns/ROOT-1`)
-  expect(await record.text()).toBe(DEBIAN.text)
+  expect(await record.text()).toBe(body)
+  expect(record.headers.get('x-mirror-derived')).toBe('Root')
   expect(record.headers.get('x-mirror-snapshot')).toMatch(/^[0-9a-f]{64}$/)
 })
 
