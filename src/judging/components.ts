@@ -94,7 +94,7 @@ const NOT_IDENTIFIED = {
 } as const
 
 /** Ways to write the release of a distribution, for messages; others are read as well. */
-export const RELEASE_EXAMPLES = [
+const RELEASE_EXAMPLES = [
   'debian-12',
   'bookworm',
   'ubuntu-22.04',

@@ -1,7 +1,6 @@
 import { querySourceOf } from '../api/scanners/query-source.ts'
 import { type QuerySource, parseRecord } from '../query/search.ts'
 import { isMeant } from '../identity/meant.ts'
-import { isReleased } from '../identity/releases.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
 
@@ -39,17 +38,14 @@ export function judgeSourceOf(views: Views): JudgeSource {
 
 /** Returns what knows whether views have any record of an ecosystem, and of its release where the name has one. */
 export function ecosystemsOf(
-  views: Pick<Views, 'hasView' | 'listReleases'>,
+  views: Pick<Views, 'hasView' | 'listEcosystems'>,
 ): (name: string) => boolean {
+  const recorded = views.listEcosystems()
   const known = new Map<string, boolean>()
   return (name) => {
     const before = known.get(name)
     if (before !== undefined) return before
-    const folder = folderOf(name)
-    const isWhole = folder === name || !isReleased(folder)
-    const has =
-      views.hasView(folder) &&
-      (isWhole || views.listReleases(folder).some((one) => isMeant(one, name)))
+    const has = views.hasView(folderOf(name)) && recorded.some((one) => isMeant(one, name))
     known.set(name, has)
     return has
   }

@@ -58,7 +58,7 @@ export type Uncompared =
   | 'no_versions'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
-export type RecordVerdict = 'affected' | 'clear' | 'other' | Uncompared
+export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
 
 /**
  * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
@@ -71,10 +71,10 @@ export function* concerns(
   record: OsvRecord,
   asked: Asked,
   vendor?: string,
-): PacedSteps<RecordVerdict> {
+): PacedSteps<VersionVerdict> {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
   const pace = createPace()
-  let verdict: RecordVerdict = 'other'
+  let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
     const order = orderFor(affected, asked, vendor)
@@ -107,7 +107,7 @@ export function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<RecordVerdict, 'other'>> {
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
   if (version.text === '') return 'affected'
   const { versions, ranges } = affected
   if (yield* isListed(versions, version, order, pace)) return 'affected'
@@ -148,7 +148,7 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<RecordVerdict, 'other'>> {
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
   if (pace.isOver()) yield
   const { type, events } = range
   if (type === 'GIT') return 'commits'

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type Asked,
   type OsvRecord,
-  type RecordVerdict,
+  type VersionVerdict,
   askVersion,
   concerns as judge,
 } from '../../src/query/affected.ts'
@@ -13,7 +13,7 @@ import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
 import { LONG } from '../support/tables.ts'
 
 /** To its end, whatever steps it takes. */
-function verdictOn(record: OsvRecord, asked: Asked, vendor?: string): RecordVerdict {
+function verdictOn(record: OsvRecord, asked: Asked, vendor?: string): VersionVerdict {
   const work = judge(record, asked, vendor)
   for (;;) {
     const step = work.next()
@@ -25,7 +25,12 @@ function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
   return verdictOn(record, asked, vendor) === 'affected'
 }
 
-function verdict(record: OsvRecord, ecosystem: string, version: string, name = 'p'): RecordVerdict {
+function verdict(
+  record: OsvRecord,
+  ecosystem: string,
+  version: string,
+  name = 'p',
+): VersionVerdict {
   const found = findEcosystem(ecosystem)
   if (found === null) throw new Error(`no ecosystem ${ecosystem}`)
   return verdictOn(record, { ecosystem: found, name, version: askVersion(version) })

@@ -5,7 +5,7 @@ import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../core/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
-import { READ_VIEWS, VIEWS_TABLES } from './migrations/views.ts'
+import { VIEWS_TABLES } from './migrations/views.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect } from './sqlite.ts'
 import { nameStorageError } from './faults.ts'
@@ -217,10 +217,8 @@ export function openViewsWriter(path: string, { cacheKb = 16_384 } = {}): Db {
 /** Opens the finished database of views. Throws `corrupt` if it is missing, damaged, or of another version. */
 export function openViewsReader(path: string): Db {
   try {
-    const db = openRead(path, VIEWS_TABLES, 8192, true)
-    const version = db === null ? 0 : userVersion(db)
-    if (db !== null && version >= READ_VIEWS.oldest && version <= VIEWS_TABLES.length) return db
-    db?.close()
+    const db = openRead(path, VIEWS_TABLES, 8192)
+    if (db !== null) return db
   } catch (error) {
     const why = messageOf(error)
     throw new MirrorError('corrupt', `the views cannot be read: ${why}`, { cause: error })

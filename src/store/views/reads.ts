@@ -2,8 +2,6 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../core/errors.ts'
-import { READ_VIEWS } from '../database/migrations/views.ts'
-import { userVersion } from '../database/migrate.ts'
 import { type Db, openViewsReader } from '../database/open.ts'
 import { viewsPath } from './generations.ts'
 import { type Archive, type MemberPlace, createArchives, partOf } from './archives.ts'
@@ -108,6 +106,7 @@ function createInfoReader(db: Db) {
       'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
     )
     .pluck()
+  const ecosystems = db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck()
   const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
@@ -119,11 +118,8 @@ function createInfoReader(db: Db) {
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of exactly this name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
-    /** Ecosystems as records name them, such as `Debian:12` and `npm`; null: an earlier version did not write them. */
-    listEcosystems: (): string[] | null =>
-      userVersion(db) < READ_VIEWS.withEcosystems
-        ? null
-        : db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck().all(),
+    /** Ecosystems as records name them, such as `Debian:12` and `npm`. */
+    listEcosystems: (): string[] => ecosystems.all(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */

@@ -3,7 +3,7 @@ import { IS_UNTIDY } from '../untidy-ids.ts'
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
  * names. It is written as a whole, or copied from the generation before and changed; once published it is only read.
- * A generation of the first layout is built again.
+ * A generation of an earlier layout is built again: one without the table of ecosystems has names in another case, too.
  */
 export const VIEWS_TABLES: readonly string[] = [
   'SELECT 1', // the first layout: its tables repeated the ids in each row and index
@@ -89,6 +89,3 @@ export const VIEWS_TABLES: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   `,
 ]
-
-/** Layouts that can be read: one without the table of ecosystems does not say which there are. */
-export const READ_VIEWS = { oldest: 2, withEcosystems: 3 } as const
