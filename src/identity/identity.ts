@@ -23,7 +23,7 @@ export interface Surroundings {
 }
 
 /** A distribution with its release, in any spelling: `debian-12.7`, `jammy`, `rhel-9.4`. */
-export interface Distribution {
+interface Distribution {
   readonly name: string
   readonly from: 'sbom' | 'option'
 }
@@ -62,7 +62,7 @@ export interface Question {
 }
 
 /** Why it is not known who a component is. */
-export interface Unidentified {
+interface Unidentified {
   readonly code: 'no_purl' | 'bad_purl' | 'unknown_ecosystem' | 'no_version'
   readonly reason: string
 }

@@ -103,9 +103,10 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
       parameters: [ID, ...CONDITIONS],
       responses: {
         ...mirrored({
-          description: "The service's bytes.",
+          description:
+            "The service's record, with the derived entries beside its own; its bytes where there are none.",
           schema: schemaOf('OsvRecord'),
-          more: EDGE,
+          more: [...EDGE, 'X-Mirror-Derived'],
         }),
         ...problems('gateway', 400, 404, 500, 503),
       },

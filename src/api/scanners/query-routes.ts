@@ -52,7 +52,7 @@ export interface OsvQueryOptions {
   readonly bodyTimeOf?: (received: number) => number
 }
 
-/** Answers requests whose path begins with `QUERY_API`. */
+/** Answers requests whose path begins with `QUERY_API`, or lacks its base. */
 type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
 
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
@@ -62,6 +62,8 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
+    if (!path.startsWith(QUERY_API))
+      return sendStatus(request, response, { status: 404, message: misplaced(path) })
     if (!enabled) return sendStatus(request, response, { status: 404, message: SWITCHED_OFF })
     if (path.startsWith(RECORDS) && path.length > RECORDS.length) {
       if (request.method !== 'GET' && request.method !== 'HEAD')
@@ -84,6 +86,11 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
       else sendStatus(request, response, failures.problem(error, request))
     })
   }
+}
+
+function misplaced(path: string): string {
+  const shown = path.slice(0, MAX_ID)
+  return `There is no ${shown} here: the query API of this mirror is below /osv/. Set the client's base URL to that, with the slash at its end.`
 }
 
 const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'

@@ -13,12 +13,15 @@ afterEach(closeAll)
 
 const DEBIAN = heldRecord('ROOT-1', 'Root:Debian:12', 'rootio-curl', '7.88.1-10.root.io.2')
 const NPM = heldRecord('ROOT-2', 'Root:npm', '@rootio/semver', '4.2.1-root.io.1')
+const ALPINE = heldRecord('ROOT-4', 'Root:Alpine:3.18', 'rootio-zlib', '1.2.13-r10071')
 const PYPI = heldRecord('ROOT-3', 'Root:PyPI', 'Rootio_Flask', '2.0.0+root.io.1')
 
 async function served(env: Record<string, string> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-query-'))
   const store = openFilledStore(dir)
-  store.publishOsv(Object.fromEntries([DEBIAN, NPM, PYPI].map(({ id, text }) => [id, text])))
+  store.publishOsv(
+    Object.fromEntries([DEBIAN, NPM, PYPI, ALPINE].map(({ id, text }) => [id, text])),
+  )
   store.close()
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
@@ -38,7 +41,10 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
   const curl = (ecosystem: string, version: string) =>
     query({ version, package: { ecosystem, name: 'rootio-curl' } })
   const entry = DEBIAN.text.slice(DEBIAN.text.indexOf('{', 1), DEBIAN.text.lastIndexOf('}', DEBIAN.text.lastIndexOf(']')) + 1) // prettier-ignore
-  const derived = entry.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
+  const derived = entry.replace(
+    '"Root:Debian:12"',
+    '"Debian:12","purl":"pkg:deb/debian/rootio-curl"',
+  )
   const body = DEBIAN.text.replace(entry, `${entry},${derived}`)
   const view = `{"vulns":[${body}]}`
   for (const ecosystem of ['Root:Debian:12', 'Debian:12', 'Debian'])
@@ -62,4 +68,71 @@ test('the settings can switch off the query API without the bucket', async () =>
   const { get } = await served({ PATCHMIRROR_VIEWS_QUERY: 'false' })
   expect((await get('/osv/v1/vulns/ROOT-1')).status).toBe(404)
   expect((await get('/osv/Debian/ROOT-1.json')).status).toBe(200)
+})
+
+test('a request without the base of the query API is told where that is', async () => {
+  const { port } = await served()
+  const base = `http://127.0.0.1:${port}`
+  const asked = [
+    ['/v1/query', 'POST'],
+    ['/v1/querybatch', 'POST'],
+    ['/v1/vulns/ROOT-1', 'GET'],
+  ] as const
+  for (const [path, method] of asked) {
+    const response = await fetch(base + path, { method, ...(method === 'POST' && { body: '{}' }) })
+    expect(response.status).toBe(404)
+    expect(await response.json()).toEqual({
+      code: 5,
+      message: expect.stringMatching(
+        `^There is no ${path} here: .* below /osv/\\. Set the client's base URL to that`,
+      ) as string,
+    })
+  }
+})
+
+test('a query without an ecosystem finds a package of that name in any, as each compares names', async () => {
+  const { port } = await served()
+  const ask = async (body: object): Promise<string[]> => {
+    const url = `http://127.0.0.1:${port}/osv/v1/query`
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
+    const { vulns = [] } = (await response.json()) as { vulns?: { id: string }[] }
+    return vulns.map(({ id }) => id)
+  }
+  expect(await ask({ version: '2.0.0', package: { name: 'rootio.FLASK' } })).toEqual(['ROOT-3'])
+  expect(await ask({ version: '2.0.1', package: { name: 'rootio.FLASK' } })).toEqual([])
+  expect(await ask({ package: { name: 'rootio-curl' } })).toEqual(['ROOT-1'])
+  expect(await ask({ package: { name: 'none' } })).toEqual([])
+})
+
+test('ranges of Ubuntu and Alpine count only for a query that names a release', async () => {
+  const { port } = await served()
+  const ask = async (body: object): Promise<string> => {
+    const url = `http://127.0.0.1:${port}/osv/v1/query`
+    return (await fetch(url, { method: 'POST', body: JSON.stringify(body) })).text()
+  }
+  const purl = 'pkg:apk/alpine/rootio-zlib@1.2.13-r0'
+  expect(await ask({ package: { purl } })).toBe('{}')
+  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine', name: 'rootio-zlib' } })).toBe('{}') // prettier-ignore
+  expect(await ask({ package: { ecosystem: 'Alpine', name: 'rootio-zlib' } })).toContain('"ROOT-4"')
+  expect(await ask({ package: { purl: `${purl}?distro=alpine-3.18.6` } })).toContain('"ROOT-4"')
+  expect(await ask({ package: { purl: `${purl}?distro=alpine-3.19.1` } })).toBe('{}')
+  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine:v3.18', name: 'rootio-zlib' } })).toContain('"ROOT-4"') // prettier-ignore
+})
+
+test('the one body of a record has validators of its own, in each coding', async () => {
+  const { port } = await served()
+  const url = `http://127.0.0.1:${port}/osv/v1/vulns/ROOT-1`
+  const upstream = await fetch(`http://127.0.0.1:${port}/external/osv/ROOT-1.json`)
+  expect(await upstream.text()).toBe(DEBIAN.text)
+  const plain = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
+  const zipped = await fetch(url, { headers: { 'accept-encoding': 'gzip' } })
+  const text = await plain.text()
+  expect(zipped.headers.get('content-encoding')).toBe('gzip')
+  expect(await zipped.text()).toBe(text)
+  const tags = [upstream, plain, zipped].map(({ headers }) => headers.get('etag'))
+  expect(new Set(tags).size).toBe(3)
+  const again = await fetch(url, { headers: { 'accept-encoding': 'gzip', 'if-none-match': tags[2] ?? '' } }) // prettier-ignore
+  expect(again.status).toBe(304)
+  const head = await fetch(url, { method: 'HEAD', headers: { 'accept-encoding': 'identity' } })
+  expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(text)))
 })
