@@ -180,6 +180,9 @@ export function eachMaker(): {
   return [...[...BY_MAKER].map(entryOf(true)), ...[...NO_RECORDS].map(entryOf(false))]
 }
 
+/** Read, but not written: osv.dev writes no package URL of GitHub Actions, and tools differ in theirs. */
+const UNWRITTEN = 'githubactions'
+
 /** How the package URL of an ecosystem is written. */
 interface PurlKind {
   readonly type: string
@@ -193,7 +196,7 @@ interface PurlKind {
 export function purlKinds(): ReadonlyMap<string, PurlKind> {
   const kinds = new Map<string, PurlKind>()
   for (const [type, { ecosystem, joint }] of BY_TYPE)
-    kinds.set(ecosystem, { type, maker: undefined, joint })
+    if (type !== UNWRITTEN) kinds.set(ecosystem, { type, maker: undefined, joint })
   for (const [path, ecosystem] of Object.entries(MAKERS)) {
     const slash = path.indexOf('/')
     kinds.set(ecosystem, { type: path.slice(0, slash), maker: path.slice(slash + 1), joint: null })
