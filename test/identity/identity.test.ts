@@ -168,6 +168,7 @@ describe('the spellings of generators', () => {
     ['pkg:ACTIONS/Actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
     ['pkg:githubactions/actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
     ['pkg:github/actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
+    ['pkg:brew/glibc@2.39', ['Homebrew', 'glibc', '2.39']],
     ['pkg:dhi/python@3.12', ['Docker Hardened Images', 'python', '3.12']],
     ['pkg:apk/dhi/python@3.12', ['Docker Hardened Images', 'python', '3.12']],
     ['pkg:alpine/curl@8.1-r0?distro=3.18', ['Alpine:v3.18', 'curl', '8.1-r0']],
