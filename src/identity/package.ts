@@ -10,6 +10,8 @@ interface PurlPackage {
   readonly version: string
 }
 
+type PurlNames = Pick<PurlPackage, 'ecosystem' | 'name'>
+
 /** Why a package URL names no package of an ecosystem here. */
 interface NoPackage {
   /** The distribution that OSV has no records of; null: nothing is known of it. */
@@ -26,7 +28,7 @@ export function readPurl(text: string): PurlPackage | null {
 }
 
 /** Returns the ecosystem and name in a package URL; null for what is none, and for a package without an ecosystem here. */
-export function purlNames(text: string): Pick<PurlPackage, 'ecosystem' | 'name'> | null {
+export function purlNames(text: string): PurlNames | null {
   try {
     return readPurl(text)
   } catch {
@@ -96,15 +98,32 @@ const GEM_PLATFORM =
 /** Takes other names of a package for its own: Go's standard library, and what npm installs under another name. */
 function aliased(found: PurlPackage): PurlPackage {
   const { ecosystem, name, version } = found
-  if (ecosystem === 'Go' && ['std', 'stdlib', 'toolchain'].includes(name)) {
-    const own = name === 'std' ? 'stdlib' : name
-    return { ecosystem, name: own, version: version.replace(/^go(?=\d)/, '') }
-  }
+  if (ecosystem === 'Go') return goModule(found)
   if (ecosystem === 'npm') {
     const [, real = '', other = ''] = NPM_ALIAS.exec(`${name}@${version}`) ?? []
     if (real !== '') return { ecosystem, name: real, version: other }
   }
   return found
+}
+
+/** Go's standard library has other names; in file names of its proxy, `!m` is a capital letter. */
+function goModule({ ecosystem, name, version }: PurlPackage): PurlPackage {
+  if (!['std', 'stdlib', 'toolchain'].includes(name))
+    return { ecosystem, name: name.replace(/!([a-z])/g, (_, letter: string) => letter.toUpperCase()), version } // prettier-ignore
+  const own = name === 'std' ? 'stdlib' : name
+  return { ecosystem, name: own, version: version.replace(/^go(?=\d)/, '') }
+}
+
+/**
+ * Returns the package of the records that a package URL names a part of: the module of a Go package, the repository of an
+ * action in one of its folders. Null: it names a whole one.
+ */
+export function wholeOf({ ecosystem, name }: PurlNames, { subpath }: ParsedUrl): string | null {
+  if (ecosystem === 'Go' && subpath !== undefined && name.endsWith(`/${subpath}`))
+    return name.slice(0, -subpath.length - 1)
+  const [owner, repository, ...below] = name.split('/')
+  if (ecosystem !== 'GitHub Actions' || below.length === 0) return null
+  return `${owner}/${repository}`
 }
 
 /** `string-width-cjs@npm:string-width@4.2.0`. */

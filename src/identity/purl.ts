@@ -21,14 +21,15 @@ export function parsePurl(text: string): ParsedUrl {
     const [type = '', , , version, qualifiers, subpath] = parts
     const kind = type.trim().toLowerCase()
     const isGo = kind === 'golang'
+    const isPlain = version === undefined && NEEDS_VERSION.has(kind)
     const { namespace, name } = groupOf(kind, parts[1], parts[2])
-    const given = isGo ? undefined : version
+    const given = isPlain ? '0' : isGo ? undefined : version
     const url = new PackageURL(type, namespace, name, given, qualifiers, subpath)
     return {
       type: url.type,
       namespace: url.namespace,
       name: url.name,
-      version: isGo ? version?.trim() : url.version,
+      version: isGo ? version?.trim() : isPlain ? undefined : url.version,
       qualifiers: url.qualifiers,
       subpath: url.subpath,
       given: { namespace: namespace?.replace(/^\/+|\/+$/g, ''), name: name.trim() },
@@ -40,6 +41,9 @@ export function parsePurl(text: string): ParsedUrl {
     throw new MirrorError('bad_request', `Invalid Package URL${reason}`, { cause })
   }
 }
+
+/** Types of which the library takes no package URL without a version: the version may stand beside it. */
+const NEEDS_VERSION = new Set(['cran', 'swift'])
 
 /** Maven's group may be in the name, `group:artifact`, as GitHub's dependency graph names its packages. */
 function groupOf(

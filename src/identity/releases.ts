@@ -68,7 +68,8 @@ const UBUNTU = new Map(
 export function debianRelease(text: string): string | null {
   const named = DEBIAN.get(text)
   if (named !== undefined) return named
-  if (['sid', 'unstable', 'testing'].includes(text)) return text === 'unstable' ? 'sid' : text
+  if (text === 'unstable' || /^(?:\w+\/)?sid$/.test(text)) return 'sid'
+  if (text === 'testing') return text
   const [, major = '', minor = ''] = /^(\d{1,3})(\.\d+)?(?:\.\d+)*$/.exec(text) ?? []
   if (major === '') return null
   return Number(major) < 4 ? major + (minor === '.0' ? '' : minor) : major
@@ -81,7 +82,7 @@ export function ubuntuRelease(text: string): string | null {
 
 /** Returns a release of Alpine as its records have it, `v3.18`; null for what is none. */
 export function alpineRelease(text: string): string | null {
-  if (text === 'edge' || /^\d+\.\d+(\.\d+)?_alpha\d*$/.test(text)) return 'edge'
+  if (text === 'edge' || /^\d+\.\d+(\.\d+)?[ _]alpha\d*$/.test(text)) return 'edge'
   const [, release] = /^v?(\d+\.\d+)(\.\d+)*$/.exec(text) ?? []
   return release === undefined ? null : `v${release}`
 }
@@ -266,15 +267,19 @@ function byCodeName(text: string): NamedRelease | null {
 /** Longest text that is read as a release, characters: far above any. */
 const LONGEST = 200
 
-/** In lower case, without a code name in brackets, and without the word LTS. */
+/** In lower case, with one space for what separates words, without a code name in brackets, and without the word LTS. */
 function plainText(text: string): string {
   if (text.length > LONGEST) return ''
-  const plain = text
+  const plain = separated(text)
+  if (plain.startsWith('openeuler')) return plain
+  return plain.replace(/ ?\([^()]*\)$/, '').replace(/ lts$/, '')
+}
+
+function separated(text: string): string {
+  return text
     .toLowerCase()
-    .replace(/[+_"\s]+/g, ' ')
+    .replace(/[-+_"\s]+/g, ' ')
     .trim()
-  if (/^openeuler/.test(plain)) return plain
-  return plain.replace(/\s*\([^()]*\)$/, '').replace(/[- ]lts$/, '')
 }
 
 /** Names of distributions in prose, beside their namespaces. */
@@ -293,8 +298,6 @@ const TITLES: Readonly<Record<string, string>> = {
   'red hat': 'Red Hat',
   'red hat enterprise linux': 'Red Hat',
   'rocky linux': 'Rocky Linux',
-  'sle hpc': 'SUSE',
-  'sles sap': 'SUSE',
   'suse linux enterprise': 'SUSE',
   'suse linux enterprise server for sap applications': 'SUSE',
   'suse linux micro': 'SUSE',
@@ -309,7 +312,9 @@ interface DistributionName {
 
 /** The longest first: `opensuse-leap` before `opensuse`. */
 const NAMES: readonly DistributionName[] = [
-  ...eachMaker().map(({ namespace, name, recorded }) => ({ id: namespace, base: name, recorded })),
+  ...eachMaker().map(({ namespace, name, recorded }) => {
+    return { id: separated(namespace), base: name, recorded }
+  }),
   ...Object.entries(TITLES).map(([id, base]) => ({ id, base, recorded: true })),
 ].sort((one, other) => other.id.length - one.id.length)
 
@@ -317,8 +322,8 @@ function nameIn(text: string): (DistributionName & { readonly rest: string }) | 
   for (const name of NAMES) {
     if (!text.startsWith(name.id)) continue
     const rest = text.slice(name.id.length)
-    if (rest !== '' && !/^[-:@/ .\d]/.test(rest)) continue
-    return { ...name, rest: rest.replace(/^[-:@/ .]+/, '') }
+    if (rest !== '' && !/^[:@/ .\d]/.test(rest)) continue
+    return { ...name, rest: rest.replace(/^[:@/ .]+/, '') }
   }
   return null
 }

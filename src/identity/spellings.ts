@@ -80,7 +80,9 @@ const UNRECORDED: Readonly<Record<string, string>> = {
 
 /** Ecosystems by type alone, and what joins a namespace and a name there; null: a namespace is not known there. */
 const TYPES: Readonly<Record<string, { ecosystem: string; joint: string | null }>> = {
+  bioconductor: { ecosystem: 'Bioconductor', joint: null },
   bitnami: { ecosystem: 'Bitnami', joint: null },
+  brew: { ecosystem: 'Homebrew', joint: null },
   cargo: { ecosystem: 'crates.io', joint: null },
   composer: { ecosystem: 'Packagist', joint: '/' },
   conan: { ecosystem: 'ConanCenter', joint: null },
@@ -100,6 +102,7 @@ const TYPES: Readonly<Record<string, { ecosystem: string; joint: string | null }
   pub: { ecosystem: 'Pub', joint: null },
   pypi: { ecosystem: 'PyPI', joint: null },
   swift: { ecosystem: 'SwiftURL', joint: '/' },
+  vcpkg: { ecosystem: 'vcpkg', joint: null },
 }
 
 /** Other names of the same types. */
@@ -117,6 +120,7 @@ const OTHER_TYPES: Readonly<Record<string, string>> = {
   gradle: 'maven',
   // names of registries and tools, seen in SBOMs of other tools
   crates: 'cargo',
+  homebrew: 'brew',
   'crates.io': 'cargo',
   packagist: 'composer',
   pnpm: 'npm',
@@ -180,6 +184,9 @@ export function eachMaker(): {
   return [...[...BY_MAKER].map(entryOf(true)), ...[...NO_RECORDS].map(entryOf(false))]
 }
 
+/** Read, but not written: osv.dev writes no package URLs of these ecosystems, and neither do their records. */
+const UNWRITTEN = new Set(['bioconductor', 'githubactions', 'vcpkg'])
+
 /** How the package URL of an ecosystem is written. */
 interface PurlKind {
   readonly type: string
@@ -193,7 +200,7 @@ interface PurlKind {
 export function purlKinds(): ReadonlyMap<string, PurlKind> {
   const kinds = new Map<string, PurlKind>()
   for (const [type, { ecosystem, joint }] of BY_TYPE)
-    kinds.set(ecosystem, { type, maker: undefined, joint })
+    if (!UNWRITTEN.has(type)) kinds.set(ecosystem, { type, maker: undefined, joint })
   for (const [path, ecosystem] of Object.entries(MAKERS)) {
     const slash = path.indexOf('/')
     kinds.set(ecosystem, { type: path.slice(0, slash), maker: path.slice(slash + 1), joint: null })

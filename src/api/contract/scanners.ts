@@ -72,8 +72,7 @@ function queryContract(
   const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const // prettier-ignore
   const post: PathOperation = {
     summary,
-    description:
-      "osv.dev's query API, answered from the mirror. Queries by commit are refused (400).",
+    description: "osv.dev's query API. Queries by commit are refused (400).",
     tags: TAGS,
     requestBody: {
       description: 'At most 4 MiB.',
@@ -103,8 +102,7 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
       parameters: [ID, ...CONDITIONS],
       responses: {
         ...mirrored({
-          description:
-            "The service's record, with the derived entries beside its own; its bytes where there are none.",
+          description: 'The record, with derived entries.',
           schema: schemaOf('OsvRecord'),
           more: [...EDGE, 'X-Mirror-Derived'],
         }),
@@ -205,7 +203,7 @@ const VEX_TAGS = ['VEX repository']
 export const VEX_MANIFEST_CONTRACT: PathContract = {
   get: {
     summary: 'The manifest of the VEX repository',
-    description: 'For Trivy: https://github.com/aquasecurity/vex-repo-spec',
+    description: 'For Trivy.',
     tags: VEX_TAGS,
     parameters: CONDITIONS,
     responses: mirrored({ description: 'The manifest.', schema: { type: 'object' } }), // prettier-ignore

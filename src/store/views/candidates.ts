@@ -32,6 +32,17 @@ export function createCandidateReader(db: Db) {
     )
     .raw()
   const views = db.prepare<[], { id: number; name: string }>('SELECT id, name FROM view')
+  const prefixes = db
+    .prepare<[], string>('SELECT DISTINCT p.value FROM view, json_each(view.prefixes) p')
+    .pluck()
+  let vendors: ReadonlySet<string> | null = null // a finished generation does not change
+  const viewOf = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
+  /** In a vendor's folder, a package may have the name that another ecosystem gives it. */
+  const ofVendor = (vendor: string, name: string, after: string, limit: number): Candidate[] => {
+    const keys = packageKeys(vendor, name).map((key) => [viewOf.get(vendor), key])
+    const rows = named.all(JSON.stringify(keys), after, limit)
+    return rows.map(([id]) => ({ id, derived: false }))
+  }
   return {
     /** Returns the records that name a package of this name in any ecosystem, as `listCandidates` does. */
     listNamed(name: string, after: string, limit: number): Pick<Candidate, 'id'>[] {
@@ -52,6 +63,8 @@ export function createCandidateReader(db: Db) {
      */
     listCandidates(ecosystem: string, name: string, after: string, limit: number): Candidate[] {
       const folder = folderOf(ecosystem)
+      vendors ??= new Set(prefixes.all())
+      if (folder === ecosystem && vendors.has(folder)) return ofVendor(folder, name, after, limit)
       const rows = candidates.all(folder, packageKey(ecosystem, name), after, limit)
       return rows.map(([id, derived]) => ({ id, derived: derived === 1 }))
     },

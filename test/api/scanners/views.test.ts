@@ -13,6 +13,8 @@ afterEach(closeAll)
 
 const DEBIAN = heldRecord('ROOT-1', 'Root:Debian:12', 'rootio-curl', '7.88.1-10.root.io.2')
 const NPM = heldRecord('ROOT-2', 'Root:npm', '@rootio/semver', '4.2.1-root.io.1')
+const NUGET = heldRecord('ROOT-5', 'Root:NuGet', 'Rootio.Data.Client', '4.2.0')
+const TRIXIE = heldRecord('ROOT-6', 'Root:Debian:13', 'rootio-curl', '8.14.1-2.root.io.1')
 const ALPINE = heldRecord('ROOT-4', 'Root:Alpine:3.18', 'rootio-zlib', '1.2.13-r10071')
 const PYPI = heldRecord('ROOT-3', 'Root:PyPI', 'Rootio_Flask', '2.0.0+root.io.1')
 
@@ -20,7 +22,9 @@ async function served(env: Record<string, string> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-query-'))
   const store = openFilledStore(dir)
   store.publishOsv(
-    Object.fromEntries([DEBIAN, NPM, PYPI, ALPINE].map(({ id, text }) => [id, text])),
+    Object.fromEntries(
+      [DEBIAN, NPM, PYPI, ALPINE, NUGET, TRIXIE].map(({ id, text }) => [id, text]),
+    ),
   )
   store.close()
   const db = openReader(dir)
@@ -47,7 +51,7 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
   )
   const body = DEBIAN.text.replace(entry, `${entry},${derived}`)
   const view = `{"vulns":[${body}]}`
-  for (const ecosystem of ['Root:Debian:12', 'Debian:12', 'Debian'])
+  for (const ecosystem of ['Root:Debian:12', 'Debian:12'])
     expect(await curl(ecosystem, '7.88.1-10')).toEqual({ derived: 'Root', text: view })
   expect((await curl('Debian:12', '7.88.1-10.root.io.2')).text).toBe('{}')
   const purl = 'pkg:deb/debian/rootio-curl@7.88.1-10?distro=debian-12'
@@ -100,7 +104,7 @@ test('a query without an ecosystem finds a package of that name in any, as each 
   }
   expect(await ask({ version: '2.0.0', package: { name: 'rootio.FLASK' } })).toEqual(['ROOT-3'])
   expect(await ask({ version: '2.0.1', package: { name: 'rootio.FLASK' } })).toEqual([])
-  expect(await ask({ package: { name: 'rootio-curl' } })).toEqual(['ROOT-1'])
+  expect(await ask({ package: { name: 'rootio-curl' } })).toEqual(['ROOT-1', 'ROOT-6'])
   expect(await ask({ package: { name: 'none' } })).toEqual([])
 })
 
@@ -117,6 +121,37 @@ test('ranges of Ubuntu and Alpine count only for a query that names a release', 
   expect(await ask({ package: { purl: `${purl}?distro=alpine-3.18.6` } })).toContain('"ROOT-4"')
   expect(await ask({ package: { purl: `${purl}?distro=alpine-3.19.1` } })).toBe('{}')
   expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine:v3.18', name: 'rootio-zlib' } })).toContain('"ROOT-4"') // prettier-ignore
+})
+
+test('a package of a release has the findings of that release alone', async () => {
+  const { port } = await served()
+  const ask = async (purl: string): Promise<string> => {
+    const url = `http://127.0.0.1:${port}/osv/v1/query`
+    const body = JSON.stringify({ package: { purl } })
+    return (await fetch(url, { method: 'POST', body })).text()
+  }
+  const fixed = 'pkg:deb/debian/rootio-curl@7.88.1-10.root.io.2'
+  for (const distro of ['debian-12', 'debian-12.7', 'bookworm', '12'])
+    expect(await ask(`${fixed}?arch=amd64&distro=${distro}`)).toBe('{}')
+  expect(await ask(`${fixed}?distro=trixie`)).toContain('"ROOT-6"')
+  expect(await ask(fixed)).toContain('"ROOT-6"')
+  expect(await ask('pkg:deb/debian/rootio-curl@7.88.1-9?distro=debian-12')).not.toContain('"ROOT-6"') // prettier-ignore
+})
+
+test('a package is found in any case where its ecosystem compares names without', async () => {
+  const { port } = await served()
+  const ask = async (version: string, package_: object): Promise<string> => {
+    const url = `http://127.0.0.1:${port}/osv/v1/query`
+    const body = JSON.stringify({ version, package: package_ })
+    return (await fetch(url, { method: 'POST', body })).text()
+  }
+  for (const name of ['Rootio.Data.Client', 'rootio.data.client', 'ROOTIO.data.client'])
+    for (const ecosystem of ['NuGet', 'Root:NuGet', 'Root']) {
+      expect(await ask('4.1.0', { ecosystem, name })).toContain('"ROOT-5"')
+      expect(await ask('4.2.0', { ecosystem, name })).toBe('{}')
+    }
+  expect(await ask('4.1.0', { purl: 'pkg:nuget/rootio.data.client' })).toContain('"ROOT-5"')
+  expect(await ask('4.2.0', { ecosystem: 'npm', name: '@ROOTIO/semver' })).toBe('{}')
 })
 
 test('the one body of a record has validators of its own, in each coding', async () => {
