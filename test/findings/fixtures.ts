@@ -211,6 +211,7 @@ interface TagComponent {
   name: string
   version: string
   packages: string
+  asked: string
 }
 
 /** The packages of a tag as the index of its findings has them. */
@@ -218,7 +219,7 @@ export function componentsOf(dir: string): TagComponent[] {
   const found = withFindings(dir, (db) =>
     db
       .prepare<[], TagComponent>(
-        `SELECT t.owner, t.subjects, c.ecosystem, c.name, c.version, c.packages FROM tag t JOIN tag_component tc ON tc.tag = t.id
+        `SELECT t.owner, t.subjects, c.ecosystem, c.name, c.version, c.packages, c.asked FROM tag t JOIN tag_component tc ON tc.tag = t.id
          JOIN component c ON c.id = tc.component ORDER BY t.owner, c.name, c.version`,
       )
       .all(),

@@ -239,3 +239,31 @@ test('a SARIF report names each tag of a rule once, and a file with a sign that 
     ],
   })
 })
+
+test('every format says by which source package a finding was found, and of how many packages less was known', () => {
+  const component = { ...A, release: { name: 'Debian:12', from: 'purl' as const } }
+  const result = {
+    ...RESULT,
+    counts: { ...RESULT.counts, allReleases: 2, binaryNameOnly: 1 },
+    findings: [{ ...finding('D-1', component, []), source: 'openssl' }],
+  }
+  const sarif = JSON.stringify(sarifReport(result, 'sbom.json'))
+  expect(sarif).toContain('a 1 is affected by D-1; found by its source package openssl; no fixed')
+  expect(sarif).toContain('"properties":{"sourcePackage":"openssl","release":"Debian:12"}')
+  const report = JSON.stringify(vulnerabilityReport(result, 0))
+  expect(report).toContain('"value":"pkg:npm/a@1: found by its source package openssl"')
+  for (const text of [sarif, report]) {
+    expect(text).toContain('2 packages were judged by the records of all releases')
+    expect(text).toContain('1 package was judged by its binary name only')
+  }
+})
+
+test('operating systems that contradict each other, and releases that are not known, are gaps', () => {
+  const named = { systems: ['debian-12', 'alpine-3.18'], unreadReleases: ['debian-\u001b99'] }
+  expect(gapsOf({ ...RESULT, ...named }, 0).filter(({ code }) => code === 'release')).toEqual([
+    ...[
+      'the SBOM names 2 operating systems (debian-12, alpine-3.18): none of them is taken for the release of components that name none',
+      'components name a release that is not known here (debian-\\u001b99): they are judged by the records of all releases',
+    ].map((reason) => ({ code: 'release', reason })),
+  ])
+})

@@ -147,14 +147,14 @@ const SBOM = {
       required: ['bomFormat', 'specVersion'],
       properties: {
         bomFormat: { const: 'CycloneDX' },
-        specVersion: { enum: ['1.2', '1.3', '1.4', '1.5', '1.6', '1.7'] },
+        specVersion: { pattern: '^1.[2-7]$' },
         components: objects,
       },
     },
     {
       required: ['spdxVersion'],
       properties: {
-        spdxVersion: { enum: ['SPDX-2.1', 'SPDX-2.2', 'SPDX-2.3'] },
+        spdxVersion: { pattern: '^SPDX-2.[1-3]$' },
         packages: objects,
       },
     },
@@ -164,10 +164,18 @@ const SBOM = {
 /** What takes an SBOM. */
 export const MATCH_CONTRACT: PathContract = {
   post: {
-    summary: 'The vulnerabilities of the components of an SBOM',
+    summary: 'Vulnerabilities of an SBOM',
     description:
-      'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. Findings are those of the query API; with a local key, those that VEX rules out are listed apart.',
+      'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or 3.0 in JSON, also in a DSSE envelope, unverified. With a local key, VEX is applied.',
     tags: TAGS,
+    parameters: [
+      {
+        name: 'distro',
+        in: 'query',
+        description: 'Of components without a release: debian-12.',
+        schema: { type: 'string', minLength: 1 },
+      },
+    ],
     requestBody: {
       description: 'At most 16 MiB.',
       required: true,
@@ -179,7 +187,7 @@ export const MATCH_CONTRACT: PathContract = {
     },
     responses: {
       200: {
-        description: 'The findings, what was not judged, and the snapshot.',
+        description: 'The findings.',
         headers: headersOf('Cache-Control', ...MIRRORED),
         content: { 'application/json': { schema: MATCH } },
       },

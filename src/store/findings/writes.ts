@@ -95,21 +95,10 @@ function createComponents(db: Db) {
     'INSERT INTO component (name, ecosystem, version, packages, asked, gap) VALUES (?, ?, ?, ?, ?, ?)',
   )
   const addName = db.prepare('INSERT OR IGNORE INTO component_name (name, component) VALUES (?, ?)')
-  const findings = db.prepare<[number], StoredFinding>(
-    'SELECT record, fixable, patched, level, source FROM finding WHERE component = ?',
-  )
-  const put = db.prepare(
-    `INSERT INTO finding (component, record, fixable, patched, level, source) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level,
-       source = excluded.source`,
-  )
-  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
-  const patched = db.prepare<[], { component: number; record: string }>(
-    'SELECT component, record FROM finding WHERE patched = 1',
-  )
   const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`) // prettier-ignore
   return {
     ...createGapStore(db),
+    ...createFindingRows(db),
     /** Components that records are asked about by a name: their own, or that of their source package. */
     listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
     listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
@@ -134,6 +123,23 @@ function createComponents(db: Db) {
       for (const one of names) addName.run(one, id)
       return id
     },
+  }
+}
+
+function createFindingRows(db: Db) {
+  const findings = db.prepare<[number], StoredFinding>(
+    'SELECT record, fixable, patched, level, source FROM finding WHERE component = ?',
+  )
+  const put = db.prepare(
+    `INSERT INTO finding (component, record, fixable, patched, level, source) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level,
+       source = excluded.source`,
+  )
+  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
+  const patched = db.prepare<[], { component: number; record: string }>(
+    'SELECT component, record FROM finding WHERE patched = 1',
+  )
+  return {
     listFindings: (component: number): StoredFinding[] => findings.all(component),
     putFinding(component: number, finding: StoredFinding): void {
       const { record, fixable, patched, level, source } = finding

@@ -68,7 +68,7 @@ function createEcosystemCounts(db: Db) {
   const counts = new Map<string, number>(stored.all())
   return {
     /** Counts a record that names these, 1, or one that does not any more, -1. */
-    count(names: readonly string[], by: 1 | -1): void {
+    count: (names: readonly string[], by: 1 | -1): void => {
       for (const name of names) counts.set(name, (counts.get(name) ?? 0) + by)
     },
     store(): void {
