@@ -162,7 +162,7 @@ const suse: ReleaseRule = {
     return minor === undefined || minor === '0' ? major : `${major} SP${minor}`
   },
   covers(recorded, asked) {
-    if (!/Linux (?:Enterprise|Micro)|Package Hub/.test(recorded)) return false
+    if (!/Linux (?:Enterprise|Micro)|Package Hub|Real Time Module/.test(recorded)) return false
     const found = [...recorded.matchAll(/(?<= )(\d+(?:\.\d+)?(?: SP\d+)?)(?![\w.])/g)].at(-1)?.[1]
     if (found === undefined) return true
     if (recorded.includes('Micro')) return `Micro ${found}` === asked

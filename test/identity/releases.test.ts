@@ -93,7 +93,7 @@ const MEANT: Record<
   },
   'Red Hat:enterprise_linux:9': { own: ['Red Hat:rhel_eus:9.2::baseos', 'Red Hat:enterprise_linux:9::crb'], other: ['Red Hat:rhel_els:7'] }, // prettier-ignore
   'SUSE:15 SP5': {
-    own: ['SUSE:Linux Enterprise Server 15 SP5', 'SUSE:Linux Enterprise Server 15 SP5-LTSS', 'SUSE:Linux Enterprise Module for Basesystem 15 SP5', 'SUSE:Linux Enterprise Module for Python 3 15 SP5', 'SUSE:Package Hub 15 SP5'], // prettier-ignore
+    own: ['SUSE:Linux Enterprise Server 15 SP5', 'SUSE:Linux Enterprise Server 15 SP5-LTSS', 'SUSE:Linux Enterprise Module for Basesystem 15 SP5', 'SUSE:Linux Enterprise Module for Python 3 15 SP5', 'SUSE:Package Hub 15 SP5', 'SUSE:Real Time Module 15 SP5'], // prettier-ignore
     other: ['SUSE:Linux Enterprise Server 15 SP4', 'SUSE:Linux Enterprise Server 12 SP5', 'SUSE:Linux Enterprise Micro 5.5', 'SUSE:Manager Server 4.3', 'SUSE:Linux Enterprise Server 15'], // prettier-ignore
   },
   'SUSE:12 SP5': { own: ['SUSE:Linux Enterprise Module for Containers 12', 'SUSE:Linux Enterprise Server 12 SP5'], other: ['SUSE:Linux Enterprise Server 12', 'SUSE:Linux Enterprise Server 12 SP4'] }, // prettier-ignore
