@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { type Ecosystem, findEcosystem } from '../query/orders/ecosystems.ts'
 import { normalName } from './names.ts'
-import { packageOf, wholeOf } from './package.ts'
+import { otherNames, packageOf } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
 import { isReleased, readRelease } from './releases.ts'
 import { type SourcePackage, sourcePackageOf } from './source.ts'
@@ -96,7 +96,11 @@ export function identifyComponent(
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: url.type === 'github' ? REPOSITORY : null,
-    questions: questionsOf({ ecosystem, name, version, by: 'name' }, source, wholeOf(found, url)),
+    questions: questionsOf(
+      { ecosystem, name, version, by: 'name' },
+      source,
+      otherNames(found, url, facts.name),
+    ),
   }
 }
 
@@ -156,15 +160,15 @@ export function releaseIn(
   return null
 }
 
-/** `whole`: the name of what the component is a part of; null: it is no part. */
+/** `others`: other names of the component. */
 function questionsOf(
   own: Question,
   source: SourcePackage | null,
-  whole: string | null,
+  others: readonly string[],
 ): Question[] {
   const { ecosystem, name, version } = own
   const asked = [own]
-  if (whole !== null) asked.push({ ...own, name: normalName(ecosystem.base, whole) })
+  for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
   if (source !== null && (source.name !== name || source.version !== version))
     asked.push({ ecosystem, name: source.name, version: source.version || version, by: 'source' })
   return [...asked, ...asked.flatMap(certified)]

@@ -115,10 +115,18 @@ function goModule({ ecosystem, name, version }: PurlPackage): PurlPackage {
 }
 
 /**
- * Returns the package of the records that a package URL names a part of: the module of a Go package, the repository of an
- * action in one of its folders. Null: it names a whole one.
+ * Returns other names by which records may have a component: that of what it is a part of, and, where a generator wrote the
+ * package URL in lower case as the library does, that of the SBOM, which tells apart what differs by case.
  */
-export function wholeOf({ ecosystem, name }: PurlNames, { subpath }: ParsedUrl): string | null {
+export function otherNames(found: PurlNames, url: ParsedUrl, stated: string): string[] {
+  const { ecosystem, name } = found
+  const whole = wholeOf(found, url)
+  const isCased = ecosystem === 'npm' && stated !== name && stated.toLowerCase() === name
+  return [...(whole === null ? [] : [whole]), ...(isCased ? [stated] : [])]
+}
+
+/** The module of a Go package, the repository of an action in one of its folders; null: it names a whole one. */
+function wholeOf({ ecosystem, name }: PurlNames, { subpath }: ParsedUrl): string | null {
   if (ecosystem === 'Go' && subpath !== undefined && name.endsWith(`/${subpath}`))
     return name.slice(0, -subpath.length - 1)
   const [owner, repository, ...below] = name.split('/')

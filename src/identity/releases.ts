@@ -162,7 +162,7 @@ const suse: ReleaseRule = {
     return minor === undefined || minor === '0' ? major : `${major} SP${minor}`
   },
   covers(recorded, asked) {
-    if (!/Linux (?:Enterprise|Micro)|Package Hub/.test(recorded)) return false
+    if (!/Linux (?:Enterprise|Micro)|Package Hub|Real Time Module/.test(recorded)) return false
     const found = [...recorded.matchAll(/(?<= )(\d+(?:\.\d+)?(?: SP\d+)?)(?![\w.])/g)].at(-1)?.[1]
     if (found === undefined) return true
     if (recorded.includes('Micro')) return `Micro ${found}` === asked
@@ -318,12 +318,16 @@ const NAMES: readonly DistributionName[] = [
   ...Object.entries(TITLES).map(([id, base]) => ({ id, base, recorded: true })),
 ].sort((one, other) => other.id.length - one.id.length)
 
+/** Words between the name of a distribution and its release. */
+const EDITION =
+  /^(?:(?:linux|os|server|workstation|client|desktop|release|version|high performance computing|for sap applications) )+/
+
 function nameIn(text: string): (DistributionName & { readonly rest: string }) | null {
   for (const name of NAMES) {
     if (!text.startsWith(name.id)) continue
     const rest = text.slice(name.id.length)
     if (rest !== '' && !/^[:@/ .\d]/.test(rest)) continue
-    return { ...name, rest: rest.replace(/^[:@/ .]+/, '') }
+    return { ...name, rest: rest.replace(/^[:@/ .]+/, '').replace(EDITION, '') }
   }
   return null
 }

@@ -231,6 +231,15 @@ describe('names', () => {
     expect(told('pkg:apk/alpine/R@1')[1]).toBe('R')
   })
 
+  test('of npm are asked as the SBOM writes them, too, where the package URL is in lower case', () => {
+    const asked = (purl: string, name: string) =>
+      identityOf({ purl, name }).questions.map((question) => question.name)
+    expect(asked('pkg:npm/jsonstream@1', 'JSONStream')).toEqual(['jsonstream', 'JSONStream'])
+    expect(asked('pkg:npm/jsonstream@1', 'jsonstream')).toEqual(['jsonstream'])
+    expect(asked('pkg:npm/JSONStream@1', 'jsonstream')).toEqual(['JSONStream'])
+    expect(asked('pkg:npm/a@1', 'Other')).toEqual(['a'])
+  })
+
   test('are kept by the rule of the ecosystem behind a vendor', () => {
     expect(packageKey('Root:NuGet', 'A.B')).toBe('a.b')
     expect(packageKey('Root:PyPI', 'A.B')).toBe('a-b')

@@ -13,7 +13,7 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
   'Ubuntu:23.10': ['Ubuntu', 'mantic', 'ubuntu-23.10'],
   'Alpine:v3.18': ['Alpine', 'alpine-3.18', 'alpine-3.18.6', 'alpine-v3.18', '3.18', '3.18.6', 'v3.18', 'Alpine Linux v3.18'], // prettier-ignore
   'Alpine:edge': ['Alpine', 'edge', 'alpine-edge', 'alpine-3.21_alpha20240923'],
-  'Red Hat:enterprise_linux:9.4': ['Red Hat', 'rhel-9.4', 'redhat-9.4', 'Red Hat Enterprise Linux 9.4 (Plow)'], // prettier-ignore
+  'Red Hat:enterprise_linux:9.4': ['Red Hat', 'rhel-9.4', 'redhat-9.4', 'Red Hat Enterprise Linux 9.4 (Plow)', 'Red Hat Enterprise Linux Server 9.4', 'Red Hat Enterprise Linux release 9.4 (Plow)'], // prettier-ignore
   'Red Hat:enterprise_linux:9': ['Red Hat', 'rhel-9', 'el9', 'centos-9', 'centos-stream-9', 'CentOS Stream 9'], // prettier-ignore
   'Red Hat:enterprise_linux:7.9': ['Red Hat', 'centos-7.9.2009', 'CentOS Linux 7.9'],
   'AlmaLinux:9': ['AlmaLinux', 'almalinux-9', 'almalinux-9.6', 'alma-9.3', 'AlmaLinux 9.6 (Sage Margay)'], // prettier-ignore
@@ -21,7 +21,7 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
   'openSUSE:Leap 15.6': ['openSUSE', 'opensuse-leap-15.6', 'opensuse.leap-15.6', 'opensuse-15.6', 'openSUSE Leap 15.6', 'leap-15.6', '15.6'], // prettier-ignore
   'openSUSE:Tumbleweed': ['openSUSE', 'tumbleweed', 'opensuse-tumbleweed', 'opensuse.tumbleweed', 'opensuse-tumbleweed-20240101'], // prettier-ignore
   'openSUSE:Leap Micro 5.3': ['openSUSE', 'opensuse-leap-micro-5.3'],
-  'SUSE:15 SP5': ['SUSE', 'sles-15.5', 'sles-15-sp5', 'SLES-15SP5', 'sle-15.5', 'sles_sap-15.5', 'SUSE Linux Enterprise Server 15 SP5', 'suse linux enterprise server-15.5'], // prettier-ignore
+  'SUSE:15 SP5': ['SUSE', 'sles-15.5', 'sles-15-sp5', 'SLES-15SP5', 'sle-15.5', 'sles_sap-15.5', 'SUSE Linux Enterprise Server 15 SP5', 'SUSE Linux Enterprise Desktop 15 SP5', 'suse linux enterprise server-15.5'], // prettier-ignore
   'SUSE:15': ['SUSE', 'sles-15', 'sles-15.0'],
   'SUSE:16.0': ['SUSE', 'sles-16.0'],
   'SUSE:Micro 5.3': ['SUSE', 'sle-micro-5.3', 'slem-5.3'],
@@ -93,7 +93,7 @@ const MEANT: Record<
   },
   'Red Hat:enterprise_linux:9': { own: ['Red Hat:rhel_eus:9.2::baseos', 'Red Hat:enterprise_linux:9::crb'], other: ['Red Hat:rhel_els:7'] }, // prettier-ignore
   'SUSE:15 SP5': {
-    own: ['SUSE:Linux Enterprise Server 15 SP5', 'SUSE:Linux Enterprise Server 15 SP5-LTSS', 'SUSE:Linux Enterprise Module for Basesystem 15 SP5', 'SUSE:Linux Enterprise Module for Python 3 15 SP5', 'SUSE:Package Hub 15 SP5'], // prettier-ignore
+    own: ['SUSE:Linux Enterprise Server 15 SP5', 'SUSE:Linux Enterprise Server 15 SP5-LTSS', 'SUSE:Linux Enterprise Module for Basesystem 15 SP5', 'SUSE:Linux Enterprise Module for Python 3 15 SP5', 'SUSE:Package Hub 15 SP5', 'SUSE:Real Time Module 15 SP5'], // prettier-ignore
     other: ['SUSE:Linux Enterprise Server 15 SP4', 'SUSE:Linux Enterprise Server 12 SP5', 'SUSE:Linux Enterprise Micro 5.5', 'SUSE:Manager Server 4.3', 'SUSE:Linux Enterprise Server 15'], // prettier-ignore
   },
   'SUSE:12 SP5': { own: ['SUSE:Linux Enterprise Module for Containers 12', 'SUSE:Linux Enterprise Server 12 SP5'], other: ['SUSE:Linux Enterprise Server 12', 'SUSE:Linux Enterprise Server 12 SP4'] }, // prettier-ignore
