@@ -62,7 +62,9 @@ export function identifyAll(
 
 function keyOf({ purl, name, version, source }: SbomComponent): string {
   if (purl === null) return JSON.stringify([name, version])
-  return JSON.stringify([purl, version, source?.name ?? '', source?.version ?? ''])
+  // A package URL may be in lower case though the name is not: npm tells such packages apart.
+  const ownName = name === name.toLowerCase() ? '' : name
+  return JSON.stringify([purl, version, ownName, source?.name ?? '', source?.version ?? ''])
 }
 
 function identified(

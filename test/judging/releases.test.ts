@@ -136,6 +136,14 @@ test('components that differ in their source package alone are judged each', asy
   expect(packages).toBe(2)
 })
 
+test('components with one package URL whose names differ in case are judged each', async () => {
+  const purl = 'pkg:npm/jsonstream@1.0.0'
+  const named = (name: string) => component(purl, { name })
+  const all = [named('jsonstream'), named('JSONStream'), named('JSONStream')]
+  const { packages } = await judgeComponents(all, SOURCE, { check: () => undefined })
+  expect(packages).toBe(2)
+})
+
 test('a component none of whose records can be compared is not judged, with the reason', async () => {
   const whyNot = async (purl: string) => {
     const { findings, notJudged } = await judge(purl)
