@@ -32,6 +32,7 @@ type Part =
   | 'findings'
   | 'fleet'
   | 'guard'
+  | 'identity'
   | 'json'
   | 'judging'
   | 'main'
@@ -62,10 +63,11 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   threads: ['core', 'domain'],
   config: ['core', 'domain'],
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
-  store: ['core', 'domain', 'threads/load-lock.ts'],
+  store: ['core', 'domain', 'identity/names.ts', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
-  query: ['core', 'json'],
-  differences: ['core/text.ts', 'json/objects.ts', 'query'],
+  identity: ['core', 'json', 'query/orders/ecosystems.ts'],
+  query: ['core', 'identity', 'json'],
+  differences: ['core/text.ts', 'identity/names.ts', 'json/objects.ts', 'query'],
   guard: [
     'core',
     'differences',
@@ -100,6 +102,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'core',
     'differences',
     'domain',
+    'identity',
     'json',
     'query',
     'sboms',
@@ -109,23 +112,25 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'zip/crc32c.ts',
   ],
   sboms: ['core', 'domain', 'json', 'store'],
-  vex: ['core', 'domain', 'json', 'query', 'sboms', 'store'],
+  vex: ['core', 'domain', 'identity', 'json', 'sboms', 'store'],
   judging: [
     'api/scanners/query-source.ts',
     'core',
     'domain/resources.ts',
     'domain/artifacts/signature.ts',
+    'identity',
     'json',
     'query',
     'sboms',
     'store',
     'vex',
   ],
-  match: ['api', 'core', 'domain', 'judging', 'sboms', 'store', 'threads', 'vex'],
+  match: ['api', 'core', 'domain', 'identity', 'judging', 'sboms', 'store', 'threads', 'vex'],
   findings: [
     'api',
     'core',
     'domain',
+    'identity',
     'json/objects.ts',
     'judging',
     'query',
@@ -150,7 +155,18 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   backup: ['core', 'domain', 'store', 'zip'],
-  views: ['config', 'core', 'domain', 'json', 'query', 'store', 'threads', 'vex', 'zip'],
+  views: [
+    'config',
+    'core',
+    'domain',
+    'identity',
+    'json',
+    'query',
+    'store',
+    'threads',
+    'vex',
+    'zip',
+  ],
   daemon: [
     'api',
     'bundle',
@@ -230,7 +246,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   fastify: ['api/status/routes.ts'],
   'lru-cache': ['api/followers/details.ts'],
   'node-cron': ['sync/planning/cron.ts'],
-  'packageurl-js': ['query/purl.ts'],
+  'packageurl-js': ['identity/purl.ts'],
   pino: ['core/log.ts'],
   'pino-pretty': ['core/log.ts'],
   'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],

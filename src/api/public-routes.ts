@@ -4,7 +4,7 @@ import { createBucket } from './scanners/bucket.ts'
 import type { Failures, ServerLog } from './http/problems.ts'
 import { type MirrorOptions, createMirror } from './feeds/routes.ts'
 import { FEEDS_ROOT } from '../domain/feed-paths.ts'
-import { QUERY_API } from './http/paths.ts'
+import { QUERY_API, lacksQueryBase } from './http/paths.ts'
 import { createHeads } from './http/response.ts'
 import { findMissingRecord } from './lookup/missing-record.ts'
 import { createOsvQuery } from './scanners/query-routes.ts'
@@ -48,7 +48,7 @@ export function createPublicSide(
     answer(request, response) {
       const { url = '' } = request
       if (url.startsWith(FEEDS_ROOT)) mirror(request, response)
-      else if (url.startsWith(QUERY_API)) query(request, response)
+      else if (url.startsWith(QUERY_API) || lacksQueryBase(url)) query(request, response)
       else return bucket(request, response)
       return true
     },

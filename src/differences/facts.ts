@@ -1,5 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
-import { findEcosystem, normalName } from '../query/orders/ecosystems.ts'
+import { normalName } from '../identity/names.ts'
+import { findEcosystem } from '../query/orders/ecosystems.ts'
 
 /** A package as a record names it; both texts are empty where an entry of `affected` names none, as for commits. */
 export interface PackageName {

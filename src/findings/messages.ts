@@ -20,8 +20,10 @@ export function stateMessage(reads: FindingsReads, missing: MissingOf) {
 
 /** Returns a tag and its numbers of findings, as answers show it. */
 export function tagMessage({ owner, name, refusal, sbom, ...tag }: TagFindings) {
-  const { packages, notJudged, findings, fixable, critical, high, suppressed } = tag
-  const counts = { packages, notJudged, findings, fixable, critical, high, suppressed }
+  const { packages, notJudged, allReleases, binaryNameOnly } = tag
+  const { findings, fixable, critical, high, suppressed } = tag
+  const judged = { packages, notJudged, allReleases, binaryNameOnly }
+  const counts = { ...judged, findings, fixable, critical, high, suppressed }
   const sboms = sbom === '' ? [] : sbom.split(' ')
   return { id: owner, name, sboms, notJudgedReason: refusal, ...(refusal === null && { counts }) }
 }

@@ -1,4 +1,5 @@
 import type { VexReason } from '../vex/apply.ts'
+import type { Identity } from '../identity/identity.ts'
 import type { Severity } from './severity.ts'
 
 /** A package of the SBOM: equal components are one, with all their references. */
@@ -11,6 +12,14 @@ export interface MatchedComponent {
   readonly refs: readonly string[]
   /** How many different ones the SBOM has. */
   readonly refCount: number
+  /** The release by whose records it was judged, and what names it; null: none is known, or its ecosystem has none. */
+  readonly release: Identity['release']
+  /** The package of a distribution that it is built from; null: it is none, or its source is not known. */
+  readonly sourcePackage: Identity['source']
+  /** Whether it was judged by the records of all releases, since its own is not known. */
+  readonly allReleases: boolean
+  /** Whether it was judged by its own name only, though records name source packages: its own is not known. */
+  readonly binaryNameOnly: boolean
 }
 
 /** A vulnerability of a component. */
@@ -24,6 +33,8 @@ export interface MatchFinding {
   readonly modified: string | null
   readonly severity: Severity
   readonly component: MatchedComponent
+  /** The source package by whose name it was found; null: by the component's own name. */
+  readonly source: string | null
   /** As the record writes them. */
   readonly ecosystems: readonly string[]
   /** Fixed versions above the component's; empty: the record names none. */
@@ -63,6 +74,42 @@ export interface SuppressedFinding extends MatchFinding {
 
 /** A component that was not judged, or not completely, and why. */
 export interface NotJudged extends MatchedComponent {
-  readonly code: 'no_purl' | 'bad_purl' | 'unknown_ecosystem' | 'no_records' | 'no_version' | 'version_not_ordered' // prettier-ignore
+  readonly code: NotJudgedCode
   readonly reason: string
+}
+
+/** Why a component was not judged, or not completely. */
+type NotJudgedCode =
+  | 'no_purl'
+  | 'bad_purl'
+  | 'unknown_ecosystem'
+  | 'no_version'
+  /** The mirror has no records of its ecosystem, or of its release. */
+  | 'no_records'
+  /** Records about its package exist, and none could be compared with its version. */
+  | 'not_compared'
+  /** It is a file, a system or what the SBOM describes: records are about packages. */
+  | 'no_package'
+  /** Judged in part: by the records that list exactly its version. */
+  | 'version_not_ordered'
+  /** Judged in part: some records about its package could not be compared with its version. */
+  | 'partly_compared'
+  /** Judged in part: it may also be another package than the one that was looked for. */
+  | 'ambiguous'
+
+/** Codes of components that were judged in part. */
+const PARTLY: ReadonlySet<NotJudgedCode> = new Set([
+  'version_not_ordered',
+  'partly_compared',
+  'ambiguous',
+])
+
+/** Reports whether records were looked up for a component that is listed as not judged: it was not judged completely. */
+export function isPartlyJudged({ code }: Pick<NotJudged, 'code'>): boolean {
+  return PARTLY.has(code)
+}
+
+/** Reports whether a component is a package, of which nothing or not everything is known. */
+export function isUnjudged({ code }: Pick<NotJudged, 'code'>): boolean {
+  return code !== 'no_package'
 }

@@ -1,5 +1,6 @@
 import { querySourceOf } from '../api/scanners/query-source.ts'
 import { type QuerySource, parseRecord } from '../query/search.ts'
+import { isMeant } from '../identity/meant.ts'
 import { folderOf } from '../store/views/generations.ts'
 import type { Views } from '../store/views/reads.ts'
 
@@ -26,12 +27,27 @@ type PackageRecords = readonly {
 
 /** Returns a generation of views as the place where SBOMs are judged. */
 export function judgeSourceOf(views: Views): JudgeSource {
-  const known = new Set(views.listViews().map(({ name }) => name))
+  const has = ecosystemsOf(views)
   return {
     ...querySourceOf(views),
     listPackageRecords: (ecosystem, names, limit) =>
       views.listPackageRecords(ecosystem, names, limit),
-    hasEcosystem: (name) => known.has(folderOf(name)),
+    hasEcosystem: has,
+  }
+}
+
+/** Returns what knows whether views have any record of an ecosystem, and of its release where the name has one. */
+export function ecosystemsOf(
+  views: Pick<Views, 'hasView' | 'listEcosystems'>,
+): (name: string) => boolean {
+  const recorded = views.listEcosystems()
+  const known = new Map<string, boolean>()
+  return (name) => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const has = views.hasView(folderOf(name)) && recorded.some((one) => isMeant(one, name))
+    known.set(name, has)
+    return has
   }
 }
 

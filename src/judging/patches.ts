@@ -3,8 +3,9 @@ import { RESOURCES } from '../domain/resources.ts'
 import { resolveField } from '../json/field-names.ts'
 import { fieldsOfItem } from '../json/forms/item-fields.ts'
 import { type Fields, isObject } from '../json/objects.ts'
-import { ecosystemNames, findEcosystem, normalName } from '../query/orders/ecosystems.ts'
-import { purlNames } from '../query/purl.ts'
+import { ecosystemNames, findEcosystem } from '../query/orders/ecosystems.ts'
+import { normalName } from '../identity/names.ts'
+import { purlNames } from '../identity/package.ts'
 import type { CatalogEntry } from '../store/catalog/lists.ts'
 import type { Reads } from '../store/reads.ts'
 import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './finding.ts'
@@ -140,22 +141,25 @@ function isCut(entries: readonly CatalogEntry[]): boolean {
 
 /** Creates the function that names what entries about a finding may be about: its CVEs, ecosystems and package. */
 function createPlaces(check: () => void): (finding: MatchFinding) => string[] {
-  const known = new Map<MatchedComponent, string | null>()
+  const known = new Map<MatchedComponent, readonly string[]>()
   return (finding) => {
     check()
     const { component, ecosystems } = finding
-    const before = known.get(component)
-    const name = before === undefined ? nameOf(component) : before
-    known.set(component, name)
-    if (name === null) return []
+    const names = known.get(component) ?? packageNames(component)
+    known.set(component, names)
     const bases = new Set(ecosystems.map((one) => findEcosystem(one)?.base ?? ''))
     const cves = cvesOf(finding)
-    return [...bases].flatMap((base) => (base === '' ? [] : patchPlaces(cves, base, name)))
+    const places = [...bases].flatMap((base) =>
+      names.flatMap((name) => (base === '' ? [] : patchPlaces(cves, base, name))),
+    )
+    return [...new Set(places)]
   }
 }
 
-function nameOf({ purl }: MatchedComponent): string | null {
-  return purl === null ? null : (purlNames(purl)?.name ?? null)
+/** The names by which the list of patches may call a component: its own, and that of its source package. */
+function packageNames({ purl, sourcePackage }: MatchedComponent): string[] {
+  const name = purl === null ? undefined : purlNames(purl)?.name
+  return [...new Set([name, sourcePackage?.name])].filter((one) => one !== undefined)
 }
 
 /** A distribution's package is named by its source package, Maven's with or without group. */

@@ -29,11 +29,12 @@ function main(port: NonNullable<typeof parentPort>): void {
         shortReads.repin(message.pin)
         return { moved: true }
       }
-      const { now, served, catalog } = message
+      const { now, served, catalog, distro } = message
       const check = createLimit()
       const bytes = Buffer.from(message.body.buffer)
       const sbom = { ...readInputSbom(bytes), digest: sha256Hex(bytes) }
-      const result = await matcher.match(sbom, { now, served, catalog, check, maxBytes: MAX_BYTES })
+      const request = { now, served, catalog, check, distro, maxBytes: MAX_BYTES }
+      const result = await matcher.match(sbom, request)
       const { id, asOf, stale } = result.snapshot
       const body = new TextEncoder().encode(JSON.stringify(result))
       return { body, snapshot: { id, asOf, stale } }

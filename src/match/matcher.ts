@@ -1,3 +1,4 @@
+import { surroundingsOf } from '../identity/surroundings.ts'
 import { originNotAfter, readOrigin } from '../api/http/origin.ts'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { missingOf } from '../api/snapshot/missing.ts'
@@ -34,6 +35,8 @@ interface MatchRequest {
   readonly catalog: boolean
   /** False: VEX is not applied, so that what it rules out is among the findings. */
   readonly vex?: boolean
+  /** The distribution and release of components that name none, such as `debian-12`; null: it is not known. */
+  readonly distro?: string | null
   /** Most bytes of findings as JSON; no limit when not given. */
   readonly maxBytes?: number
 }
@@ -77,13 +80,15 @@ interface MatcherParts {
 async function matchSbom(
   { config, shortReads, views }: MatcherParts,
   sbom: InputSbom,
-  { now, served, check, maxBytes, catalog: withCatalog, vex: withVex = true }: MatchRequest,
+  request: MatchRequest,
 ): Promise<MatchResult> {
+  const { now, served, check, maxBytes, catalog: withCatalog, vex: withVex = true } = request
   const snapshot = shortReads.during(() => snapshotOf(config, shortReads, views.info, now), served)
-  const { components, format, name, enveloped } = sbom
+  const { components, format, name, enveloped, systems } = sbom
+  const around = surroundingsOf({ systems, option: request.distro ?? null })
   const source = judgeSourceOf(views)
   const add = createByteLimit(maxBytes ?? Infinity)
-  const judged = await judgeComponents(components, source, check, add)
+  const judged = await judgeComponents(components, source, { check, around, add })
   const { vex, suppressed, findings, patches } = shortReads.during(() => {
     const ruled = ruleOut({ config, shortReads }, judged.findings, {
       ...{ now, sbom, check },
@@ -96,12 +101,17 @@ async function matchSbom(
   }, served)
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
-  const { packages, notJudged } = judged
+  const { packages, notJudged, allReleases, binaryNameOnly, unreadReleases } = judged
   const counts = {
-    ...{ components: components.length, packages, notJudged: notJudged.length },
-    ...{ ...countFindings(findings), suppressed: suppressed.length },
+    components: components.length,
+    packages,
+    notJudged: notJudged.length,
+    allReleases,
+    binaryNameOnly,
+    ...countFindings(findings),
+    suppressed: suppressed.length,
   }
-  const gaps = gapsOf({ snapshot, vex, patches }, now)
+  const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps } // prettier-ignore
 }
 

@@ -45,8 +45,8 @@ export interface MatchSnapshot extends MissingParts {
 
 /** What this mirror does not know, so that findings may be missing or wrong. */
 export interface MatchGap {
-  /** `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is fixable. */
-  readonly code: 'age' | 'records' | 'vex' | 'patches'
+  /** `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is fixable, `release` about what is found too much. */
+  readonly code: 'age' | 'records' | 'vex' | 'patches' | 'release'
   readonly reason: string
 }
 
@@ -77,5 +77,9 @@ interface MatchCounts {
   /** Findings that VEX rules out. */
   readonly suppressed: number
   readonly notJudged: number
+  /** Packages judged by the records of all releases of their distribution: their own is not known. */
+  readonly allReleases: number
+  /** Packages judged by their own name only, though records name source packages: their own is not known. */
+  readonly binaryNameOnly: number
   readonly levels: Readonly<Record<Level | 'unknown', number>>
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MATCH_PATH } from '../api/http/paths.ts'
 import { type Problem, sendProblem } from '../api/http/problems.ts'
-import { rawTarget } from '../api/http/request-target.ts'
+import { namedValue, rawTarget } from '../api/http/request-target.ts'
 import { respondUnstored } from '../api/http/response.ts'
 import { type BodyFault, readRequestBody } from '../api/http/streams.ts'
 import type { OwnPath, PeopleTools } from '../api/people.ts'
@@ -11,6 +11,7 @@ import { followPin } from '../api/reading/thread.ts'
 import type { Config } from '../config/schema.ts'
 import { shareFor } from '../core/connections/responses.ts'
 import { MirrorError } from '../core/errors.ts'
+import { whyNoRelease } from '../judging/components.ts'
 import {
   type RequestThread,
   type ThreadFailure,
@@ -35,6 +36,8 @@ export interface MatchMessage {
   readonly served: string | null
   /** Whether the client may read the catalog, and so the mirrored VEX. */
   readonly catalog: boolean
+  /** The distribution and release of components that name none; null: it is not known. */
+  readonly distro: string | null
 }
 
 /** What became of it; `body`: the result as JSON. */
@@ -95,12 +98,19 @@ async function answerMatch(
   if (method !== 'POST') return refuse(request, response, notPosted(method))
   const denied = tools.access.judge(request)
   if (denied !== null && hasCredential(request)) return refuse(request, response, denied)
+  const distro = distroIn(request)
   const share = shareFor(response)
   const body = await readRequestBody(request, { bytes: MAX_BYTES, share })
   if (body === 'gone') return void response.destroy()
   if (typeof body === 'string') return refuse(request, response, FAULTS[body])
   const served = tools.served.servedPin?.stamp() ?? null
-  const message = { body: new Uint8Array(body), now: tools.now(), served, catalog: denied === null } // in a buffer of its own
+  const message = {
+    body: new Uint8Array(body),
+    now: tools.now(),
+    served,
+    catalog: denied === null,
+    distro,
+  } // in a buffer of its own
   const leave = (): void => void (message.body = NOTHING) // the queue keeps the message until its turn
   response.once('close', leave)
   share.queues(() => {
@@ -112,6 +122,14 @@ async function answerMatch(
   if (reply === null || response.writableEnded) return
   share.release() // the answer counts from here on
   send(reply, request, response)
+}
+
+/** The release that the client names. Throws `bad_request` for one that is not known here. */
+function distroIn({ url = '' }: IncomingMessage): string | null {
+  const distro = namedValue(new URLSearchParams(rawTarget(url).query), 'distro')
+  const why = distro === null ? null : whyNoRelease(distro)
+  if (why === null) return distro
+  throw new MirrorError('bad_request', `distro=… ${why}`)
 }
 
 const NOTHING = new Uint8Array(0)

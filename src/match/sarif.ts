@@ -4,6 +4,7 @@ import { VERSION } from '../core/version.ts'
 import { signatureText } from '../domain/artifacts/signature.ts'
 import type { MatchFinding, SuppressedFinding } from '../judging/finding.ts'
 import type { VexReason } from '../vex/apply.ts'
+import { foundByWords, notesOf } from './notes.ts'
 import type { MatchResult } from './result.ts'
 import { type Level, disagrees } from '../judging/severity.ts'
 
@@ -60,24 +61,35 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
 }
 
 function resultOf(finding: Reported, ruleIndex: number, file: string): object {
-  const { id, component, fixed, severity, vex, patches } = finding
+  const { id, component, fixed, severity, vex } = finding
   const { name, version, purl } = component
   const fix = fixed.length === 0 ? 'no fixed version is known' : `fixed in ${fixed.join(', ')}`
+  const foundBy = foundByWords(finding)
   const place = purl ?? `${name}@${version}`
   return {
     ...{ ruleId: id, ruleIndex },
     level: severity.level === null ? 'warning' : RESULT_LEVELS[severity.level],
-    message: { text: `${name} ${version} is affected by ${id}; ${fix}` },
+    message: {
+      text: `${name} ${version} is affected by ${id}; ${[foundBy, fix].filter((one) => one !== '').join('; ')}`,
+    },
     locations: [
       {
         physicalLocation: { artifactLocation: { uri: uriOf(file) } },
         logicalLocations: [{ fullyQualifiedName: place, kind: 'module' }],
       },
     ],
-    ...(patches.length > 0 && { properties: { patches } }),
+    ...propertiesOf(finding),
     suppressions: vex === undefined ? [] : [suppressionOf(vex)],
     partialFingerprints: { 'patchmirror/v1': sha256Hex(`${id}\n${place}\n${version}`) },
   }
+}
+
+function propertiesOf({ patches, source, component }: Reported): object {
+  const { release } = component
+  if (patches.length === 0 && source === null && release === null) return {}
+  const sourcePackage = source === null ? {} : { sourcePackage: source }
+  const known = release === null ? {} : { release: release.name }
+  return { properties: { ...(patches.length > 0 && { patches }), ...sourcePackage, ...known } }
 }
 
 /** A path as a reference: a `#` or a `:` in it is part of a name. */
@@ -96,11 +108,12 @@ function suppressionOf(reason: VexReason): object {
   }
 }
 
-function notificationsOf({ notJudged, gaps }: MatchResult): object[] {
+function notificationsOf(result: MatchResult): object[] {
+  const { notJudged, gaps } = result
   const reasons = [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
     const text = `${counted(ones.length, 'component was', 'components were')} not judged, or not completely: ${reason}`
     return text
   })
-  const texts = [...gaps.map(({ reason }) => reason), ...reasons]
+  const texts = [...gaps.map(({ reason }) => reason), ...notesOf(result), ...reasons]
   return texts.map((text) => ({ level: 'warning', message: { text } }))
 }

@@ -4,6 +4,7 @@ import { toIso } from '../core/time.ts'
 import { VERSION } from '../core/version.ts'
 import { donePatches, isFixable } from '../judging/patches.ts'
 import type { MatchFinding, MatchedComponent, SuppressedFinding } from '../judging/finding.ts'
+import { foundByWords, notesOf } from './notes.ts'
 import type { MatchResult } from './result.ts'
 import { type Severity, disagrees } from '../judging/severity.ts'
 
@@ -32,7 +33,12 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
       timestamp: toIso(now),
       tools: { components: [{ type: 'application', name: 'patchmirror', version: VERSION }] },
       ...(sbom.name !== '' && { component: { type: 'application', name: sbom.name } }),
-      properties: [...properties, ...gapProperties(result), ...notJudgedProperties(result)],
+      properties: [
+        ...properties,
+        ...gapProperties(result),
+        ...noteProperties(result),
+        ...notJudgedProperties(result),
+      ],
     },
     components: [...components].map((one) => componentOf(one, refs.get(one) ?? '')),
     vulnerabilities: [
@@ -50,6 +56,10 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
 /** CycloneDX has no place for what the mirror does not know, nor for what was not judged, which is counted by its reason. */
 function gapProperties({ gaps }: MatchResult) {
   return gaps.map(({ code, reason }) => ({ name: `patchmirror:gap:${code}`, value: reason }))
+}
+
+function noteProperties(result: MatchResult) {
+  return notesOf(result).map((value) => ({ name: 'patchmirror:note', value }))
 }
 
 function notJudgedProperties({ notJudged }: MatchResult) {
@@ -134,7 +144,19 @@ function vulnerabilityOf(
       ref: refs.get(component),
       versions: [{ version: component.version, status }],
     })),
+    ...sourceProperties(ones, refs),
   }
+}
+
+/** CycloneDX has no place for the source package by which a component was found. */
+function sourceProperties(ones: readonly MatchFinding[], refs: Refs): object {
+  const bySource = ones.filter(({ source }) => source !== null)
+  if (bySource.length === 0) return {}
+  const properties = bySource.map((one) => ({
+    name: 'patchmirror:foundBy',
+    value: `${refs.get(one.component) ?? ''}: ${foundByWords(one)}`,
+  }))
+  return { properties }
 }
 
 /** A vector is rated by its own score; where the record's word is of another level, that is a rating of its own. */

@@ -1,4 +1,6 @@
-import { type Ecosystem, findEcosystem, isMeant, normalName } from './orders/ecosystems.ts'
+import { isMeant } from '../identity/meant.ts'
+import { normalName } from '../identity/names.ts'
+import { type Ecosystem, findEcosystem } from './orders/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
 import type { VersionOrder } from './orders/order.ts'
 import { type Pace, type PacedSteps, createPace } from './steps.ts'
@@ -14,9 +16,12 @@ export interface OsvRecord {
 
 /** What is looked for. */
 export interface Asked {
-  readonly ecosystem: Ecosystem
+  /** Null: any. */
+  readonly ecosystem: Ecosystem | null
   readonly name: string
   readonly version: AskedVersion
+  /** Whether ranges are passed over. */
+  readonly isListedOnly?: boolean
 }
 
 /** A version that is compared with many. */
@@ -39,22 +44,47 @@ export function askVersion(text: string): AskedVersion {
   }
 }
 
+/** Why a record about a package says nothing about a version of it. */
+export type Uncompared =
+  /** Its ecosystem has no order of versions, and the record lists none. */
+  | 'no_order'
+  /** The order cannot read the version, and the record lists none. */
+  | 'version'
+  /** It names commits alone. */
+  | 'commits'
+  /** Its ecosystem's order cannot read a bound that decides. */
+  | 'bounds'
+  /** It names neither versions nor ranges. */
+  | 'no_versions'
+
+/** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
+export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
+
 /**
  * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
  * a range of type SEMVER or ECOSYSTEM. Ranges of commits are ignored; a withdrawn record affects nothing, as at
- * osv.dev. A version that the ecosystem's order cannot parse is only looked for in the list. `vendor`: the prefix that was
- * removed from the record's ecosystems; the vendor's order still applies. In steps, because a record may be long.
+ * osv.dev. A version that the ecosystem's order cannot parse is only looked for in the list. What could not be compared with
+ * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
+ * still applies. In steps, because a record may be long.
  */
-export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<boolean> {
-  if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return false
+export function* concerns(
+  record: OsvRecord,
+  asked: Asked,
+  vendor?: string,
+): PacedSteps<VersionVerdict> {
+  if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
   const pace = createPace()
+  let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
     const order = orderFor(affected, asked, vendor)
-    if (order !== undefined && (yield* isAffected(affected, asked.version, order, pace)))
-      return true
+    if (order === undefined) continue
+    const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
+    const own = yield* isAffected(part, asked.version, order, pace)
+    if (own === 'affected') return own
+    if (verdict === 'other' || verdict === 'clear') verdict = own
   }
-  return false
+  return verdict
 }
 
 /** The order by which a version of the package is judged; undefined when another package is meant. */
@@ -65,7 +95,7 @@ export function orderFor(
 ): VersionOrder | null | undefined {
   const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
   if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
-  if (!isMeant(recorded, ecosystem.name)) return undefined
+  if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
   const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   const base = own?.base ?? null
   return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined
@@ -77,12 +107,21 @@ export function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): PacedSteps<boolean> {
-  if (version.text === '') return true
-  if (yield* isListed(affected['versions'], version, order, pace)) return true
-  for (const range of eachObject(affected['ranges']))
-    if (yield* isInside(range, version, order, pace)) return true
-  return false
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
+  if (version.text === '') return 'affected'
+  const { versions, ranges } = affected
+  if (yield* isListed(versions, version, order, pace)) return 'affected'
+  // A list is compared as text, in any ecosystem.
+  let compared = Array.isArray(versions) && versions.length > 0
+  let uncompared: Uncompared | null = null
+  for (const range of eachObject(ranges)) {
+    const own = yield* isInside(range, version, order, pace)
+    if (own === 'affected') return own
+    if (own === 'clear') compared = true
+    else if (own === 'bounds' || uncompared === null) uncompared = own
+  }
+  if (uncompared === 'bounds') return uncompared
+  return compared ? 'clear' : (uncompared ?? 'no_versions')
 }
 
 /** Listed as it is written, or as another text for the same version: 3.1 and 3.1.0 are one for PyPI. */
@@ -109,12 +148,14 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): PacedSteps<boolean> {
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
   if (pace.isOver()) yield
   const { type, events } = range
+  if (type === 'GIT') return 'commits'
   const order = orderOfType(type, own)
-  const key = order && version.keyOf(order)
-  if (order === null || key === null) return false
+  if (order === null) return 'no_order'
+  const key = version.keyOf(order)
+  if (key === null) return 'version'
   return yield* isIncluded(events, key, order, pace)
 }
 
@@ -135,24 +176,29 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  *
  * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
  * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
- * the affected versions end.
+ * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
+ * version is `bounds`: what decides cannot be read.
  */
 function* isIncluded(
   events: unknown,
   key: unknown,
   order: VersionOrder,
   pace: Pace,
-): PacedSteps<boolean> {
+): PacedSteps<'affected' | 'clear' | 'bounds'> {
   let last: Event | null = null
   let next: Event | null = null
   let isOpen = false
+  let isUnbegun = false
   let limited = false
   let beforeLimit = false
   for (const fields of eachObject(events)) {
     for (const kind of KINDS) {
       if (pace.isOver()) yield
       const place = placeOf(kind, fields[kind], order)
-      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
+      if (place === 'unreadable') {
+        if (kind === 'introduced') isUnbegun = true
+        else isOpen = true
+      }
       if (place === null || place === 'unreadable') continue
       const after = place === 'start' ? 1 : place === 'end' ? -1 : order.compare(key, place.key)
       if (kind === 'limit') {
@@ -166,8 +212,11 @@ function* isIncluded(
       } else if (next === null || compareEvents(event, next, order) < 0) next = event
     }
   }
-  if (last?.kind !== 'introduced' || (limited && !beforeLimit)) return false
-  return !isOpen || next?.kind === 'fixed' || next?.kind === 'last_affected'
+  if (limited && !beforeLimit) return 'clear'
+  // An introduction that cannot be read may be before the version.
+  if (last?.kind !== 'introduced') return isUnbegun ? 'bounds' : 'clear'
+  const isConfirmed = next?.kind === 'fixed' || next?.kind === 'last_affected'
+  return !isOpen || isConfirmed ? 'affected' : 'bounds'
 }
 
 /** Returns null for an event of another kind; a field that is null or empty counts as absent. */

@@ -21,8 +21,9 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
   const ecosystems = new Set<string>()
   for (const affected of eachObject(record.affected)) {
     const own = orderFor(affected, asked, vendor)
-    if (own === undefined || !runToEnd(isAffected(affected, asked.version, own, createPace())))
-      continue
+    if (own === undefined) continue
+    const verdict = runToEnd(isAffected(affected, asked.version, own, createPace()))
+    if (verdict !== 'affected') continue
     const { ecosystem } = affected['package'] as { ecosystem: string } // else it was not this package
     ecosystems.add(ecosystem)
     for (const { type, events } of eachObject(affected['ranges'])) {

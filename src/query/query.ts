@@ -1,16 +1,23 @@
 import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
-import { type Ecosystem, findEcosystem, normalName } from './orders/ecosystems.ts'
-import { packageOf, parsePurl } from './purl.ts'
+import { releaseIn } from '../identity/identity.ts'
+import { normalName } from '../identity/names.ts'
+import { packageOf } from '../identity/package.ts'
+import { parsePurl } from '../identity/purl.ts'
+import { type Ecosystem, findEcosystem } from './orders/ecosystems.ts'
 
 /** A query, read and checked. */
 export interface Query {
   /** Null: of an ecosystem that no package here can belong to (an unknown type of purl), so nothing is found. */
   readonly ecosystem: Ecosystem | null
-  /** As the ecosystem compares names. */
+  /** Whether no ecosystem is named, so that a package of this name in any of them is meant. */
+  readonly isOfAny?: boolean
+  /** As the ecosystem compares names; as it is given without one. */
   readonly name: string
   /** Empty: every record about the package, in any version. */
   readonly version: string
+  /** Whether a version is looked for in the records' lists alone, and not in their ranges. */
+  readonly isListedOnly?: boolean
   readonly pageToken: string
 }
 
@@ -35,7 +42,7 @@ export function readQuestion(query: unknown): Query {
   const { purl, name, ecosystem } = readPackage(objectOf(wanted, 'package'))
   if (purl !== '') return { ...byPurl(purl, name, ecosystem, version), pageToken }
   if (name === '') throw invalid('Invalid query.')
-  if (ecosystem === '') throw invalid('Ecosystem not specified')
+  if (ecosystem === '') return { ecosystem: null, isOfAny: true, name, version, pageToken }
   const known = findEcosystem(ecosystem)
   if (known === null) throw invalid('Invalid ecosystem.')
   return { ecosystem: known, name: normalName(known.base, name), version, pageToken }
@@ -61,8 +68,8 @@ function byPurl(
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
   if ((url.version ?? '') !== '' && version !== '')
     throw invalid('version specified in params and PURL query')
-  if (purl === null) return { ecosystem: null, name: '', version }
-  const known = findEcosystem(purl.ecosystem)
+  if ('unrecorded' in purl) return { ecosystem: null, name: '', version }
+  const known = findEcosystem(releaseIn(url, purl.ecosystem) ?? purl.ecosystem)
   const compared = normalName(known?.base ?? null, purl.name)
   return { ecosystem: known, name: compared, version: purl.version }
 }

@@ -1,5 +1,5 @@
 import { jsonTextOf } from '../json/objects.ts'
-import { type Asked, type OsvRecord, askVersion, concerns } from './affected.ts'
+import { type Asked, type OsvRecord, type Uncompared, askVersion, concerns } from './affected.ts'
 import type { PacedSteps } from './steps.ts'
 import type { Query } from './query.ts'
 import { sha256Of } from '../core/digest.ts'
@@ -16,6 +16,15 @@ export interface QuerySource {
   ): readonly { readonly id: string }[]
   /** The record as the ecosystem's view shows it; null when it has none of that id. */
   readRecord(ecosystem: string, id: string): SourceRecord | null
+  /** The same of all ecosystems; a source without it answers only questions that name one. */
+  readonly anywhere?: {
+    readonly listNamed: (
+      name: string,
+      after: string,
+      limit: number,
+    ) => readonly { readonly id: string }[]
+    readonly readRecord: (id: string) => SourceRecord | null
+  }
 }
 
 /** A record's JSON, and the vendor prefixes that were taken off it; none: upstream's bytes. */
@@ -24,6 +33,8 @@ interface SourceRecord {
   readonly prefixes: readonly string[]
   /** The content as `parseRecord` returns it, where the source has it already. */
   readonly parsed?: OsvRecord
+  /** Returns the form that is shown of a record that was found; the content itself when not given. */
+  readonly shown?: () => Pick<SourceRecord, 'content' | 'prefixes'>
 }
 
 /** A record that concerns the package. */
@@ -49,6 +60,10 @@ export interface PageBounds {
 export interface ResultPage {
   readonly found: readonly SearchResult[]
   readonly next: string
+  /** Records about the package that were compared with the version, on this page. */
+  readonly compared: number
+  /** Those that could not be, by the reason. */
+  readonly uncompared: ReadonlyMap<Uncompared, number>
 }
 
 /** Records and bytes looked at in one stretch: a few milliseconds. */
@@ -64,15 +79,23 @@ export async function search(
   question: Query,
   bounds: PageBounds,
 ): Promise<ResultPage> {
-  const { ecosystem, name, version } = question
+  const { ecosystem, name, version, isOfAny = false, isListedOnly = false } = question
   const mark = JSON.stringify([ecosystem?.name, name, version])
-  const walk: Walk = { after: readToken(question.pageToken, mark), found: [], bytes: 0 }
+  const walk: Walk = {
+    after: readToken(question.pageToken, mark),
+    found: [],
+    bytes: 0,
+    compared: 0,
+    uncompared: new Map(),
+  }
   const page = (whole: boolean): ResultPage => ({
     found: walk.found,
+    compared: walk.compared,
+    uncompared: walk.uncompared,
     next: whole ? '' : writeToken(mark, walk.after),
   })
-  if (ecosystem === null) return page(true)
-  const asked = { ecosystem, name, version: askVersion(version) }
+  if (ecosystem === null && !isOfAny) return page(true)
+  const asked = { ecosystem, name, version: askVersion(version), isListedOnly }
   for (;;) {
     const outcome = await goOn(source, asked, walk, bounds)
     if (outcome !== 'more') return page(outcome === 'end')
@@ -86,6 +109,8 @@ interface Walk {
   after: string
   readonly found: SearchResult[]
   bytes: number
+  compared: number
+  readonly uncompared: Map<Uncompared, number>
 }
 
 /** One stretch: looks at the next candidates. `end`: there are no more; `full`: the page is. */
@@ -95,28 +120,45 @@ async function goOn(
   walk: Walk,
   bounds: PageBounds,
 ): Promise<'more' | 'end' | 'full'> {
-  const { ecosystem, name } = asked
-  const candidates = source.listCandidates(ecosystem.name, name, walk.after, STRETCH)
+  const { ecosystem } = asked
+  const candidates = candidatesOf(source, asked, walk.after)
   let read = 0
   for (const { id } of candidates) {
     if (walk.found.length >= bounds.records || walk.bytes >= bounds.bytes) return 'full'
     if (read >= STRETCH_BYTES) return 'more'
     walk.after = id
-    const record = source.readRecord(ecosystem.name, id)
-    if (record === null) continue
+    const record =
+      ecosystem === null ? source.anywhere?.readRecord(id) : source.readRecord(ecosystem.name, id)
+    if (record === null || record === undefined) continue
     read += record.content.length
     const parsed = record.parsed ?? parseRecord(record.content)
-    if (!(await interleave(concerns(parsed, asked, record.prefixes[0]), bounds))) continue
+    const verdict = await interleave(concerns(parsed, asked, record.prefixes[0]), bounds)
+    if (verdict === 'other') continue
+    if (verdict === 'affected' || verdict === 'clear') walk.compared++
+    else walk.uncompared.set(verdict, (walk.uncompared.get(verdict) ?? 0) + 1)
+    if (verdict !== 'affected') continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
-    walk.bytes += record.content.length
-    bounds.onFound?.(record.content.length)
-    walk.found.push({ ...resultOf(record), id, modified })
+    const result = resultOf(record)
+    walk.bytes += result.content.length
+    bounds.onFound?.(result.content.length)
+    walk.found.push({ ...result, id, modified })
   }
   return candidates.length < STRETCH ? 'end' : 'more'
 }
 
+function candidatesOf(
+  source: QuerySource,
+  { ecosystem, name }: Asked,
+  after: string,
+): readonly { readonly id: string }[] {
+  if (ecosystem !== null) return source.listCandidates(ecosystem.name, name, after, STRETCH)
+  return source.anywhere?.listNamed(name, after, STRETCH) ?? []
+}
+
 /** Returns what a page needs of a record: whatever else the source has of it would be kept until the page is sent. */
-function resultOf({ content, prefixes, parsed }: SourceRecord): SourceRecord {
+function resultOf(record: SourceRecord): SourceRecord {
+  const { parsed } = record
+  const { content, prefixes } = record.shown?.() ?? record
   return { content: withoutRest(content), prefixes, ...(parsed && { parsed }) }
 }
 

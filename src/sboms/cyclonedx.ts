@@ -1,18 +1,23 @@
-import type { Fields } from '../json/objects.ts'
+import { type Fields, fieldsOf } from '../json/objects.ts'
 import {
+  PACKAGE_LIST,
   SBOM_BOUNDS,
   type BomSerial,
+  SBOM_FORMATS,
+  SUBJECT,
   type InputSbom,
   createComponents,
+  createSystems,
   eachListed,
   nameIn,
   objectIn,
   textOr,
   unreadable,
 } from './sbom.ts'
+import { propertiesOf, sourceInProperties } from './source.ts'
 
-/** Versions of the format whose components are as those of 1.6. */
-const VERSION = /^1\.\d{1,3}$/
+/** Versions of the format that have components in JSON: from 1.2 on; those after 1.7 are read alike. */
+const VERSION = /^1\.(?:[2-9]|\d{2,3})$/
 
 /**
  * Reads a CycloneDX document: what it describes (`metadata.component`) and its components, nested ones included. Throws
@@ -21,14 +26,24 @@ const VERSION = /^1\.\d{1,3}$/
 export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['specVersion'])
   if (!VERSION.test(version))
-    throw unreadable(`CycloneDX ${version || 'without specVersion'} is not known here: use 1.4 to 1.6`) // prettier-ignore
+    throw unreadable(
+      `CycloneDX ${version || 'without specVersion'} is not known here: use ${SBOM_FORMATS}`,
+    )
   const subject = objectIn(
     objectIn(document['metadata'], 'metadata')['component'],
     'metadata.component',
   )
   const found = createComponents()
-  const add = (one: Fields): void => found.add(namesOf(one), [one['purl']])
+  const systems = createSystems()
+  const add = (one: Fields): void => {
+    const properties = propertiesOf(one)
+    if (one['type'] === SYSTEM) addSystem(systems, one, properties)
+    const source = sourceInProperties(properties)
+    const kind = one === subject ? SUBJECT : kindOf(one, properties)
+    found.add({ ...namesOf(one), source, kind }, [one['purl']])
+  }
   if (textOr(subject['purl']) !== '') add(subject)
+  else if (subject['type'] === SYSTEM) addSystem(systems, subject, propertiesOf(subject))
   for (const list of [subject['components'], document['components']]) eachNested(list, add)
   const serial = serialOf(document)
   return {
@@ -36,6 +51,7 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
     name: nameIn(subject['name']),
     subjects: subjectsIn(subject),
     components: found.components,
+    systems: systems.list(),
     ...(serial.serial !== '' && { serial }),
   }
 }
@@ -60,6 +76,38 @@ export function serialOf({ serialNumber, version }: Fields): BomSerial {
 /** Returns a serial number as it is compared. */
 export function plainSerial(text: string): string {
   return text.replace(/^urn:uuid:/i, '').toLowerCase()
+}
+
+const SYSTEM = 'operating-system'
+
+/** Types of components that are no packages, in words. */
+const KINDS: ReadonlyMap<unknown, string> = new Map([
+  ['file', 'a file'],
+  [SYSTEM, 'an operating system'],
+])
+
+/** How Trivy marks the lists of an image or a folder that it found packages in, such as a lock file. */
+const TRIVY_LIST = 'aquasecurity:trivy:Class'
+
+function kindOf({ type, purl }: Fields, properties: ReadonlyMap<string, string>): string | null {
+  if (textOr(purl) === '' && properties.has(TRIVY_LIST) && type !== SYSTEM) return PACKAGE_LIST
+  return KINDS.get(type) ?? null
+}
+
+/** Syft says the identifier of the system in a property, and its name for people in `name`. */
+function addSystem(
+  systems: ReturnType<typeof createSystems>,
+  { name, version, swid }: Fields,
+  properties: ReadonlyMap<string, string>,
+): void {
+  const { name: swidName, version: swidVersion } = fieldsOf(swid)
+  const names = [properties.get('syft:distro:id'), textOr(swidName), textOr(name)]
+  const versions = [properties.get('syft:distro:versionID'), textOr(swidVersion), textOr(version)]
+  systems.add(firstOf(names), firstOf(versions))
+}
+
+function firstOf(texts: readonly (string | undefined)[]): string {
+  return texts.find((text) => text !== undefined && text !== '') ?? ''
 }
 
 /** Calls `use` with each component of a list and those within it, in their order. */

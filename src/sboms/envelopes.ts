@@ -1,12 +1,9 @@
 import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
 import { refuseCostly } from '../json/limits.ts'
-import { unreadable } from './sbom.ts'
+import { SBOM_FORMATS, unreadable } from './sbom.ts'
 
 /** Envelopes within each other that are opened: a bundle, its DSSE envelope, its statement, and a predicate as text. */
 const MAX_ENVELOPES = 4
-
-/** The formats of SBOMs that are read. */
-export const SBOM_FORMATS = 'CycloneDX 1.4 to 1.6, SPDX 2.3 or SPDX 3.0, in JSON'
 
 /**
  * Iterates over a document and what is in its envelopes, from the outermost: a Sigstore bundle, a DSSE envelope, an in-toto

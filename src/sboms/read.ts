@@ -1,8 +1,8 @@
 import { type Fields, jsonTextOf } from '../json/objects.ts'
 import { readCycloneDx } from './cyclonedx.ts'
-import { SBOM_FORMATS, envelopesOf, parse, refuseCostlySbom } from './envelopes.ts'
-import { SBOM_BOUNDS, type InputSbom, textOr, unreadable } from './sbom.ts'
-import { readSpdx2, readSpdx3 } from './spdx.ts'
+import { envelopesOf, parse, refuseCostlySbom } from './envelopes.ts'
+import { SBOM_BOUNDS, SBOM_FORMATS, type InputSbom, textOr, unreadable } from './sbom.ts'
+import { isSpdx3, readSpdx2, readSpdx3 } from './spdx.ts'
 
 /**
  * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
@@ -25,7 +25,7 @@ function open(outermost: Fields): InputSbom | null {
     const enveloped = document !== outermost
     if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
     if (typeof document['spdxVersion'] === 'string') return { ...readSpdx2(document), enveloped }
-    if (Array.isArray(document['@graph'])) return { ...readSpdx3(document), enveloped }
+    if (isSpdx3(document)) return { ...readSpdx3(document), enveloped }
   }
   return null
 }

@@ -2,11 +2,25 @@ import { MirrorError } from '../core/errors.ts'
 import { plainText } from '../core/text.ts'
 import { type Fields, isObject } from '../json/objects.ts'
 
+/** The formats of SBOMs that are read: every refusal names them. */
+export const SBOM_FORMATS = 'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or SPDX 3.0, in JSON'
+
+/** What a component is, in words, that is no package. */
+export const SUBJECT = 'what the SBOM describes'
+export const PACKAGE_LIST = 'a list of packages'
+
 /** Bounds of an SBOM that is read: far above real ones, and what a thread of one gigabyte parses. */
 export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64 } as const
 
 /** Longest name, version, package URL and reference that is kept, characters: far above real ones, and above what is judged. */
 const LONGEST_TEXT = 2_000
+
+/** A source package that an SBOM itself names for a component, beside what its package URL says. */
+export interface SbomSource {
+  readonly name: string
+  /** With its epoch and release; empty: the SBOM does not say it. */
+  readonly version: string
+}
 
 /** A component as an SBOM lists it; texts are empty where it has none. A component with several purls is listed once for each. */
 export interface SbomComponent {
@@ -16,6 +30,10 @@ export interface SbomComponent {
   readonly version: string
   /** Null: it has none. */
   readonly purl: string | null
+  /** The source package that the SBOM names beside the purl; null: none. */
+  readonly source: SbomSource | null
+  /** What it is where that is no package, such as `a file`; null: a package. */
+  readonly kind: string | null
 }
 
 /** What of an SBOM is judged. */
@@ -27,6 +45,8 @@ export interface InputSbom {
   /** Package URLs of what it describes, such as an image. */
   readonly subjects: readonly string[]
   readonly components: readonly SbomComponent[]
+  /** The different operating systems that it names, such as `debian-12.7`. */
+  readonly systems: readonly string[]
   /** Whether it came in a signed envelope, whose signature is not checked here. */
   readonly enveloped: boolean
   /** How other documents link to it; absent: it has no serial number. */
@@ -49,10 +69,14 @@ export function createComponents() {
   const components: SbomComponent[] = []
   return {
     components,
-    add({ ref, name, version }: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
+    add(one: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
+      const { source, kind } = one
+      const ref = bounded(one.ref)
+      const name = bounded(one.name)
+      const version = bounded(one.version)
       const texts = purls.filter((purl) => typeof purl === 'string' && purl !== '') as string[]
       for (const purl of texts.length === 0 ? [null] : new Set(texts.map(bounded)))
-        components.push({ ref: bounded(ref), name: bounded(name), version: bounded(version), purl })
+        components.push({ ref, name, version, purl, source, kind })
       if (components.length > SBOM_BOUNDS.components)
         throw unreadable(
           `it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`,
@@ -62,9 +86,26 @@ export function createComponents() {
 }
 
 /** Cuts a text that is longer than any real one: every finding repeats its component. A purl is then refused as too long. */
-function bounded(text: string): string {
+export function bounded(text: string): string {
   return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
 }
+
+/** Creates what collects the operating systems that an SBOM names, each once; more than a few are not told apart. */
+export function createSystems() {
+  const systems = new Set<string>()
+  return {
+    /** Adds one by its identifier of os-release, such as `debian`, and its version; without a name it is none. */
+    add(name: string, version: string): void {
+      const parts = [name, version].map((part) => part.trim().toLowerCase())
+      const known = parts.filter((part) => part !== '').join('-')
+      if (name.trim() !== '' && systems.size < MOST_SYSTEMS) systems.add(bounded(known))
+    },
+    list: (): string[] => [...systems],
+  }
+}
+
+/** Operating systems of one SBOM that are kept: two are as unclear as more. */
+const MOST_SYSTEMS = 10
 
 /** Returns the name of an SBOM, cut where it is longer than any real one; '' for what is no text. */
 export function nameIn(value: unknown): string {

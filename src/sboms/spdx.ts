@@ -1,12 +1,25 @@
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
-import { type InputSbom, createComponents, eachListed, nameIn, textOr, unreadable } from './sbom.ts'
+import {
+  PACKAGE_LIST,
+  SBOM_FORMATS,
+  SUBJECT,
+  type InputSbom,
+  createComponents,
+  createSystems,
+  eachListed,
+  nameIn,
+  textOr,
+  unreadable,
+} from './sbom.ts'
+import { sourceInText } from './source.ts'
 
 /** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
 export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['spdxVersion'])
-  if (!/^SPDX-2\.\d{1,3}$/.test(version))
-    throw unreadable(`${version} is not known here: use SPDX 2.3 or 3.0 in JSON`)
+  if (!/^SPDX-2\.[1-9]\d{0,2}$/.test(version))
+    throw unreadable(`${version} is not known here: use ${SBOM_FORMATS}`)
   const found = createComponents()
+  const systems = createSystems()
   const subjects = subjectsOf(document)
   const purls: string[] = []
   for (const one of eachListed(document['packages'], 'packages')) {
@@ -15,11 +28,36 @@ export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
       ({ referenceType: type, referenceLocator }) =>
         typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
     )
-    if (subjects.has(textOr(id))) for (const purl of own) purls.push(purl)
-    found.add({ ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }, own)
+    const isSubject = subjects.has(textOr(id))
+    if (isSubject) for (const purl of own) purls.push(purl)
+    const kind = isSubject ? SUBJECT : kindIn(one)
+    if (kind === SYSTEM) systems.add(textOr(name), textOr(versionInfo))
+    const names = { ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }
+    found.add({ ...names, source: sourceInText(one['sourceInfo']), kind }, own)
   }
-  const name = nameIn(document['name'])
-  return { format: version.replace('-', ' '), name, subjects: purls, components: found.components }
+  return {
+    format: version.replace('-', ' '),
+    name: nameIn(document['name']),
+    subjects: purls,
+    components: found.components,
+    systems: systems.list(),
+  }
+}
+
+const SYSTEM = 'an operating system'
+
+/** Identifiers that Trivy gives to what is no package; before SPDX 2.3 nothing else says it. */
+const TRIVY_SYSTEM = /^SPDXRef-OperatingSystem-/
+const TRIVY_LIST = /^SPDXRef-Application-/
+
+function kindIn({
+  SPDXID: id,
+  primaryPackagePurpose: purpose,
+  externalRefs,
+}: Fields): string | null {
+  if (purpose === 'OPERATING-SYSTEM' || TRIVY_SYSTEM.test(textOr(id))) return SYSTEM
+  if (purpose === 'FILE') return 'a file'
+  return TRIVY_LIST.test(textOr(id)) && externalRefs === undefined ? PACKAGE_LIST : null
 }
 
 /** Ids of what a document describes. */
@@ -31,8 +69,11 @@ function subjectsOf({ documentDescribes, relationships }: Fields): Set<string> {
   return new Set([...described, ...related].map(textOr))
 }
 
-/** Types of SPDX 3 that are packages: models and data sets are of classes derived from it. */
-const PACKAGE = /^(?:software[_:])?Package$|^(?:ai[_:])?AIPackage$|^(?:dataset[_:])?DatasetPackage$/
+/**
+ * Types of SPDX 3 that are packages, in each form that JSON-LD allows: models and data sets are of classes derived from it.
+ */
+const PACKAGE =
+  /^(?:software[_:])?Package$|^(?:ai[_:])?AIPackage$|^(?:dataset[_:])?DatasetPackage$|^https?:\/\/spdx\.org\/rdf\/.+\/(?:Package|AIPackage|DatasetPackage)$/
 
 /**
  * Reads an SPDX 3 document, a list of elements in JSON-LD: its packages (`software_Package`, models and data sets), with their package URL or that
@@ -40,29 +81,61 @@ const PACKAGE = /^(?:software[_:])?Package$|^(?:ai[_:])?AIPackage$|^(?:dataset[_
  */
 export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const found = createComponents()
-  const elements = [...eachListed(document['@graph'], '@graph elements')]
+  const systems = createSystems()
+  const graph = document['@graph'] ?? [document]
+  const elements = [...eachListed(graph, '@graph elements')]
   const byId = new Map(elements.map((one) => [idOf(one), one]))
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
   const purls: string[] = []
   for (const one of elements) {
     if (!hasType(one, PACKAGE)) continue
-    const { software_packageUrl: url, software_packageVersion: version, name } = one
-    const own = new Set([textOr(url), ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
-    if (roots.has(idOf(one))) for (const purl of own) purls.push(purl)
-    found.add({ ref: idOf(one), name: textOr(name), version: textOr(version) }, [...own])
+    const names = {
+      ref: idOf(one),
+      name: textOr(one['name']),
+      version: ownText(one, 'packageVersion'),
+    }
+    const url = ownText(one, 'packageUrl')
+    const own = new Set([url, ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
+    const isSubject = roots.has(names.ref)
+    if (isSubject) for (const purl of own) purls.push(purl)
+    const kind = isSubject ? SUBJECT : (PURPOSES.get(ownText(one, 'primaryPurpose')) ?? null)
+    if (kind === SYSTEM) systems.add(names.name, names.version)
+    found.add({ ...names, source: sourceInText(ownText(one, 'sourceInfo')), kind }, [...own])
   }
   const about = elements.find((one) => hasType(one, /^SpdxDocument$/))
   const info = elements.find((one) => typeof one['specVersion'] === 'string')
   const version = textOr(info?.['specVersion']) || contextVersion(document)
   if (!/^3\.\d{1,3}(?:\.\d{1,3})?(?:-[\w.]{1,20})?$/.test(version))
-    throw unreadable(`SPDX ${version} is not known here: use SPDX 2.3 or 3.0 in JSON`)
-  const name = nameIn(about?.['name'])
-  return { format: `SPDX ${version}`, name, subjects: purls, components: found.components }
+    throw unreadable(`SPDX ${version} is not known here: use ${SBOM_FORMATS}`)
+  return {
+    format: `SPDX ${version}`,
+    name: nameIn(about?.['name']),
+    subjects: purls,
+    components: found.components,
+    systems: systems.list(),
+  }
+}
+
+/** Purposes of packages that are none, in words. */
+const PURPOSES: ReadonlyMap<string, string> = new Map([
+  ['operatingSystem', SYSTEM],
+  ['file', 'a file'],
+])
+
+/** Returns a text of an element of the profile of software, whose names JSON-LD may write in two ways. */
+function ownText(element: Fields, name: string): string {
+  return textOr(element[`software_${name}`] ?? element[`software:${name}`] ?? element[name])
 }
 
 function contextVersion({ '@context': context }: Fields): string {
   const [, version = '3.0'] = /\/rdf\/(\d+\.\d+(?:\.\d+)?)\//.exec(textOr(context)) ?? []
   return version
+}
+
+/** Reports whether a document is in SPDX 3: a graph of elements, or one element alone with the context of SPDX. */
+export function isSpdx3(document: Fields): boolean {
+  if (Array.isArray(document['@graph'])) return true
+  return /^https?:\/\/spdx\.org\/rdf\/3\./.test(textOr(document['@context']))
 }
 
 /** Reports whether a type of an element is as a pattern has it; JSON-LD allows one type, or a list of them. */

@@ -1,4 +1,4 @@
-import { parsePurl } from '../query/purl.ts'
+import { parsePurl } from '../identity/purl.ts'
 
 /** A package URL as it is compared with that of a product. */
 export interface ProductName {

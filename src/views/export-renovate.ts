@@ -1,5 +1,5 @@
 import { eachObject, fieldsOf, isObject, jsonTextOf } from '../json/objects.ts'
-import { normalName } from '../query/orders/ecosystems.ts'
+import { normalName } from '../identity/names.ts'
 import type { Views } from '../store/views/reads.ts'
 
 /** Ecosystems that osv-offline knows, with the types of the package URLs by which it compares. */

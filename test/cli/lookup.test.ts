@@ -344,6 +344,27 @@ describe('match', () => {
     })
   })
 
+  test('exits with 1 for packages that are not judged only with --fail-on unjudged, and says how many are not', async () => {
+    const odd = file('odd.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('old', 'pkg:npm/lodash@workspace:1'), component('none')] }) // prettier-ignore
+    const share = /2 of 3 packages were not judged, or not completely/
+    expect(await ask('match', odd, '--fail-on', 'unjudged')).toMatchObject({ code: 1, err: expect.stringMatching(share) as string }) // prettier-ignore
+    expect(await ask('match', odd, '--fail-on', 'any')).toMatchObject({
+      ...{ code: 0, err: expect.stringMatching(/completely: --fail-on unjudged fails/) as string },
+    })
+    expect(await ask('match', odd)).toMatchObject({ code: 0, err: '' })
+    const clean = file('judged.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), { type: 'file', name: 'a.txt' }] }) // prettier-ignore
+    expect(await ask('match', clean, '--fail-on', 'unjudged')).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('takes the release of packages that name none from --distro, and refuses one that is not known', async () => {
+    const of = file('deb.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('x', 'pkg:deb/debian/x@1.0')] }) // prettier-ignore
+    const reasons = async (...args: string[]) => ((await json('match', of, ...args)) as unknown as MatchResult).notJudged.map(({ reason }) => reason) // prettier-ignore
+    expect(await reasons('--distro', 'buster')).toEqual([expect.stringMatching(/Debian:10$/)])
+    expect(await ask('match', of, '--distro', 'nonesuch-9')).toMatchObject({
+      ...{ code: 2, err: expect.stringMatching(/--distro names no release .* nonesuch-9; .*debian-12, bookworm/) as string }, // prettier-ignore
+    })
+  })
+
   test('says that listed records are missing, and is not certain of an SBOM without findings then', async () => {
     const of = file('missing.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21')] }) // prettier-ignore
     const fail = () => ask('match', of, '--fail-on', 'any')
@@ -426,7 +447,7 @@ describe('match', () => {
       [[file('bom.xml', '<bom/>')], /the SBOM cannot be read: it is XML/],
       [
         [sbom, '--fail-on', 'huge'],
-        /--fail-on takes one of any, fixable, high, critical, not huge/,
+        /--fail-on takes one of any, fixable, high, critical, unjudged, not huge/,
       ],
       [
         [sbom, '--format', 'constructor'],

@@ -1,5 +1,6 @@
 import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
-import { parsePurl, readPurl, writePurl } from '../../src/query/purl.ts'
+import { readPurl } from '../../src/identity/package.ts'
+import { parsePurl, writePurl } from '../../src/identity/purl.ts'
 import type { MatchResult } from '../../src/match/result.ts'
 import type { InputSbom, SbomComponent } from '../../src/sboms/sbom.ts'
 import type { ScannedPackage } from './scanner.ts'
@@ -171,7 +172,11 @@ function cellOf(counts: ReadonlyMap<string, number>): string {
   return [...counts].map(([reason, number]) => `${number} ${reason}`).join(', ') || '0'
 }
 
-function componentKey({ purl, name, version }: Omit<SbomComponent, 'ref'>): string {
+function componentKey({
+  purl,
+  name,
+  version,
+}: Pick<SbomComponent, 'purl' | 'name' | 'version'>): string {
   const url = purl === null ? null : parsePurl(purl)
   const isGo = url?.type === 'golang'
   return keyOf(isGo ? (readPurl(purl ?? '')?.name ?? '') : shortOf(name), url?.version || version)

@@ -1,8 +1,9 @@
+import { surroundingsOf } from '../../src/identity/surroundings.ts'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { performFindings } from '../../src/findings/task.ts'
-import { askAbout } from '../../src/judging/judge.ts'
+import { identityOf } from '../../src/judging/components.ts'
 import { createMatcher } from '../../src/match/matcher.ts'
 import { isFixable } from '../../src/judging/patches.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../src/sboms/mirrored.ts'
@@ -95,8 +96,8 @@ export function readKnown(dir: string) {
     const state = reads.readState()
     const rows = db
       .prepare<[], string>(
-        `SELECT t.owner || ' ' || c.ecosystem || ' ' || c.name || '@' || c.version || ' ' ||
-           coalesce(f.record || iif(f.fixable OR f.patched, ' fixable ', ' ') || f.level
+        `SELECT t.owner || ' ' || c.ecosystem || ' ' || c.name || '@' || c.version || iif(c.gap = 0, '', ' gap' || c.gap) || ' ' ||
+           coalesce(f.record || iif(f.source = '', '', ' by ' || f.source) || iif(f.fixable OR f.patched, ' fixable ', ' ') || f.level
              || iif(s.tag IS NULL, '', ' suppressed'), '-')
          FROM tag t JOIN tag_component tc ON tc.tag = t.id JOIN component c ON c.id = tc.component
          LEFT JOIN finding f ON f.component = c.id
@@ -108,6 +109,7 @@ export function readKnown(dir: string) {
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM component WHERE id NOT IN (SELECT component FROM tag_component))
            + (SELECT count(*) FROM finding WHERE component NOT IN (SELECT id FROM component))
+           + (SELECT count(*) FROM component_name WHERE component NOT IN (SELECT id FROM component))
            + (SELECT count(*) FROM tag_component WHERE tag NOT IN (SELECT id FROM tag))
            + (SELECT count(*) FROM suppressed s LEFT JOIN finding f ON f.component = s.component AND f.record = s.record
               LEFT JOIN tag_component t ON t.tag = s.tag AND t.component = s.component
@@ -138,12 +140,15 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
       const sbom = { ...readMirroredSbom(reads.reads, digest, tag), tag }
       const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
       const { findings } = await matcher.match(sbom, request)
-      for (const { id, component, ...finding } of findings) {
-        const query = askAbout(component)
-        if ('code' in query) throw new Error(query.reason)
-        const { ecosystem, name, version } = query
+      const around = surroundingsOf({ systems: sbom.systems, option: null })
+      for (const { id, component, source, ...finding } of findings) {
+        const facts = { ...component, source: component.sourcePackage, kind: null }
+        const identity = identityOf(facts, around)
+        if ('code' in identity) throw new Error(identity.reason)
+        const { ecosystem, name, version } = identity
+        const by = source === null ? '' : ` by ${source}`
         const fix = isFixable(finding) ? ' fixable' : ''
-        found.add(`${tag} ${ecosystem.name} ${name}@${version} ${id}${fix}`)
+        found.add(`${tag} ${ecosystem.name} ${name}@${version} ${id}${by}${fix}`)
       }
     }
     return [...found].sort()
@@ -156,7 +161,7 @@ async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]>
 /** The findings of all tags that count, as `matched` has them. */
 export function visibleRows({ rows }: Pick<Known, 'rows'>): string[] {
   const counted = rows.filter((row) => !/ (?:-|suppressed)$/.test(row))
-  return counted.map((row) => row.replace(/ \d$/, '')).sort()
+  return counted.map((row) => row.replace(/ \d$/, '').replace(/ gap\d /, ' ')).sort()
 }
 
 /** What is known is what a judgement from the beginning finds, and what `match` does. */
@@ -207,6 +212,7 @@ interface TagComponent {
   name: string
   version: string
   packages: string
+  asked: string
 }
 
 /** The packages of a tag as the index of its findings has them. */
@@ -214,7 +220,7 @@ export function componentsOf(dir: string): TagComponent[] {
   const found = withFindings(dir, (db) =>
     db
       .prepare<[], TagComponent>(
-        `SELECT t.owner, t.subjects, c.ecosystem, c.name, c.version, c.packages FROM tag t JOIN tag_component tc ON tc.tag = t.id
+        `SELECT t.owner, t.subjects, c.ecosystem, c.name, c.version, c.packages, c.asked FROM tag t JOIN tag_component tc ON tc.tag = t.id
          JOIN component c ON c.id = tc.component ORDER BY t.owner, c.name, c.version`,
       )
       .all(),

@@ -15,7 +15,7 @@ const findings = (record: string, ...versions: string[]): TagFinding[] =>
       record,
       level: 2,
     },
-    ...{ fixable: version.endsWith('*') ? 1 : 0, patched: 0 },
+    ...{ fixable: version.endsWith('*') ? 1 : 0, patched: 0, source: '', asked: '', gap: 0 },
   }))
 
 const wordsOf = (before: TagFinding[], after: TagFinding[]): string =>

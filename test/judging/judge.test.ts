@@ -63,10 +63,10 @@ const SOURCE: JudgeSource = {
 }
 
 const component = (purl: string | null, version = '', ref = '', name = 'x'): SbomComponent => ({
-  ...{ ref, name, version, purl },
+  ...{ ref, name, version, purl, source: null, kind: null },
 })
 const judge = (...components: SbomComponent[]) =>
-  judgeComponents(components, SOURCE, () => undefined)
+  judgeComponents(components, SOURCE, { check: () => undefined })
 
 test('findings name the fixed versions above the version of the component, the worst first', async () => {
   const { findings, notJudged } = await judge(component('pkg:npm/a@1.2.0', '1.2.0'))
@@ -80,9 +80,7 @@ test('findings name the fixed versions above the version of the component, the w
 
 test('a fix is only that of a range that the version is in', async () => {
   const { findings } = await judge(component('pkg:deb/debian/d@1.0-1?distro=debian-12'))
-  expect(findings).toMatchObject([
-    { id: 'D-1', fixed: ['1.0-2', '1.0-9'], ecosystems: ['Debian:11', 'Debian:12'] },
-  ])
+  expect(findings).toMatchObject([{ id: 'D-1', fixed: ['1.0-9'], ecosystems: ['Debian:12'] }])
 })
 
 test('the epoch that a purl has as a qualifier is part of its version, also of the one of the SBOM', async () => {
@@ -115,12 +113,12 @@ test('a component with very many references lists the first, counts all, and can
   const stop = () => {
     if (++checks === 1000) throw new Error('late')
   }
-  await expect(judgeComponents(many, SOURCE, stop)).rejects.toThrow('late')
+  await expect(judgeComponents(many, SOURCE, { check: stop })).rejects.toThrow('late')
 })
 
 test('an answer with more bytes than it may have is refused', async () => {
   const bytes = (max: number) =>
-    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, () => undefined, createByteLimit(max)) // prettier-ignore
+    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, { check: () => undefined, add: createByteLimit(max) }) // prettier-ignore
   const { findings, notJudged } = await bytes(2 ** 20)
   const size = Buffer.byteLength(JSON.stringify([findings, notJudged]))
   await expect(bytes(size - 10)).rejects.toThrow(
@@ -140,10 +138,10 @@ test('every component that cannot be judged is listed with the reason', async ()
     component('pkg:npm/', '1'),
     component('pkg:npm/a?x', ''),
     component('pkg:gem/a@1'),
-    component('pkg:rpm/centos/bash@4.2?distro=centos-7'),
+    component('pkg:rpm/fedora/bash@4.2?distro=fedora-40'),
     component('pkg:oci/image@sha256%3A1', 'latest'),
     component('pkg:npm/a@workspace%3A1'),
-    component('pkg:conan/zlib@1.2.3'),
+    component('pkg:conan/zlib@1.2.3'), // of which there is no record
     component(`pkg:npm/${'a'.repeat(2000)}@1.0.0`),
   )
   expect(findings).toEqual([])
@@ -154,7 +152,7 @@ test('every component that cannot be judged is listed with the reason', async ()
   expect(notJudged.map(({ reason }) => reason)).toEqual(
     expect.arrayContaining([
       'this mirror has no records of the ecosystem RubyGems',
-      'no ecosystem of vulnerability records is known for pkg:rpm/centos',
+      'OSV has no vulnerability records of Fedora (pkg:rpm/fedora)',
       'workspace:1 is not a version as npm orders them: only records that list exactly this version were found',
     ]),
   )
@@ -190,5 +188,7 @@ test('the work ends when the check throws', async () => {
   const check = (): void => {
     throw stop
   }
-  await expect(judgeComponents([component('pkg:npm/a@1.2.0')], SOURCE, check)).rejects.toBe(stop)
+  await expect(judgeComponents([component('pkg:npm/a@1.2.0')], SOURCE, { check })).rejects.toBe(
+    stop,
+  )
 })

@@ -35,7 +35,7 @@ function sourceWith(records: JudgeSource['listPackageRecords'], asked: string[])
 test('packages that are listed ahead, also in parts, have the findings of packages that are asked for one at a time', async () => {
   const components = [...IDS.keys()].flatMap(
     (name) =>
-    ['1.0.0', '2.0.0'].map((version) => ({ ref: '', name, version, purl: `pkg:npm/${name}@${version}` })), // prettier-ignore
+    ['1.0.0', '2.0.0'].map((version) => ({ ref: '', name, version, purl: `pkg:npm/${name}@${version}`, source: null, kind: null })), // prettier-ignore
   )
   const asked: string[] = []
   const lists: number[] = []
@@ -50,7 +50,7 @@ test('packages that are listed ahead, also in parts, have the findings of packag
     )
     return { records: new Map(records), complete }
   }, asked)
-  const { findings } = await judgeComponents(components, source, () => undefined)
+  const { findings } = await judgeComponents(components, source, { check: () => undefined })
   const expected = [...IDS].flatMap(([name, ids]) => ids.map((id) => `${name} ${id}`)).sort()
   expect(findings.map(({ component, id }) => `${component.name} ${id}`).sort()).toEqual(expected)
   expect([...new Set(asked)]).toEqual(['p300']) // it alone has more than are read at once

@@ -22,10 +22,15 @@ const ECOSYSTEMS: Readonly<Record<string, readonly [ecosystem: string, type: str
 
 function finding(cves: Partial<MatchFinding>, ecosystem: string, purl: string): MatchFinding {
   return {
-    ...{ id: 'X-1', aliases: [], upstream: [], summary: '', modified: null, ...cves },
+    ...{ id: 'X-1', aliases: [], upstream: [], summary: '', modified: null },
     severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
-    component: { name: 'x', version: '1', purl, refs: [], refCount: 0 },
+    source: null,
+    component: {
+      ...{ name: 'x', version: '1', purl, refs: [], refCount: 0 },
+      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+    },
     ...{ ecosystems: [ecosystem], fixed: [], patches: [], patchCount: 0 },
+    ...cves,
   }
 }
 

@@ -6,6 +6,7 @@ import {
   componentsOf,
   openFindingsBench,
   readFindings,
+  sbomOf,
   vexAbout,
   visibleRows,
 } from '../findings/fixtures.ts'
@@ -18,7 +19,21 @@ const RECORDS = 3
 const PACKAGES = 2
 
 type Step =
-  | { do: 'record'; which: number; of: number; fixed: number | null; severity: string; vendor: boolean } // prettier-ignore
+  | {
+      do: 'record'
+      which: number
+      of: number
+      fixed: number | null
+      severity: string
+      vendor: boolean
+      /** About the source package of the component, where it has one. */
+      source: boolean
+      /** Of another release than the component's. */
+      elsewhere: boolean
+      /** Of commits: nothing can be compared with it. */
+      commits: boolean
+    }
+  | { do: 'image'; which: number; packages: number }
   | { do: 'remove record'; which: number }
   | { do: 'rotate' | 'remove tag'; which: number }
   | { do: 'add tag' }
@@ -35,6 +50,15 @@ type Step =
   | { do: 'crawl' }
   | { do: 'judge' }
 
+/** Packages of images, with their releases and source packages, and one of an ecosystem without an order of versions. */
+const IMAGE = [
+  'pkg:deb/debian/libssl3@3.0.9-1?distro=debian-12&upstream=openssl',
+  'pkg:deb/debian/libcurl4@7.88.1-1?upstream=curl%407.88.1-2',
+  'pkg:conan/zlib@1.2.11',
+  'pkg:deb/debian/libssl3@3.5.0-1?distro=debian-13&upstream=openssl',
+  'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=alpine-3.18.6&upstream=openssl',
+]
+
 const history: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
     {
@@ -46,6 +70,17 @@ const history: fc.Arbitrary<Step[]> = fc.array(
         fixed: fc.option(fc.nat({ max: 10 })),
         severity: fc.constantFrom('CRITICAL', 'HIGH', 'LOW', ''),
         vendor: fc.boolean(),
+        source: fc.boolean(),
+        elsewhere: fc.nat({ max: 4 }).map((one) => one === 0),
+        commits: fc.nat({ max: 4 }).map((one) => one === 0),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant('image' as const),
+        which: fc.nat({ max: 9 }),
+        packages: fc.integer({ min: 1, max: IMAGE.length }),
       }),
     },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('remove record' as const), which: fc.nat({ max: RECORDS - 1 }) }) }, // prettier-ignore
@@ -91,9 +126,29 @@ function countsOf(
   )
 }
 
+/** A record about the component itself. */
+const PLAIN = { source: false, elsewhere: false, commits: false }
+
+/** In which a finding is one of a source package, and then of another release. */
+const BY_SOURCE: Step[] = [
+  { do: 'image', which: 0, packages: IMAGE.length },
+  { do: 'crawl' },
+  { do: 'judge' },
+  ...[0, 1].flatMap((of): Step[] => {
+    const record = { do: 'record' as const, which: of, of, fixed: 9, severity: 'HIGH', vendor: false } // prettier-ignore
+    const about = { ...PLAIN, source: true }
+    return [
+      { ...record, ...about },
+      { do: 'judge' },
+      { ...record, ...about, elsewhere: true },
+      { do: 'judge' },
+    ]
+  }),
+]
+
 /** In which a finding gets a patch, and is ruled out. */
 const EXAMPLE: Step[] = [
-  { do: 'record', which: 0, of: 0, fixed: null, severity: 'HIGH', vendor: false },
+  { do: 'record', which: 0, of: 0, fixed: null, severity: 'HIGH', vendor: false, ...PLAIN },
   { do: 'judge' },
   { do: 'patch', which: 0, of: 0, status: 'done' },
   { do: 'crawl' },
@@ -120,8 +175,25 @@ function state(
   service.writeArtifact('tag', id, 'vex', vexAbout(cveOf(step), [product], step.status, at))
 }
 
+/** A record about a component, or its source package, or another release of it. */
+function recordOf(
+  step: Extract<Step, { do: 'record' }>,
+  one: ReturnType<typeof componentsOf>[number],
+  fixed: string | null,
+): object {
+  const { questions = [] } = (one.asked === '' ? {} : JSON.parse(one.asked)) as { questions?: string[][] } // prettier-ignore
+  const name = (step.source ? questions.find(([, , , by]) => by === 'source')?.[1] : undefined) ?? one.name // prettier-ignore
+  const base = one.ecosystem.split(':')[0] ?? ''
+  const released = step.elsewhere ? `${base}:11` : one.ecosystem
+  const record = affecting(step.vendor ? `Root:${released}` : released, name, fixed, step.severity)
+  const aliases = [cveOf(step)]
+  if (!step.commits) return { ...record, aliases }
+  const [affected] = (record as { affected: object[] }).affected
+  return { ...record, aliases, affected: [{ ...affected, ranges: [{ type: 'GIT', events: [] }] }] }
+}
+
 /** How often VEX ruled a finding out, and a patch was a fix: a history in which neither happens proves nothing of them. */
-const met = { suppressed: 0, patched: 0 }
+const met = { suppressed: 0, patched: 0, bySource: 0, gaps: 0 }
 
 async function play(steps: readonly Step[]): Promise<void> {
   const bench = await openFindingsBench({}, () => undefined)
@@ -156,6 +228,8 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
     expect(known).toEqual(await bench.fresh())
     expect(known.unused).toBe(0)
     met.suppressed += known.tags.reduce((sum, { suppressed }) => sum + suppressed, 0)
+    met.bySource += known.rows.filter((row) => row.includes(' by ')).length
+    met.gaps += known.rows.filter((row) => row.includes(' gap1 ')).length
     met.patched += logged.filter(({ cause }) => cause === 'patches').length
     const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
     expect(visibleRows(known)).toEqual(matched.flat().sort())
@@ -168,12 +242,12 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
       const id = `T-${step.which}`
       records.add(id)
       const fixed = step.fixed === null ? null : `${step.fixed}.0`
-      const ecosystem = step.vendor ? `Root:${one.ecosystem}` : one.ecosystem
-      const record = {
-        ...affecting(ecosystem, one.name, fixed, step.severity),
-        aliases: [cveOf(step)],
-      }
-      await bench.publish({ [id]: record })
+      await bench.publish({ [id]: recordOf(step, one, fixed) })
+    } else if (step.do === 'image') {
+      const ids = service.ids('tags')
+      const id = ids[step.which % ids.length]
+      if (id === undefined) continue
+      service.writeArtifact('tag', id, 'sbom', sbomOf('image', ...IMAGE.slice(0, step.packages)))
     } else if (step.do === 'state') state(bench, step)
     else if (step.do === 'patch') {
       const all = componentsOf(dir)
@@ -197,6 +271,9 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
 }
 
 test('findings that follow changes are those of a judgement from the beginning, and the log adds up to them', async () => {
-  await fc.assert(fc.asyncProperty(history, play), { numRuns: RUNS, examples: [[EXAMPLE]] })
-  expect(Math.min(met.suppressed, met.patched)).toBeGreaterThan(0)
+  await fc.assert(fc.asyncProperty(history, play), {
+    numRuns: RUNS,
+    examples: [[EXAMPLE], [BY_SOURCE]],
+  })
+  expect(Math.min(met.suppressed, met.patched, met.bySource, met.gaps)).toBeGreaterThan(0)
 })

@@ -16,6 +16,7 @@ import { openShortReads } from '../../src/store/reads.ts'
 import { generationDir, readCurrentViews } from '../../src/store/views/generations.ts'
 import { type Views, openViews } from '../../src/store/views/reads.ts'
 import { makeOsvViews } from '../../src/views/osv/views.ts'
+import { createRandom } from '../../src/sandbox/feed/random.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 
 const SBOMS = resolve('../shared/data/sboms')
@@ -24,17 +25,21 @@ const RECORDS = ['osv-real.zip', 'series/t2.zip'].map((name) => resolve('../shar
 /** Queries in one batch: few enough that no answer of these records has a second page. */
 const BATCH = 50
 
-async function viewsOf(archives: readonly string[]): Promise<Views> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-match-'))
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+function recordsIn(archives: readonly string[]): Record<string, Buffer> {
   const records = archives.flatMap((archive) =>
     new AdmZip(archive).getEntries().map((entry) => {
       const content = entry.getData()
       return [String(parseRecord(content).id), content] as const
     }),
   )
+  return Object.fromEntries(records)
+}
+
+async function viewsOf(records: Readonly<Record<string, Buffer | string>>): Promise<Views> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-match-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const store = openFilledStore(dir)
-  store.publishOsv(Object.fromEntries(records))
+  store.publishOsv(records)
   store.close()
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
@@ -80,7 +85,9 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
 
 /** The same, as the findings of the SBOM have it. */
 async function matched(views: Views, sbom: InputSbom): Promise<Map<string, string[]>> {
-  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), () => undefined)
+  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), {
+    check: () => undefined,
+  })
   const found = Map.groupBy(findings, ({ component: { purl, version } }) =>
     JSON.stringify(/@[^/?#]+(?:[?#]|$)/.test(purl ?? '') ? [purl] : [purl, version]),
   )
@@ -101,7 +108,7 @@ function readOrNull(file: string): InputSbom | null {
 test.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))(
   'findings of real SBOMs by real records are those of the query API for each component',
   async () => {
-    const views = await viewsOf(RECORDS)
+    const views = await viewsOf(recordsIn(RECORDS))
     const sboms = readdirSync(SBOMS).flatMap((file) => {
       const sbom = readOrNull(file)
       return sbom === null ? [] : [{ file, sbom }]
@@ -116,3 +123,104 @@ test.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))(
     expect(findings).toBeGreaterThan(50)
   },
 )
+
+/** A distribution, how generators spell two of its releases, and how its purls begin. */
+const DISTRIBUTIONS = [
+  { base: 'Debian', purl: 'pkg:deb/debian', releases: { '12': ['debian-12', 'debian-12.7', 'bookworm', '12'], '13': ['debian-13', 'trixie'] } },
+  { base: 'Alpine', purl: 'pkg:apk/alpine', releases: { 'v3.18': ['alpine-3.18.6', '3.18', '3.18.12'], 'v3.21': ['alpine-3.21', '3.21.0'] } },
+  { base: 'Rocky Linux', purl: 'pkg:rpm/rocky', releases: { '8': ['rocky-8.9', 'rocky-8'], '9': ['rocky-9.4'] } },
+] as const // prettier-ignore
+
+const NAMES = ['a', 'b', 'c', 'd']
+
+interface MadeRecord {
+  readonly id: string
+  readonly base: string
+  readonly release: string
+  readonly name: string
+  readonly fixed: number
+}
+
+/** A component as it is, and how an SBOM says it. */
+interface MadeComponent {
+  readonly base: string
+  readonly release: string | null
+  readonly name: string
+  readonly version: number
+  readonly source: { readonly name: string; readonly version: number } | null
+  readonly listed: object
+}
+
+function makeRecords(random: ReturnType<typeof createRandom>): MadeRecord[] {
+  return Array.from({ length: 60 }, (_, at) => {
+    const { base, releases } = random.pick(DISTRIBUTIONS)
+    const release = random.pick(Object.keys(releases))
+    return { id: `R-${at}`, base, release, name: random.pick(NAMES), fixed: random.int(9) + 1 }
+  })
+}
+
+function contentOf({ id, base, release, name, fixed }: MadeRecord): string {
+  const events = [{ introduced: '0' }, { fixed: `${fixed}.0-r0` }]
+  const affected = [{ package: { ecosystem: `${base}:${release}`, name }, ranges: [{ type: 'ECOSYSTEM', events }] }] // prettier-ignore
+  return JSON.stringify({ id, modified: '2026-05-01T00:00:00Z', affected })
+}
+
+/** A component of a random distribution: its release in the purl or nowhere, its source in the purl, in properties or nowhere. */
+function makeComponent(random: ReturnType<typeof createRandom>): MadeComponent {
+  const { base, purl, releases } = random.pick(DISTRIBUTIONS)
+  const named = random.int(3) > 0 ? random.pick(Object.entries(releases)) : null
+  const name = random.pick([...NAMES, 'binary'])
+  const version = random.int(9)
+  const source = random.int(3) > 0 ? { name: random.pick(NAMES), version: random.int(9) } : null
+  const isInPurl = source !== null && random.int(2) === 0
+  const qualifiers = [
+    ...(named === null ? [] : [`distro=${random.pick(named[1] as readonly string[])}`]),
+    ...(isInPurl ? [`upstream=${source.name}%40${source.version}.0-r0`] : []),
+  ]
+  const properties = [
+    { name: 'aquasecurity:trivy:SrcName', value: source?.name },
+    { name: 'aquasecurity:trivy:SrcVersion', value: `${source?.version}.0-r0` },
+  ]
+  const listed = {
+    ...{ type: 'library', name, purl: `${purl}/${name}@${version}.0-r0?arch=x&${qualifiers.join('&')}` },
+    ...(source !== null && !isInPurl && { properties }),
+  } // prettier-ignore
+  return { base, release: named?.[0] ?? null, name, version, source, listed }
+}
+
+/** What a component has by a reading of the records that knows nothing of this program's. */
+function expectedOf(one: MadeComponent, records: readonly MadeRecord[]): string[] {
+  const isBelow = (name: string | undefined, version: number | undefined, record: MadeRecord) =>
+    record.name === name && (version ?? 0) < record.fixed
+  return records.flatMap((record) => {
+    if (record.base !== one.base || (one.release ?? record.release) !== record.release) return []
+    if (isBelow(one.name, one.version, record)) return [record.id]
+    const { name, version } = one.source ?? {}
+    return isBelow(name, version, record) ? [`${record.id} by ${name}`] : []
+  })
+}
+
+test('findings by release and source package are those of an independent reading of generated records', async () => {
+  const random = createRandom(37, 1)
+  const records = makeRecords(random)
+  const views = await viewsOf(Object.fromEntries(records.map((one) => [one.id, contentOf(one)])))
+  const components = Array.from({ length: 2_000 }, () => makeComponent(random))
+  const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: components.map((one, at) => ({ ...one.listed, 'bom-ref': String(at) })) } // prettier-ignore
+  const sbom = readInputSbom(Buffer.from(JSON.stringify(document)))
+  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), { check: () => undefined }) // prettier-ignore
+  const found = Map.groupBy(
+    findings.flatMap(({ id, source, component: { refs } }) =>
+      refs.map((ref) => ({ ref, words: source === null ? id : `${id} by ${source}` })),
+    ),
+    ({ ref }) => ref,
+  )
+  let [bySource, inAll] = [0, 0]
+  for (const [at, one] of components.entries()) {
+    const own = (found.get(String(at)) ?? []).map(({ words }) => words)
+    const expected = expectedOf(one, records)
+    expect([one, own.sort()]).toEqual([one, expected.sort()])
+    bySource += expected.filter((words) => words.includes(' by ')).length
+    if (one.release === null) inAll += expected.length
+  }
+  expect(Math.min(bySource, inAll)).toBeGreaterThan(500)
+})

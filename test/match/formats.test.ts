@@ -11,7 +11,7 @@ const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
   return {
     ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
-    ...{ ecosystems: ['npm'], patches: [], patchCount: 0 },
+    ...{ source: null, ecosystems: ['npm'], patches: [], patchCount: 0 },
     severity: {
       level: 'high',
       word: null,
@@ -28,6 +28,7 @@ const A: MatchedComponent = {
   purl: 'pkg:npm/a@1',
   refs: ['a'],
   refCount: 1,
+  ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
 }
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
 
@@ -52,6 +53,8 @@ const RESULT: MatchResult = {
       fixable: 2,
       notJudged: 1,
       suppressed: 2,
+      allReleases: 0,
+      binaryNameOnly: 0,
     },
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
   },
@@ -70,6 +73,7 @@ const RESULT: MatchResult = {
       purl: null,
       refs: [],
       refCount: 0,
+      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
       code: 'no_purl',
       reason: 'no purl',
     },
@@ -174,11 +178,13 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   expect(new Set(prints).size).toBe(5)
 })
 
+const NOTHING_NAMED = { systems: [], unreadReleases: [] }
+
 test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
   const now = Date.parse('2026-07-02T00:00:00Z')
-  expect(gapsOf(RESULT, now)).toEqual([])
+  expect(gapsOf({ ...RESULT, ...NOTHING_NAMED }, now)).toEqual([])
   const vex = { ...RESULT.vex, asOf: '2026-07-03T00:00:00.000Z' }
-  expect(gapsOf({ ...RESULT, vex }, now)).toEqual([
+  expect(gapsOf({ ...RESULT, ...NOTHING_NAMED, vex }, now)).toEqual([
     { code: 'vex', reason: expect.stringContaining('the VEX is dated 2026-07-03') as string },
   ])
 })
@@ -234,4 +240,32 @@ test('a SARIF report names each tag of a rule once, and a file with a sign that 
       },
     ],
   })
+})
+
+test('every format says by which source package a finding was found, and of how many packages less was known', () => {
+  const component = { ...A, release: { name: 'Debian:12', from: 'purl' as const } }
+  const result = {
+    ...RESULT,
+    counts: { ...RESULT.counts, allReleases: 2, binaryNameOnly: 1 },
+    findings: [{ ...finding('D-1', component, []), source: 'openssl' }],
+  }
+  const sarif = JSON.stringify(sarifReport(result, 'sbom.json'))
+  expect(sarif).toContain('a 1 is affected by D-1; found by its source package openssl; no fixed')
+  expect(sarif).toContain('"properties":{"sourcePackage":"openssl","release":"Debian:12"}')
+  const report = JSON.stringify(vulnerabilityReport(result, 0))
+  expect(report).toContain('"value":"pkg:npm/a@1: found by its source package openssl"')
+  for (const text of [sarif, report]) {
+    expect(text).toContain('2 packages were judged by the records of all releases')
+    expect(text).toContain('1 package was judged by its binary name only')
+  }
+})
+
+test('operating systems that contradict each other, and releases that are not known, are gaps', () => {
+  const named = { systems: ['debian-12', 'alpine-3.18'], unreadReleases: ['debian-\u001b99'] }
+  expect(gapsOf({ ...RESULT, ...named }, 0).filter(({ code }) => code === 'release')).toEqual([
+    ...[
+      'the SBOM names 2 operating systems (debian-12, alpine-3.18): none of them is taken for the release of components that name none',
+      'components name a release that is not known here (debian-\\u001b99): they are judged by the records of all releases',
+    ].map((reason) => ({ code: 'release', reason })),
+  ])
 })

@@ -16,6 +16,8 @@ const RECORDS = [
   heldRecord('A-1', 'npm', 'a', '2.0.0'),
   heldRecord('A-2', 'npm', 'a', '1.0.0'),
   heldRecord('P-1', 'PyPI', 'some-name', '3.0'),
+  heldRecord('D-12', 'Debian:12', 'openssl', '3.0.11-1'),
+  heldRecord('D-13', 'Debian:13', 'openssl', '3.5.1-1'),
 ]
 const open = servedToAll(
   (store) => store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))),
@@ -71,6 +73,28 @@ test('POST /-/match without a key has the findings of a batch of queries for the
   expect(snapshot.id).toBe(answer.headers.get('x-mirror-snapshot'))
 })
 
+test('POST /-/match takes the release of components that name none from distro=, and refuses one that is not known', async () => {
+  const ask = async (query: string) => {
+    const answer = await post(`/-/match${query}`, bom('pkg:deb/debian/libssl3@3.0.9-1?upstream=openssl')) // prettier-ignore
+    return [answer.status, await answer.json()] as [number, Record<string, unknown>]
+  }
+  const [status, found] = await ask('?distro=debian-12.7')
+  expect([status, found]).toEqual([200, expect.objectContaining({
+    findings: [expect.objectContaining({ id: 'D-12', source: 'openssl' })],
+    counts: expect.objectContaining({ allReleases: 0, binaryNameOnly: 0 }) as object,
+  })]) // prettier-ignore
+  const [, all] = await ask('')
+  expect(all).toMatchObject({
+    findings: [{ id: 'D-12', component: { release: null, allReleases: true } }, { id: 'D-13' }],
+    counts: { allReleases: 1 },
+  })
+  expect(await ask('?distro=nonesuch-1')).toEqual([
+    400,
+    expect.objectContaining({ message: expect.stringMatching(/distro=… names no release .* debian-12/) as string }), // prettier-ignore
+  ])
+  expect((await ask('?distro='))[0]).toBe(400)
+})
+
 test('VEX and patches are for clients with a key of the mirror, and a wrong key is refused', async () => {
   const ask = async (headers: Record<string, string>): Promise<unknown> => {
     const answer = await post('/-/match', bom(...PURLS), headers)
@@ -109,7 +133,7 @@ test('VEX of a catalog that this mirror is to have is not there yet, with the re
 
 test('what is no SBOM, too large, encoded or not posted is refused with the reason', async () => {
   const refusals: [Promise<Response>, number, RegExp][] = [
-    [post('/-/match', {}), 400, /accepted are CycloneDX 1\.4 to 1\.6/],
+    [post('/-/match', {}), 400, /accepted are CycloneDX 1\.2 to 1\.7/],
     [post('/-/match', '{"a":'), 400, /not valid JSON/],
     [post('/-/match', ''), 400, /it is empty/],
     [post('/-/match', bom(), { 'content-encoding': 'gzip' }), 415, /Content-Encoding/],

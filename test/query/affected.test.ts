@@ -4,14 +4,16 @@ import { describe, expect, test } from 'vitest'
 import {
   type Asked,
   type OsvRecord,
+  type VersionVerdict,
   askVersion,
   concerns as judge,
 } from '../../src/query/affected.ts'
-import { findEcosystem, isMeant } from '../../src/query/orders/ecosystems.ts'
+import { isMeant } from '../../src/identity/meant.ts'
+import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
 import { LONG } from '../support/tables.ts'
 
 /** To its end, whatever steps it takes. */
-function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
+function verdictOn(record: OsvRecord, asked: Asked, vendor?: string): VersionVerdict {
   const work = judge(record, asked, vendor)
   for (;;) {
     const step = work.next()
@@ -19,10 +21,23 @@ function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
   }
 }
 
-function isAffected(record: OsvRecord, ecosystem: string, name: string, version: string): boolean {
+function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
+  return verdictOn(record, asked, vendor) === 'affected'
+}
+
+function verdict(
+  record: OsvRecord,
+  ecosystem: string,
+  version: string,
+  name = 'p',
+): VersionVerdict {
   const found = findEcosystem(ecosystem)
   if (found === null) throw new Error(`no ecosystem ${ecosystem}`)
-  return concerns(record, { ecosystem: found, name, version: askVersion(version) })
+  return verdictOn(record, { ecosystem: found, name, version: askVersion(version) })
+}
+
+function isAffected(record: OsvRecord, ecosystem: string, name: string, version: string): boolean {
+  return verdict(record, ecosystem, version, name) === 'affected'
 }
 
 type Event = Readonly<Record<string, string>>
@@ -261,10 +276,10 @@ test('an ecosystem matches with and without its release', () => {
     ['Ubuntu:Pro:18.04:LTS', 'Ubuntu:18.04'],
     ['Root:Ubuntu:22.04', 'Root:Ubuntu'],
     ['Red Hat:enterprise_linux:8::appstream', 'Red Hat'],
+    ['Debian', 'Debian:12'],
   ]
   expect(meant.filter(([recorded, asked]) => !isMeant(recorded, asked))).toEqual([])
   const other: [string, string][] = [
-    ['Debian', 'Debian:12'],
     ['Debian:12', 'Debian:1'],
     ['Ubuntu:18.04:LTS', 'Ubuntu:Pro:18.04:LTS'],
     ['Root:Debian:12', 'Debian:12'],
@@ -330,4 +345,63 @@ test('events of a range are evaluated by their versions, in any order in the rec
       ...[true, false, false, true, true, false],
     ])
   }
+})
+
+describe('what cannot be compared with a version is not taken for clear', () => {
+  const from = (introduced: string, fixed: string) => [{ introduced }, { fixed }]
+
+  test('in an ecosystem without an order of versions, unless the record lists versions', () => {
+    const record = ranged('ConanCenter', from('0', '1.2.12'))
+    expect(verdict(record, 'ConanCenter', '1.2.11')).toBe('no_order')
+    const listed = ranged('ConanCenter', from('0', '1.2.12'), { versions: ['1.2.10'] })
+    expect(verdict(listed, 'ConanCenter', '1.2.10')).toBe('affected')
+    expect(verdict(listed, 'ConanCenter', '1.2.11')).toBe('clear')
+    const semver = [{ type: 'SEMVER', events: from('0', '1.2.12') }]
+    expect(verdict(ranged('ConanCenter', [], { ranges: semver }), 'ConanCenter', '2.0.0')).toBe('clear') // prettier-ignore
+  })
+
+  test('by a record of commits alone, or of nothing', () => {
+    const commits = { ranges: [{ type: 'GIT', events: from('0', 'abc') }] }
+    expect(verdict(ranged('npm', [], commits), 'npm', '1.0.0')).toBe('commits')
+    expect(verdict(ranged('npm', [], { ...commits, versions: ['2.0.0'] }), 'npm', '1.0.0')).toBe('clear') // prettier-ignore
+    const both = [...commits.ranges, { type: 'ECOSYSTEM', events: from('0', '1.0.0') }]
+    expect(verdict(ranged('npm', [], { ranges: both }), 'npm', '1.0.0')).toBe('clear')
+    expect(verdict(ranged('npm', [], { ranges: [] }), 'npm', '1.0.0')).toBe('no_versions')
+  })
+
+  test('where the order cannot read the version', () => {
+    expect(verdict(ranged('npm', from('0', '2.0.0')), 'npm', 'workspace:1')).toBe('version')
+  })
+
+  test('where a bound that decides cannot be read', () => {
+    const open = ranged('npm', from('1.0.0', 'unknown'))
+    expect(verdict(open, 'npm', '2.0.0')).toBe('bounds')
+    expect(verdict(open, 'npm', '0.9.0')).toBe('clear')
+    const unbegun = ranged('npm', from('unknown', '3.0.0'))
+    expect(verdict(unbegun, 'npm', '2.0.0')).toBe('bounds')
+    const confirmed = ranged('npm', [...from('1.0.0', '3.0.0'), { fixed: 'unknown' }])
+    expect(verdict(confirmed, 'npm', '2.0.0')).toBe('affected')
+    const compared = { type: 'SEMVER', events: from('0', '1.0.0') }
+    const other = { type: 'ECOSYSTEM', events: from('1.5.0', 'unknown') }
+    expect(verdict(ranged('npm', [], { ranges: [compared, other] }), 'npm', '2.0.0')).toBe('bounds')
+  })
+
+  test('but a record of another package, or one that is withdrawn, says nothing at all', () => {
+    const record = ranged('ConanCenter', from('0', '1'))
+    expect(verdict(record, 'ConanCenter', '1', 'q')).toBe('other')
+    const withdrawn = { ...record, withdrawn: '2026-01-01T00:00:00Z' }
+    expect(verdict(withdrawn, 'ConanCenter', '1')).toBe('other')
+  })
+
+  test('and a record with several elements is affected by any, else uncompared by any', () => {
+    const [first] = ranged('npm', from('0', 'unknown')).affected as object[]
+    const [second] = ranged('npm', from('5.0.0', '6.0.0')).affected as object[]
+    for (const affected of [
+      [first, second],
+      [second, first],
+    ]) {
+      expect(verdict({ affected }, 'npm', '5.5.0')).toBe('affected')
+      expect(verdict({ affected }, 'npm', '2.0.0')).toBe('bounds')
+    }
+  })
 })

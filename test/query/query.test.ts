@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readPurl } from '../../src/query/purl.ts'
+import { readPurl } from '../../src/identity/package.ts'
 import { readQuestion } from '../../src/query/query.ts'
 
 describe('a query', () => {
@@ -18,6 +18,21 @@ describe('a query', () => {
     expect(
       readQuestion({ package: package_, pageToken: 't', version: null, more: 1 }),
     ).toMatchObject({ version: '', pageToken: 't' })
+  })
+
+  test('without an ecosystem is about a package of that name in any', () => {
+    expect(readQuestion({ package: { name: 'P' }, version: '1' })).toMatchObject({
+      ecosystem: null,
+      isOfAny: true,
+      name: 'P',
+    })
+  })
+
+  test('by a package URL is about the release that its qualifiers name', () => {
+    const ecosystemOf = (purl: string) => readQuestion({ package: { purl } }).ecosystem?.name
+    expect(ecosystemOf('pkg:deb/debian/a@1?distro=bookworm')).toBe('Debian:12')
+    expect(ecosystemOf('pkg:deb/debian/a@1?distro=none')).toBe('Debian')
+    expect(ecosystemOf('pkg:apk/alpine/a@1?distro=alpine-3.18.6')).toBe('Alpine:v3.18')
   })
 
   test('names a package by purl, with its version or beside it', () => {
@@ -52,7 +67,6 @@ describe('a query', () => {
     [{ version: '1' }, /^Invalid query\.$/],
     [{ package: null }, /^Invalid query\.$/],
     [{ package: { ecosystem: 'npm' } }, /^Invalid query\.$/],
-    [{ package: { name: 'p' }, version: '1' }, /^Ecosystem not specified$/],
     [{ package: { name: 'p', ecosystem: 'Bogus' } }, /^Invalid ecosystem\.$/],
     [{ package: { name: 'p', ecosystem: 'constructor' } }, /^Invalid ecosystem\.$/],
     [{ package: { purl: 'pkg:pypi/mlflow', name: 'm' } }, /^name specified in a PURL query$/],

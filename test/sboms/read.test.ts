@@ -25,16 +25,23 @@ const CYCLONEDX = {
   ],
 }
 
+/** A component of which the SBOM says nothing more. */
+const plain = { source: null, kind: null }
+
 test('a CycloneDX document gives its subject and its components, nested ones included', () => {
   expect(read(CYCLONEDX)).toEqual({
     ...{ format: 'CycloneDX 1.6', name: 'app', enveloped: false },
     subjects: ['pkg:oci/app@sha256%3A1'],
     components: [
-      { ref: 'root', name: 'app', version: '1', purl: 'pkg:oci/app@sha256%3A1' },
-      { ref: 'a', name: '@scope/a', version: '1.0.0', purl: 'pkg:npm/%40scope/a@1.0.0' },
-      { ref: 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' },
-      { ref: '', name: 'c', version: '', purl: null },
+      {
+        ...{ ref: 'root', name: 'app', version: '1', purl: 'pkg:oci/app@sha256%3A1' },
+        ...{ source: null, kind: 'what the SBOM describes' },
+      },
+      { ...plain, ref: 'a', name: '@scope/a', version: '1.0.0', purl: 'pkg:npm/%40scope/a@1.0.0' },
+      { ...plain, ref: 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' },
+      { ref: '', name: 'c', version: '', purl: null, source: null, kind: 'a file' },
     ],
+    systems: [],
   })
 })
 
@@ -99,23 +106,27 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
   expect(sbom).toEqual({
     ...{ format: 'SPDX 3.0.1', name: 'doc', subjects: ['pkg:npm/a@1'], enveloped: false },
     components: [
-      { ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
-      { ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
-      { ref: 'urn:d', name: 'd', version: '', purl: null },
-      { ref: 'urn:m', name: '', version: '', purl: 'pkg:huggingface/m@1' },
-      { ref: 'urn:t', name: 't', version: '', purl: null },
-      { ref: 'urn:c', name: 'c', version: '3', purl: null },
+      {
+        ...{ ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
+        ...{ source: null, kind: 'what the SBOM describes' },
+      },
+      { ...plain, ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
+      { ...plain, ref: 'urn:d', name: 'd', version: '', purl: null },
+      { ...plain, ref: 'urn:m', name: '', version: '', purl: 'pkg:huggingface/m@1' },
+      { ...plain, ref: 'urn:t', name: 't', version: '', purl: null },
+      { ...plain, ref: 'urn:c', name: 'c', version: '3', purl: null },
     ],
+    systems: [],
   })
 })
 
 test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
-  const plain = read(CYCLONEDX)
+  const bare = read(CYCLONEDX)
   const statement = { _type: 'https://in-toto.io/Statement/v1', predicate: CYCLONEDX }
   const payload = Buffer.from(JSON.stringify(statement)).toString('base64')
   const envelope = { payloadType: 'application/vnd.in-toto+json', payload, signatures: [] }
   const cosign = { predicate: { Data: JSON.stringify(CYCLONEDX), Timestamp: '' } }
-  const inside = { ...plain, enveloped: true }
+  const inside = { ...bare, enveloped: true }
   for (const document of [statement, envelope, { dsseEnvelope: envelope }, cosign])
     expect(read(document)).toEqual(inside)
   const other = { predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }
@@ -131,9 +142,9 @@ test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
 test('what is no SBOM is refused with what is accepted', () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { components: [nested(depth - 1)] })
   const refused: [unknown, RegExp][] = [
-    [{}, /accepted are CycloneDX 1\.4 to 1\.6, SPDX 2\.3 or SPDX 3\.0, in JSON$/],
+    [{}, /accepted are CycloneDX 1\.2 to 1\.7, SPDX 2\.1 to 2\.3 or SPDX 3\.0, in JSON$/],
     [{ artifacts: [] }, /syft's own format/],
-    [{ predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }, /CycloneDX 1\.4/],
+    [{ predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }, /CycloneDX 1\.2/],
     [{ bomFormat: 'CycloneDX', specVersion: '2.0' }, /CycloneDX 2\.0 is not known here/],
     [{ bomFormat: 'CycloneDX' }, /without specVersion/],
     [{ spdxVersion: 'SPDX-1.2' }, /SPDX-1\.2 is not known here/],

@@ -171,7 +171,7 @@ function exitCodesPage(): string {
       'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
     '`patchmirror search`, `show`, `tags`, `findings`, `patches`, `changes` and `since` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `since` shows the stored dates however old the records are.',
     '',
-    '`patchmirror match` exits with 1 when there are findings of the kind that `--fail-on` names, with 2 for a file that is no SBOM (also `changes --sbom`), and with 3 when the mirror cannot know; with `--fail-on` this includes an SBOM of which no component could be judged, and what a partial snapshot or an unknown age leaves open.',
+    '`patchmirror match` exits with 1 when there are findings of the kind that `--fail-on` names, or, for `unjudged`, packages that were not judged completely, with 2 for a file that is no SBOM (also `changes --sbom`), and with 3 when the mirror cannot know; with `--fail-on` this includes an SBOM of which no component could be judged, and what a partial snapshot or an unknown age leaves open.',
     '## Error codes',
     'A run, a log line and an HTTP response name an error by its code.',
     table(['Code', 'What it names', 'Exit code', 'HTTP status'], rows),

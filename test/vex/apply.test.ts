@@ -17,7 +17,11 @@ function finding(
   return {
     ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
     severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
-    component: { name: 'openssl', version, purl, refs: [], refCount: 0 },
+    source: null,
+    component: {
+      ...{ name: 'openssl', version, purl, refs: [], refCount: 0 },
+      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+    },
     ...{ ecosystems: ['Debian:12'], fixed: [], patches: [], patchCount: 0 },
   }
 }

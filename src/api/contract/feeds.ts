@@ -93,7 +93,7 @@ const RECORD: PathContract = {
 const ARCHIVE: PathContract = {
   get: {
     summary: 'All OSV records in one zip archive',
-    description: 'The same bytes for one snapshot, without Content-Encoding.',
+    description: 'Without Content-Encoding.',
     tags: TAGS,
     parameters: RANGES,
     responses: {

@@ -87,7 +87,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
   },
   '/-/leader': {
     get: {
-      summary: 'Whether this mirror leads its fleet: webhooks go to it',
+      summary: 'Whether this mirror leads its fleet',
       description: 'A mirror without a fleet answers 200.',
       tags: TAGS,
       responses: {

@@ -72,8 +72,7 @@ function queryContract(
   const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const // prettier-ignore
   const post: PathOperation = {
     summary,
-    description:
-      "osv.dev's query API, answered from the mirror. Queries by commit are refused (400).",
+    description: "osv.dev's query API. Queries by commit are refused (400).",
     tags: TAGS,
     requestBody: {
       description: 'At most 4 MiB.',
@@ -103,9 +102,9 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
       parameters: [ID, ...CONDITIONS],
       responses: {
         ...mirrored({
-          description: "The service's bytes.",
+          description: 'The record, with derived entries.',
           schema: schemaOf('OsvRecord'),
-          more: EDGE,
+          more: [...EDGE, 'X-Mirror-Derived'],
         }),
         ...problems('gateway', 400, 404, 500, 503),
       },
@@ -148,13 +147,16 @@ const SBOM = {
       required: ['bomFormat', 'specVersion'],
       properties: {
         bomFormat: { const: 'CycloneDX' },
-        specVersion: { enum: ['1.4', '1.5', '1.6'] },
+        specVersion: { pattern: '^1.[2-7]$' },
         components: objects,
       },
     },
     {
       required: ['spdxVersion'],
-      properties: { spdxVersion: { enum: ['SPDX-2.2', 'SPDX-2.3'] }, packages: objects },
+      properties: {
+        spdxVersion: { pattern: '^SPDX-2.[1-3]$' },
+        packages: objects,
+      },
     },
   ],
 }
@@ -162,10 +164,18 @@ const SBOM = {
 /** What takes an SBOM. */
 export const MATCH_CONTRACT: PathContract = {
   post: {
-    summary: 'The vulnerabilities of the components of an SBOM',
+    summary: 'Vulnerabilities of an SBOM',
     description:
-      'CycloneDX 1.4 to 1.6, SPDX 2.3 or 3.0 in JSON, also in a DSSE envelope, whose signature is not checked. With a key, findings that VEX rules out are listed apart.',
+      'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or 3.0 in JSON, also in a DSSE envelope, unverified. With a local key, VEX is applied.',
     tags: TAGS,
+    parameters: [
+      {
+        name: 'distro',
+        in: 'query',
+        description: 'Of components without a release: debian-12.',
+        schema: { type: 'string', minLength: 1 },
+      },
+    ],
     requestBody: {
       description: 'At most 16 MiB.',
       required: true,
@@ -177,7 +187,7 @@ export const MATCH_CONTRACT: PathContract = {
     },
     responses: {
       200: {
-        description: 'The findings, what was not judged, and the snapshot.',
+        description: 'The findings.',
         headers: headersOf('Cache-Control', ...MIRRORED),
         content: { 'application/json': { schema: MATCH } },
       },

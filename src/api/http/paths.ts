@@ -100,6 +100,13 @@ export function recordId(path: string): string | null {
 /** Everything below is osv.dev's query API. */
 export const QUERY_API = '/osv/v1/'
 
+const QUERY_WITHOUT_BASE = /^\/v1\/(?:query|querybatch|vulns\/[^?]+)(?:\?|$)/
+
+/** Whether a target is one of osv.dev's query API without its base here: some clients drop `/osv` of a base without a slash. */
+export function lacksQueryBase(target: string): boolean {
+  return QUERY_WITHOUT_BASE.test(target)
+}
+
 /** Its paths, as they are shown. */
 export const QUERY_PATHS = ['/osv/v1/query', '/osv/v1/querybatch', '/osv/v1/vulns/{id}'] as const
 

@@ -55,6 +55,11 @@ function isServed(
   return snapshots.readSnapshot(source)?.id === id
 }
 
+/** Returns the name of a package with a record, and that of its source package where it was found by that. */
+export function foundPackage(one: RecordTags['tags'][number]): string {
+  return one.source === null ? one.package : `${one.package} (by its source package ${one.source})`
+}
+
 /** Returns that no judged tag has a record, in words. */
 export function noTagHasIt({ counts: { tags, judged } }: KnownRecordTags): string {
   const others = tags - judged

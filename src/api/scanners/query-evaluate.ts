@@ -1,7 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import { type QuerySource, type ResultPage, search } from '../../query/search.ts'
 import { countValues } from '../../json/values.ts'
-import { objectOf, readQuestion } from '../../query/query.ts'
+import { type Query, objectOf, readQuestion } from '../../query/query.ts'
 import type { Share } from '../../core/connections/account.ts'
 import { type BriefPage, type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
 import type { FairQueue } from '../../core/fair-queue.ts'
@@ -65,7 +65,7 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
     throw new MirrorError('bad_request', 'Invalid JSON payload received: queries must be a list.')
   if (queries.length > mostQueries) throw new MirrorError('bad_request', 'Too many queries.')
   for (const [at, query] of queries.entries()) checkQuery(query, at)
-  const page = pageWith(evaluation, evaluation.now() + batchMs)
+  const page = pageWith(briefly(evaluation), evaluation.now() + batchMs)
   const pages: BriefPage[] = []
   let returned = 0
   for (const [at, query] of queries.entries()) {
@@ -77,6 +77,27 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
     done()
   }
   return batchList(pages)
+}
+
+/** A batch names its records only, so that their one body is not made. */
+function briefly(evaluation: Evaluation): Evaluation {
+  const { source } = evaluation
+  const { anywhere } = source
+  const brief = (record: ReturnType<QuerySource['readRecord']>): typeof record => {
+    if (record === null) return null
+    const { content, prefixes } = record
+    return { content, prefixes }
+  }
+  return {
+    ...evaluation,
+    source: {
+      ...source,
+      readRecord: (ecosystem, id) => brief(source.readRecord(ecosystem, id)),
+      ...(anywhere && {
+        anywhere: { ...anywhere, readRecord: (id) => brief(anywhere.readRecord(id)) },
+      }),
+    },
+  }
 }
 
 /** A batch names its records only: their content would be kept until the last query is done. */
@@ -132,12 +153,21 @@ function pageWith({ source, turns, now, isGone, share, isCrowded }: Evaluation, 
       },
     }
     try {
-      return { found: await search(source, readQuestion(query), bounds), done }
+      return { found: await search(source, readApiQuestion(query), bounds), done }
     } catch (error) {
       done()
       throw error
     }
   }
+}
+
+/** Ecosystems whose ranges osv.dev passes over where no release is named: each release has fixes of its own. */
+const RANGES_OF_RELEASES = new Set(['Alpine', 'Ubuntu'])
+
+function readApiQuestion(query: unknown): Query {
+  const question = readQuestion(query)
+  const isListedOnly = RANGES_OF_RELEASES.has(question.ecosystem?.name ?? '')
+  return { ...question, isListedOnly }
 }
 
 const CROWDED = 'Too many requests and answers wait: try again later.'

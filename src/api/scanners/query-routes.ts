@@ -6,26 +6,30 @@ import type { QuerySource } from '../../query/search.ts'
 import type { Views, ViewRecord } from '../../store/views/reads.ts'
 import { type BodyFault, readRequestBody } from '../http/streams.ts'
 import type { Failures } from '../http/problems.ts'
-import { type Heads, respond } from '../http/response.ts'
+import { type Heads, contentTag, respond } from '../http/response.ts'
 import { readRequestHeaders } from '../http/request-headers.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { sendOsvAnswer, sendStatus } from './query-answers.ts'
 import { type QueryOperation, evaluate } from './query-evaluate.ts'
-import { querySourceOf } from './query-source.ts'
+import { type ApiViews, apiSourceOf } from './query-source.ts'
+import { type BodyViews, oneBodyOf } from './one-body.ts'
 import { QUERY_API } from '../http/paths.ts'
 import type { MissingRecord } from '../lookup/missing-record.ts'
 import { readTarget } from '../http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
-import { type OriginViews, findOtherViewRecord, viewRecordContent } from './generation.ts'
+import {
+  type OriginViews,
+  derivedHead,
+  findOtherViewRecord,
+  viewRecordContent,
+} from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY_BYTES = 4 * 1024 * 1024
 
 /** What of a generation of views is asked. */
-export type QueryViews = RecordViews &
-  OriginViews &
-  Pick<Views, 'listCandidates' | 'readViewRecord'>
+export type QueryViews = RecordViews & OriginViews & ApiViews
 
 /** What the query API answers from. */
 export interface OsvQueryOptions {
@@ -48,7 +52,7 @@ export interface OsvQueryOptions {
   readonly bodyTimeOf?: (received: number) => number
 }
 
-/** Answers requests whose path begins with `QUERY_API`. */
+/** Answers requests whose path begins with `QUERY_API`, or lacks its base. */
 type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
 
 /** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
@@ -58,6 +62,8 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
+    if (!path.startsWith(QUERY_API))
+      return sendStatus(request, response, { status: 404, message: misplaced(path) })
     if (!enabled) return sendStatus(request, response, { status: 404, message: SWITCHED_OFF })
     if (path.startsWith(RECORDS) && path.length > RECORDS.length) {
       if (request.method !== 'GET' && request.method !== 'HEAD')
@@ -80,6 +86,11 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
       else sendStatus(request, response, failures.problem(error, request))
     })
   }
+}
+
+function misplaced(path: string): string {
+  const shown = path.slice(0, MAX_ID)
+  return `There is no ${shown} here: the query API of this mirror is below /osv/. Set the client's base URL to that, with the slash at its end.`
 }
 
 const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'
@@ -119,7 +130,7 @@ async function withOneGeneration<Value>(
   for (;;) {
     const generation = views.current()
     try {
-      return { generation, value: await work(querySourceOf(generation)) }
+      return { generation, value: await work(apiSourceOf(generation)) }
     } catch (error) {
       const asked = error instanceof MirrorError && ['bad_request', 'aborted'].includes(error.code)
       if (asked || views.current() === generation) return views.read(() => rethrow(error))
@@ -156,9 +167,9 @@ function refuseBody(fault: BodyFault, request: IncomingMessage, response: Server
 const MAX_ID = 100
 
 /** What of a generation of views is asked. */
-type RecordViews = Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
+type RecordViews = BodyViews & Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
 
-/** `vulns/{id}`: upstream's bytes of one record, with validators. `id` is decoded. */
+/** `vulns/{id}`: the one body of a record, with validators. `id` is decoded. */
 function answerOsvRecord(
   views: RecordViews,
   id: string,
@@ -167,14 +178,24 @@ function answerOsvRecord(
   if (id.length > MAX_ID)
     return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
   const read = (one: string): ViewRecord | null => views.readUpstreamRecord(one)
-  const record = read(id) ?? findOtherViewRecord(views, [id], read)?.record ?? null
-  if (record === null) {
+  const own = read(id)
+  const found = own === null ? findOtherViewRecord(views, [id], read) : { id, record: own }
+  if (found === null) {
     const { kind, message = 'Bug not found.' } = missing(id) ?? {}
     return sendStatus(request, response, { status: kind === 'failed' ? 503 : 404, message, origin })
   }
   const requestHeaders = readRequestHeaders(request.rawHeaders)
-  const content = { ...viewRecordContent(record, views), origin }
+  const content = { ...bodyContent(views, found), origin }
   respond({ request, response, requestHeaders }, content, heads)
+}
+
+/** The one body as content of an answer; its tag follows from its bytes alone. */
+function bodyContent(views: RecordViews, { id, record }: { id: string; record: ViewRecord }) {
+  const body = oneBodyOf(views, id, record.content)
+  if (body === null) return viewRecordContent(record, views)
+  const { content } = body
+  const { changed } = views.info
+  return { body: content, tag: contentTag(content), changed, more: derivedHead(body) }
 }
 
 /** The request that a record is the answer to. */

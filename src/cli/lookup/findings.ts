@@ -14,6 +14,7 @@ import {
   detailWords,
   findingWords,
   judgedWords,
+  packageWords,
 } from '../../store/findings/words.ts'
 import type { LookupOptions } from './open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from './snapshot.ts'
@@ -178,6 +179,8 @@ function judgedLine(
 interface Counts {
   readonly packages: number
   readonly notJudged: number
+  readonly allReleases: number
+  readonly binaryNameOnly: number
   readonly findings: number
   readonly fixable: number
   readonly critical: number
@@ -186,11 +189,11 @@ interface Counts {
 }
 
 function countLines(counts: Counts): string[] {
-  const { packages, notJudged, findings, fixable, critical, high, suppressed } = counts
+  const { findings, fixable, critical, high, suppressed } = counts
   return [
     `${counted(findings, 'finding')}: ${fixable} with a fix, ${critical} critical, ${high} high`,
     ...(suppressed === 0 ? [] : [`${counted(suppressed, 'finding')} ruled out by VEX`]),
-    `${counted(packages, 'package')}, of which ${notJudged} are not judged`,
+    packageWords(counts),
   ]
 }
 
@@ -200,8 +203,8 @@ function linesOf(one: Change, before: string): string[] {
     ...{ gone: one.goneFindings, goneFixable: one.goneFixable },
     ...{ fixes: one.newFixes, fixesGone: one.goneFixes },
   }
-  const details = one.changes.map(({ change, id, package: name, version, fixable }) =>
-    detailWords([change, id, name, version, fixable ? 1 : 0]),
+  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
+    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
   )
   const unlisted = changedFindings(counts) - details.length
   const rest = unlisted > 0 ? [`and ${unlisted} more`] : []

@@ -9,6 +9,7 @@ import type {
 } from '../../judging/finding.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
 import { describeMissingVex, describePartialPatches } from '../../match/gaps.ts'
+import { notesOf } from '../../match/notes.ts'
 import { LEVELS, disagrees } from '../../judging/severity.ts'
 import { cut, table, timeOf, visible } from '../output.ts'
 import { ageWords, marksOf } from './freshness.ts'
@@ -25,6 +26,7 @@ export function matchLines(result: MatchResult, config: Config, now: number): st
     ...disagreeingLines(findings),
     ...section('Ruled out by VEX:', suppressed.map(suppressedRow), SUPPRESSED_HEAD),
     ...section('Not judged:', reasonRows(notJudged), ['components', 'reason', 'such as']),
+    ...noteLines(result),
     '',
     snapshotLine(snapshot, config),
     vexLine(vex, config, now),
@@ -32,8 +34,20 @@ export function matchLines(result: MatchResult, config: Config, now: number): st
   ]
 }
 
+/** Says of how many packages less was known, and of which release it is not clear. */
+function noteLines(result: MatchResult): string[] {
+  const releases = result.gaps.flatMap(({ code, reason }) => (code === 'release' ? [reason] : []))
+  const notes = [...notesOf(result), ...releases]
+  return notes.length === 0 ? [] : ['', ...notes]
+}
+
 const SUPPRESSED_HEAD = [
-  ...['status', 'component', 'version', 'record', 'justification', 'document'],
+  'status',
+  'component',
+  'version',
+  'record',
+  'justification',
+  'document',
   'signature',
 ]
 
@@ -67,6 +81,11 @@ const OPTIONAL: readonly OptionalColumn[] = [
     name: 'ecosystem',
     says: ({ ecosystems }) => ecosystems.some((one) => one.includes(':')),
     cell: ({ ecosystems }) => cut(ecosystems.join(', '), 40) || '-',
+  },
+  {
+    name: 'by its source package',
+    says: ({ source }) => source !== null,
+    cell: ({ source }) => (source === null ? '-' : cut(source, 60)),
   },
   { name: 'patches', says: ({ patches }) => patches.length > 0, cell: patchCell },
 ]

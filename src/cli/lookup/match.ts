@@ -2,8 +2,9 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted, nounOf } from '../../core/text.ts'
 import { createMatcher } from '../../match/matcher.ts'
+import { whyNoRelease } from '../../judging/components.ts'
 import { isFixable } from '../../judging/patches.ts'
-import type { MatchFinding } from '../../judging/finding.ts'
+import { type MatchFinding, isPartlyJudged, isUnjudged } from '../../judging/finding.ts'
 import type { MatchResult } from '../../match/result.ts'
 import { sarifReport } from '../../match/sarif.ts'
 import { vulnerabilityReport } from '../../match/vdr.ts'
@@ -21,6 +22,8 @@ interface MatchOptions extends LookupOptions {
   failOn?: string
   /** False: VEX is not applied. */
   vex?: boolean
+  /** The distribution and release of components that name none. */
+  distro?: string
 }
 
 /** Exit code where findings are of the kind that `--fail-on` names. */
@@ -28,12 +31,13 @@ const FOUND = 1
 
 /**
  * `patchmirror match SBOM`: the vulnerabilities of an SBOM's components, from the data folder alone. Exit code 1 where
- * `--fail-on` applies; 3 where the mirror cannot know, with `--fail-on` also where no component was judged or what is mirrored is
+ * `--fail-on` applies, for `unjudged` where a package was not judged completely; 3 where the mirror cannot know, with `--fail-on` also where no component was judged or what is mirrored is
  * partial or of an unknown age; 2 for what is no SBOM.
  */
 export async function matchCommand(file: string, options: MatchOptions): Promise<number> {
   const failsOn = failureOf(options.failOn)
   const write = writerOf(options)
+  const distro = distroOf(options)
   const { config } = settings(options, false, [])
   try {
     const sbom = await readSbomFile(file)
@@ -44,7 +48,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
       const matcher = createMatcher(config, reads)
       const request = {
         ...{ now: Date.now(), served: null, check: () => undefined },
-        ...{ catalog: true, vex: options.vex !== false },
+        ...{ catalog: true, vex: options.vex !== false, distro },
       }
       return closing(matcher, () => matcher.match(sbom, request))
     })
@@ -53,17 +57,22 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
     if (result.findings.some(failsOn)) return FOUND
     const isUnjudged = warnUnjudged(result)
     if (options.failOn === undefined) return 0
+    if (warnShare(result, options.failOn) && options.failOn === UNJUDGED) return FOUND
     return warnGaps(result, options.failOn, failsOn) || isUnjudged ? UNKNOWN : 0
   } catch (error) {
     return refuseLookup(error, options.json === true || options.format === 'json', null)
   }
 }
 
+/** Fails for packages that are not judged, or not completely, whatever is found. */
+const UNJUDGED = 'unjudged'
+
 const FAILURES: Readonly<Record<string, (finding: MatchFinding) => boolean>> = {
   any: () => true,
   fixable: isFixable,
   high: ({ severity: { level } }) => level === 'critical' || level === 'high',
   critical: ({ severity: { level } }) => level === 'critical',
+  [UNJUDGED]: () => false,
 }
 
 /** The values of `--fail-on`. */
@@ -76,6 +85,23 @@ function failureOf(name: string | undefined): (finding: MatchFinding) => boolean
   throw new MirrorError('usage', `--fail-on takes one of ${FAIL_ON.join(', ')}, not ${name}`)
 }
 
+function distroOf({ distro }: MatchOptions): string | null {
+  const why = distro === undefined ? null : whyNoRelease(distro)
+  if (why !== null) throw new MirrorError('usage', `--distro ${why}`)
+  return distro ?? null
+}
+
+/** Says how many packages are not judged, or not completely, where anything depends on it; returns whether there are any. */
+function warnShare({ counts, notJudged }: MatchResult, failOn: string): boolean {
+  const unjudged = notJudged.filter(isUnjudged).length
+  if (unjudged === 0) return false
+  const packages = counts.packages - (notJudged.length - unjudged)
+  const what = `${unjudged} of ${counted(packages, 'package')} ${nounOf(unjudged, 'was', 'were')} not judged, or not completely`
+  const hint = failOn === UNJUDGED ? '' : ': --fail-on unjudged fails for such packages'
+  warn(`${what}${hint}`)
+  return true
+}
+
 /** Says that a threshold by severity passes over findings whose records state none. */
 function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void {
   const { unknown } = counts.levels
@@ -85,7 +111,7 @@ function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void 
 
 /** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */
 function warnUnjudged({ counts, notJudged }: MatchResult): boolean {
-  const partly = notJudged.filter(({ code }) => code === 'version_not_ordered').length
+  const partly = notJudged.filter(isPartlyJudged).length
   if (counts.packages > counts.notJudged - partly) return false
   const what = counts.packages === 0 ? 'has no components' : 'has no component that could be judged'
   warn(`the SBOM ${what}: nothing is known about its vulnerabilities`)
@@ -98,7 +124,7 @@ function warnGaps(
   failOn: string,
   failsOn: (finding: MatchFinding) => boolean,
 ): boolean {
-  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0 } // prettier-ignore
+  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0, release: false } // prettier-ignore
   const deciding = gaps.filter(({ code }) => decides[code])
   for (const { reason } of deciding)
     warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)

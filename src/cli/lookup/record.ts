@@ -2,6 +2,7 @@ import { dateInWords, datesInWords, describeDates } from '../../api/lookup/dates
 import {
   type KnownRecordTags,
   JUDGED_BEFORE,
+  foundPackage,
   noTagHasIt,
   readRecordTags,
   recordTagsMessage,
@@ -72,7 +73,7 @@ function tagLines(found: KnownRecordTags | string, limit: number): string[] {
   if (tagCount === 0) return [noTagHasIt(found), ...behind]
   const rows = tags.slice(0, limit).map((one) => {
     const fix = one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'
-    return [one.name || one.id, `${one.package} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL)) // prettier-ignore
+    return [one.name || one.id, `${foundPackage(one)} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL)) // prettier-ignore
   })
   return [
     `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,

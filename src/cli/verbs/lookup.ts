@@ -36,7 +36,8 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     options: [
       ['--format <name>', 'table (the default), json, cyclonedx (a vulnerability disclosure report) or sarif'],
       JSON_FLAG,
-      ['--fail-on <kind>', 'exit with 1 for findings of a kind: any, fixable (a fix is known), high (or critical), critical'],
+      ['--fail-on <kind>', 'exit with 1 for findings of a kind: any, fixable (a fix is known), high (or critical), critical; or for unjudged packages'],
+      ['--distro <name>', 'the distribution and release of packages for which the SBOM names none, such as debian-12 or jammy'],
       ['--no-vex', 'do not apply the mirrored VEX: what it rules out is among the findings'],
     ],
     example: 'match sbom.cdx.json --fail-on fixable',

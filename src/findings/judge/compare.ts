@@ -3,6 +3,7 @@ import type {
   FindingChange,
   FindingCounts,
 } from '../../store/findings/reads.ts'
+import { folderOf } from '../../store/views/generations.ts'
 import type { TagFinding } from '../../store/findings/writes.ts'
 
 /** Changes that are named in the log of a tag, at most; all are counted. */
@@ -45,8 +46,9 @@ export function compareFindingSets(
   return { ...counts, counts: differenceOf(first, second), details }
 }
 
+/** An image that moves to another release of its distribution keeps the findings that it still has. */
 function keyOf({ ecosystem, name, record }: TagFinding): string {
-  return JSON.stringify([ecosystem, name, record])
+  return JSON.stringify([folderOf(ecosystem), name, record])
 }
 
 function fixableIn(findings: readonly TagFinding[]): number {
@@ -67,7 +69,7 @@ function detailOf(
   const [of, others] = change === 'gone' ? [was, is] : [is, was]
   const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
-  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0]]
+  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0, one.source]]
 }
 
 /**

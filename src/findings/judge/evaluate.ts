@@ -1,12 +1,15 @@
 import { querySourceOf } from '../../api/scanners/query-source.ts'
 import { eachObject, fieldsOf } from '../../json/objects.ts'
-import { createFinder } from '../../judging/judge.ts'
+import { type Comparison, NO_RECORDS, addComparison } from '../../judging/compared.ts'
+import { type PackageFinding, createFinder, joinFindings } from '../../judging/finder.ts'
 import { cvesOf, isFixable } from '../../judging/patches.ts'
-import { findEcosystem } from '../../query/orders/ecosystems.ts'
 import { type QuerySource, parseRecord } from '../../query/search.ts'
-import type { FindingComponent, StoredFinding } from '../../store/findings/writes.ts'
-import { folderOf, packageKey } from '../../store/views/generations.ts'
+import type { Level } from '../../judging/severity.ts'
+import type { StoredFinding } from '../../store/findings/writes.ts'
+import { packageKey } from '../../identity/names.ts'
+import { folderOf } from '../../store/views/generations.ts'
 import type { Views } from '../../store/views/reads.ts'
+import { type StoredAsked, readAsked } from './asked.ts'
 import { writeNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
 
@@ -15,26 +18,52 @@ interface EvaluatedFinding extends StoredFinding {
   readonly names: string
 }
 
+/** What the records of a source say about a package in a version. */
+interface EvaluatedComponent {
+  readonly findings: readonly EvaluatedFinding[]
+  /** What they were compared with. */
+  readonly comparison: Comparison
+}
+
 /** Finds what the records of a source say about a package in a version. */
-export type Evaluate = (
-  component: Omit<FindingComponent, 'id'>,
-) => Promise<readonly EvaluatedFinding[]>
+export type Evaluate = (component: StoredAsked) => Promise<EvaluatedComponent>
 
 /** Creates the evaluation by a source, which is that of `patchmirror match`. Ask for the versions of a package in a row. */
 export function createEvaluation(source: QuerySource, isPatched: IsPatched): Evaluate {
-  const find = createFinder(source, () => undefined)
-  return async ({ ecosystem: named, name, version }) => {
-    const ecosystem = findEcosystem(named)
-    if (ecosystem === null) return []
-    const found = await find({ ecosystem, name, version, pageToken: '' })
-    return found.map(({ id, aliases, upstream, fixed, severity: { level } }) => ({
-      record: id,
-      fixable: isFixable({ fixed, patches: [] }) ? 1 : 0,
-      patched: isPatched({ ecosystem: named, name }, cvesOf({ id, aliases, upstream })) ? 1 : 0,
-      level: level === 'critical' ? 0 : level === 'high' ? 1 : 2,
-      names: writeNames({ aliases, upstream }),
-    }))
+  const check = () => undefined
+  // The records of one package are kept for its versions: names and sources come in two orders.
+  const finders = { name: createFinder(source, check), source: createFinder(source, check) }
+  return async (component) => {
+    const found = new Map<string, PackageFinding>()
+    let comparison = NO_RECORDS
+    for (const question of readAsked(component)?.questions ?? []) {
+      const { findings, ...compared } = await finders[question.by](question)
+      joinFindings(found, findings)
+      comparison = addComparison(comparison, compared)
+    }
+    const findings = [...found.values()].map((one) => toStored(one, component, isPatched))
+    return { findings, comparison }
   }
+}
+
+function toStored(
+  { id, aliases, upstream, fixed, source, severity: { level } }: PackageFinding,
+  component: StoredAsked,
+  isPatched: IsPatched,
+): EvaluatedFinding {
+  return {
+    record: id,
+    fixable: isFixable({ fixed, patches: [] }) ? 1 : 0,
+    patched: isPatched(component, cvesOf({ id, aliases, upstream })) ? 1 : 0,
+    level: levelNumber(level),
+    source: source ?? '',
+    names: writeNames({ aliases, upstream }),
+  }
+}
+
+function levelNumber(level: Level | null): number {
+  if (level === 'critical') return 0
+  return level === 'high' ? 1 : 2
 }
 
 /** A package as an index of views names it. */

@@ -1,5 +1,7 @@
-import { askAbout } from '../../judging/judge.ts'
+import { surroundingsOf } from '../../identity/surroundings.ts'
+import { identityOf } from '../../judging/components.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
+import { writeAsked } from './asked.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
 /** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing of it out. */
@@ -7,7 +9,7 @@ const MOST_PACKAGES = 1_000
 const UNKNOWN = '[[""]]'
 
 /** A package in a version, with what SBOMs list of it. */
-export type TagPackage = Omit<FindingComponent, 'id'>
+export type TagPackage = Omit<FindingComponent, 'id' | 'gap'>
 
 /** What the SBOMs of a tag say. */
 export interface ReadPackages {
@@ -15,7 +17,11 @@ export interface ReadPackages {
   /** JSON, as `TagFindings` has it. */
   readonly subjects: string
   readonly packages: number
-  readonly notJudged: number
+  /** Packages of which it is not known who they are. */
+  readonly unidentified: number
+  /** Packages judged by the records of all releases, and by their own name only, as of `match`. */
+  readonly allReleases: number
+  readonly binaryNameOnly: number
 }
 
 /** Of a tag whose SBOMs cannot be read. */
@@ -23,7 +29,9 @@ export const NOTHING_READ: ReadPackages = {
   components: [],
   subjects: '[]',
   packages: 0,
-  notJudged: 0,
+  unidentified: 0,
+  allReleases: 0,
+  binaryNameOnly: 0,
 }
 
 /** Returns the packages of the SBOMs of a tag: of several SBOMs together. */
@@ -31,19 +39,31 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   const components = new Map<string, Omit<TagPackage, 'packages'>>()
   const listed = new Map<string, Set<string>>()
   const unknown = new Set<string>()
-  for (const [at, sbom] of sboms.entries())
-    for (const { name, version, purl } of sbom.components) {
-      const query = askAbout({ purl, version })
-      if ('code' in query) {
+  const allReleases = new Set<string>()
+  const binaryNameOnly = new Set<string>()
+  for (const [at, sbom] of sboms.entries()) {
+    const around = surroundingsOf({ systems: sbom.systems, option: null })
+    for (const component of sbom.components) {
+      const { name, version, purl } = component
+      const identity = identityOf(component, around)
+      if ('code' in identity) {
         unknown.add(JSON.stringify(purl === null ? [name, version] : [purl, version, '']))
         continue
       }
-      const one = { ecosystem: query.ecosystem.name, name: query.name, version: query.version }
-      const key = JSON.stringify([one.ecosystem, one.name, one.version])
+      const one = {
+        ecosystem: identity.ecosystem.name,
+        name: identity.name,
+        version: identity.version,
+        asked: writeAsked(identity),
+      }
+      const key = JSON.stringify([one.ecosystem, one.name, one.version, one.asked])
       components.set(key, one)
+      if (identity.needsRelease) allReleases.add(key)
+      if (identity.needsSource) binaryNameOnly.add(key)
       const place = sboms.length === 1 ? [purl] : [purl, at]
       listed.set(key, (listed.get(key) ?? new Set()).add(JSON.stringify(place)))
     }
+  }
   const withPackages = [...components].map(([key, one]) => {
     const packages = [...(listed.get(key) ?? [])].sort()
     return {
@@ -52,6 +72,12 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
     }
   })
   const subjects = JSON.stringify(sboms.map((sbom) => sbom.subjects))
-  const packages = components.size + unknown.size
-  return { components: withPackages, subjects, packages, notJudged: unknown.size }
+  return {
+    components: withPackages,
+    subjects,
+    packages: components.size + unknown.size,
+    unidentified: unknown.size,
+    allReleases: allReleases.size,
+    binaryNameOnly: binaryNameOnly.size,
+  }
 }

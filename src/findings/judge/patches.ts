@@ -1,15 +1,13 @@
 import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../judging/patches.ts'
 import { findEcosystem } from '../../query/orders/ecosystems.ts'
-import type { FindingComponent, FindingsStore } from '../../store/findings/writes.ts'
+import type { FindingsStore } from '../../store/findings/writes.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
+import { type StoredAsked, readAsked } from './asked.ts'
 import { readNames } from './names.ts'
 import { createTally, hiddenOf } from './tally.ts'
 
 /** Says whether the service has patched a package for one of these CVEs. */
-export type IsPatched = (
-  component: Pick<FindingComponent, 'ecosystem' | 'name'>,
-  cves: readonly string[],
-) => boolean
+export type IsPatched = (component: StoredAsked, cves: readonly string[]) => boolean
 
 /**
  * Creates the function that asks the mirrored list of patches, about each CVE once. What another catalog than that which is
@@ -34,11 +32,14 @@ export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'no
 
 function isAmong(
   done: ReadonlySet<string>,
-  { ecosystem, name }: Pick<FindingComponent, 'ecosystem' | 'name'>,
+  component: StoredAsked,
   cves: readonly string[],
 ): boolean {
-  const base = findEcosystem(ecosystem)?.base ?? ''
-  return done.size > 0 && patchPlaces(cves, base, name).some((place) => done.has(place))
+  if (done.size === 0) return false
+  const base = findEcosystem(component.ecosystem)?.base ?? ''
+  const asked = readAsked(component)?.questions ?? []
+  const names = new Set([component.name, ...asked.map(({ name }) => name)])
+  return [...names].some((name) => patchPlaces(cves, base, name).some((place) => done.has(place)))
 }
 
 interface PatchesInput {

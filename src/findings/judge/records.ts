@@ -1,17 +1,19 @@
 import { querySourceOf } from '../../api/scanners/query-source.ts'
+import { ecosystemsOf } from '../../judging/package-source.ts'
 import type { QuerySource } from '../../query/search.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../store/findings/writes.ts'
 import type { Reads } from '../../store/reads.ts'
 import { folderOf } from '../../store/views/generations.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { type Evaluate, createChangedRecords, createEvaluation } from './evaluate.ts'
+import { type Gaps, createGaps } from './gaps.ts'
 import { readNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
 import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
 import type { VexQuestion, VexRules } from './vex.ts'
 
 /** Counts up when the same records make other findings here. Where the same VEX rules out others, the database must be made again. */
-const RULES = 2
+const RULES = 3
 /** Changed records that are looked at one by one; with more of them everything is compared. */
 const MOST_NAMED = 10_000
 /** Components that are read at a time. */
@@ -92,18 +94,25 @@ export function changedRecords(
 interface Comparing {
   readonly tally: Tally
   readonly evaluate: Evaluate
+  /** Whether these are all records. */
+  readonly isWhole: boolean
+  readonly gaps: Gaps
   /** The names of a record as they were stored before the run. */
   readonly namesBefore: (record: string) => string | null
 }
 
 function comparing(
-  { store, isPatched }: RecordsInput,
+  { store, isPatched, views }: RecordsInput,
   tally: Tally,
-  source: QuerySource,
+  some: QuerySource | null,
 ): Comparing {
   const names = new Map<string, string | null>()
+  const all = createEvaluation(querySourceOf(views), isPatched)
   return {
-    ...{ tally, evaluate: createEvaluation(source, isPatched) },
+    tally,
+    evaluate: some === null ? all : createEvaluation(some, isPatched),
+    isWhole: some === null,
+    gaps: createGaps({ store, evaluate: all, hasEcosystem: ecosystemsOf(views) }),
     namesBefore(record) {
       const before = names.has(record) ? names.get(record) : store.readNames(record)
       names.set(record, before ?? null)
@@ -113,15 +122,17 @@ function comparing(
 }
 
 async function compareAll(input: RecordsInput, tally: Tally): Promise<number> {
-  const { store, views } = input
-  const by = comparing(input, tally, querySourceOf(views))
+  const { store } = input
+  const by = comparing(input, tally, null)
   let [last, count]: [FindingComponent | null, number] = [null, 0]
   for (;;) {
     const batch: FindingComponent[] = store.listComponents(last, BATCH)
     await compare(input, by, batch, () => true)
     count += batch.length
     last = batch.at(-1) ?? null
-    if (last === null) return count
+    if (last !== null) continue
+    by.gaps.close()
+    return count
   }
 }
 
@@ -142,6 +153,8 @@ async function compareSome(
   const components = [...touched.values()]
   for (let at = 0; at < components.length; at += BATCH)
     await compare(input, by, components.slice(at, at + BATCH), (record) => changed.has(record))
+  await by.gaps.followEcosystems()
+  by.gaps.close()
   return touched.size
 }
 
@@ -177,12 +190,13 @@ async function compare(
 
 async function replace(
   { store, rules }: RecordsInput,
-  { evaluate, namesBefore }: Comparing,
+  { evaluate, namesBefore, gaps, isWhole }: Comparing,
   component: FindingComponent,
   isEvaluated: (record: string) => boolean,
 ): Promise<ChangedComponent | null> {
   const before = store.listFindings(component.id).filter(({ record }) => isEvaluated(record))
-  const after = await evaluate(component)
+  const { findings: after, comparison } = await evaluate(component)
+  await gaps.follow(component, comparison, isWhole)
   const [old, now] = [byRecord(before), byRecord(after)]
   const gone = before.filter(({ record }) => !now.has(record))
   const differing = after.filter((one) => !isEqual(old.get(one.record), one))
@@ -236,6 +250,7 @@ function byRecord<Finding extends StoredFinding>(
 }
 
 function isEqual(one: StoredFinding | undefined, other: StoredFinding): boolean {
-  const { fixable, patched, level } = other
-  return one?.fixable === fixable && one.patched === patched && one.level === level
+  const { fixable, patched, level, source } = other
+  if (one === undefined || one.source !== source) return false
+  return one.fixable === fixable && one.patched === patched && one.level === level
 }

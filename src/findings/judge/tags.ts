@@ -12,7 +12,12 @@ import type { Reads } from '../../store/reads.ts'
 import type { Views } from '../../store/views/reads.ts'
 import { compareFindingSets, countFindings, isChange } from './compare.ts'
 import { type DuringReads, expectCatalog } from './during.ts'
+import { packageKey } from '../../identity/names.ts'
+import { NO_RECORDS } from '../../judging/compared.ts'
+import { ecosystemsOf } from '../../judging/package-source.ts'
+import { readAsked } from './asked.ts'
 import { createEvaluation } from './evaluate.ts'
+import { gapOf } from './gaps.ts'
 import { type TagPackage, NOTHING_READ, type ReadPackages, packagesOf } from './packages.ts'
 import type { IsPatched } from './patches.ts'
 import { unreadState } from './vex-documents.ts'
@@ -111,10 +116,13 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const before = known === null || known.refusal !== null ? null : visibleIn(store, known.id)
   const read = readSboms(input, tag, catalog)
   const refused = 'refusal' in read
-  const { components, subjects, packages, notJudged } = refused ? NOTHING_READ : read
+  const { components, ...packages } = refused ? NOTHING_READ : read
   const about = {
-    ...{ ...tag, sbom: read.sbom, refusal: refused ? read.refusal : null },
-    ...{ subjects, packages, notJudged },
+    ...tag,
+    ...packages,
+    notJudged: packages.unidentified,
+    sbom: read.sbom,
+    refusal: refused ? read.refusal : null,
   }
   const ids = await addComponents(input, components)
   const id = store.putTag({ ...about, ...countFindings([]) })
@@ -123,6 +131,7 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const { visible, suppressed } = ruleTag(store, rules, id)
   const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...about, ...counts })
+  store.countNotJudged(id)
   if (before === null || refused) return false
   return logChange(input, { ...tag, catalog, cause: 'sbom', before, visible, counts })
 }
@@ -204,20 +213,45 @@ async function addComponents(
   const known = components.flatMap((one) => store.findComponent(one) ?? [])
   const added = components.filter((one) => store.findComponent(one) === null)
   const evaluate = createEvaluation(querySourceOf(views), isPatched)
+  const hasEcosystem = ecosystemsOf(views)
+  const isRecorded = recordedIn(views, added)
   const ids: number[] = []
-  for (const [ecosystem, ones] of Map.groupBy(added, (one) => one.ecosystem)) {
-    const names = [...new Set(ones.map(({ name }) => name))]
-    const recorded = views.listRecorded(ecosystem, names)
-    for (const one of ones.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const id = store.addComponent(one)
-      ids.push(id)
-      rules.addComponent({ id, ...one })
-      if (!recorded.has(one.name)) continue
-      for (const finding of await evaluate(one)) {
-        store.putFinding(id, finding)
-        store.putNames(finding.record, finding.names)
-      }
+  for (const one of added.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { findings, comparison } = isRecorded(one) ? await evaluate(one) : NOTHING_RECORDED
+    const gap = gapOf(one, comparison, hasEcosystem)
+    const id = store.addComponent({ ...one, gap }, namesAsked(one))
+    ids.push(id)
+    rules.addComponent({ id, ...one })
+    for (const finding of findings) {
+      store.putFinding(id, finding)
+      store.putNames(finding.record, finding.names)
     }
   }
   return [...known, ...ids]
+}
+
+/** No record is about a component. */
+const NOTHING_RECORDED = { findings: [], comparison: NO_RECORDS }
+
+/** The names by which records are asked about a component, as the views' index has them. */
+function namesAsked(component: TagPackage): string[] {
+  const questions = readAsked(component)?.questions ?? []
+  return [...new Set(questions.map(({ ecosystem, name }) => packageKey(ecosystem.name, name)))]
+}
+
+/** Returns what knows which of many components any record names: most have none. */
+function recordedIn(
+  views: Views,
+  components: readonly TagPackage[],
+): (component: TagPackage) => boolean {
+  const questionsOf = (one: TagPackage) => readAsked(one)?.questions ?? []
+  const byEcosystem = Map.groupBy(components.flatMap(questionsOf), (one) => one.ecosystem.name)
+  const recorded = new Map(
+    [...byEcosystem].map(([ecosystem, asked]) => {
+      const names = [...new Set(asked.map(({ name }) => name))]
+      return [ecosystem, views.listRecorded(ecosystem, names)] as const
+    }),
+  )
+  return (component) =>
+    questionsOf(component).some(({ ecosystem, name }) => recorded.get(ecosystem.name)?.has(name))
 }

@@ -141,29 +141,3 @@ function ecosystemOf(name: string): Ecosystem | null {
   const patched = based === null ? undefined : PATCHED.get(first)?.get(based)
   return { name, base: second, order: patched ?? based }
 }
-
-/**
- * Whether a package of a record's ecosystem is meant by a query for another: the very same, the same without its release
- * (`Debian` asks for all of `Debian:…`), and Ubuntu's without `:Pro` and `:LTS`, as osv.dev has it. A vendor's is meant by
- * its vendor, and by its vendor and base.
- */
-export function isMeant(recorded: string, asked: string): boolean {
-  if (recorded === asked) return true
-  if (recorded.includes('Ubuntu:')) {
-    const release = recorded.replaceAll(':LTS', '')
-    if (release === asked.replaceAll(':LTS', '')) return true
-    if (release.replaceAll(':Pro', '') === asked) return true
-  }
-  return recorded.startsWith(`${asked}:`) && isWhole(asked)
-}
-
-/** Names without a release: `Debian`, `Root`, `Root:Debian`; not `Ubuntu:22.04`, which is another one than its LTS's. */
-function isWhole(name: string): boolean {
-  const [first = '', second, ...more] = name.split(':')
-  return second === undefined || (!ORDERS.has(first) && ORDERS.has(second) && more.length === 0)
-}
-
-/** A package's name as it is compared: PyPI's without case, and with `-` for any run of `-`, `_` and `.` (PEP 503). */
-export function normalName(base: string | null, name: string): string {
-  return base === 'PyPI' ? name.replace(/[-_.]+/g, '-').toLowerCase() : name
-}

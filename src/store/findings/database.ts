@@ -32,8 +32,16 @@ const TABLES = `
     ecosystem TEXT NOT NULL,
     version TEXT NOT NULL,
     packages TEXT NOT NULL,       -- JSON: the package URLs that SBOMs list of it, and in which of several SBOMs
-    UNIQUE (name, ecosystem, version, packages)
+    asked TEXT NOT NULL,          -- JSON: what the records are asked beside its name, such as its source package; empty: nothing
+    gap INTEGER NOT NULL,         -- why it is not judged, or not completely: 0 it is, 1 not compared, 2 no records, 3 ambiguous
+    UNIQUE (name, ecosystem, version, packages, asked)
   ) STRICT;
+  CREATE INDEX component_by_ecosystem ON component (ecosystem, gap);
+  CREATE TABLE component_name (   -- the names by which records are asked about a component, as the views' index has them
+    name TEXT NOT NULL,
+    component INTEGER NOT NULL,
+    PRIMARY KEY (name, component)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE tag (
     id INTEGER PRIMARY KEY,
     owner TEXT NOT NULL UNIQUE,   -- its id in the service's list
@@ -42,7 +50,10 @@ const TABLES = `
     subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes
     refusal TEXT,                 -- why it is not judged; null: it is
     packages INTEGER NOT NULL,
-    not_judged INTEGER NOT NULL,  -- packages of which records cannot say anything
+    unidentified INTEGER NOT NULL, -- packages of which it is not known who they are
+    all_releases INTEGER NOT NULL, -- packages judged by the records of all releases
+    binary_only INTEGER NOT NULL, -- packages judged by their own name only, though records name source packages
+    not_judged INTEGER NOT NULL,  -- packages that are not judged, or not completely
     findings INTEGER NOT NULL,
     fixable INTEGER NOT NULL,
     critical INTEGER NOT NULL,
@@ -64,6 +75,7 @@ const TABLES = `
     fixable INTEGER NOT NULL,     -- 1: the record names a fixed version
     patched INTEGER NOT NULL,     -- 1: the service has patched it, says its list of patches
     level INTEGER NOT NULL,       -- severity: 0 critical, 1 high, 2 any other
+    source TEXT NOT NULL,         -- the source package by whose name it was found; empty: by its own name
     PRIMARY KEY (component, record)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX finding_by_record ON finding (record);

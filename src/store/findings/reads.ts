@@ -25,8 +25,14 @@ export interface TagFindings extends FindingCounts {
   /** Why it is not judged; null: it is. */
   readonly refusal: string | null
   readonly packages: number
-  /** Packages of which records cannot say anything. */
+  /** Packages that are not judged, or not completely. */
   readonly notJudged: number
+  /** Packages of which it is not known who they are: they are among those. */
+  readonly unidentified: number
+  /** Packages judged by the records of all releases of their distribution: their own is not known. */
+  readonly allReleases: number
+  /** Packages judged by their own name only, though records name source packages: their own is not known. */
+  readonly binaryNameOnly: number
 }
 
 /** Up to where the tags are judged. */
@@ -56,6 +62,8 @@ export type FindingChange = readonly [
   name: string,
   version: string,
   fixable: 0 | 1,
+  /** The source package by whose name it was found; empty: by its own name. */
+  source: string,
 ]
 
 /** How many findings of a tag came and went. */
@@ -103,7 +111,8 @@ export interface LoggedFindings extends FindingChangeCounts {
 /** Follows the catalog's snapshot in the name of a state in which some documents of it could not be read. */
 export const UNREAD = ' unread'
 
-const TAG = `id, owner, name, sbom, subjects, refusal, packages, not_judged AS notJudged, findings, fixable, critical, high, suppressed`
+const TAG = `id, owner, name, sbom, subjects, refusal, packages, not_judged AS notJudged, unidentified,
+  all_releases AS allReleases, binary_only AS binaryNameOnly, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
   fixes, fixes_gone AS fixesGone, findings, fixable, details`
 

@@ -8,6 +8,8 @@ interface TagWithRecord {
   readonly ecosystem: string
   readonly package: string
   readonly version: string
+  /** The source package by whose name it was found; null: by its own name. */
+  readonly source: string | null
   /** Whether the record names a fixed version, or the service has patched it. */
   readonly fixable: boolean
   /** Whether VEX rules it out in this tag. */
@@ -28,7 +30,7 @@ const MOST = 1000
 export function createRecordTags(db: Db) {
   type Row = Omit<TagWithRecord, 'fixable' | 'suppressed'> & Record<'fixable' | 'suppressed', 0 | 1>
   const rows = db.prepare<[string, number], Row>(
-    `SELECT t.owner AS id, t.name, c.ecosystem, c.name AS package, c.version, f.fixable | f.patched AS fixable,
+    `SELECT t.owner AS id, t.name, c.ecosystem, c.name AS package, c.version, nullif(f.source, '') AS source, f.fixable | f.patched AS fixable,
        EXISTS (SELECT 1 FROM suppressed s WHERE s.component = c.id AND s.tag = t.id AND s.record = f.record) AS suppressed
      FROM finding f JOIN component c ON c.id = f.component
        JOIN tag_component l ON l.component = c.id JOIN tag t ON t.id = l.tag

@@ -43,9 +43,30 @@ function shareWords(findings: number, fixable: number | null): string {
   return ` (${share} with a fix)`
 }
 
+/** Numbers of the packages of a tag. */
+interface PackageCounts {
+  readonly packages: number
+  readonly notJudged: number
+  readonly allReleases: number
+  readonly binaryNameOnly: number
+}
+
+/** Returns how many packages a tag has, and how many of them are judged with less than everything known, in words. */
+export function packageWords(counts: PackageCounts): string {
+  const { packages, notJudged, allReleases, binaryNameOnly } = counts
+  const words = [
+    `${counted(packages, 'package')}, of which ${notJudged} are not judged, or not completely`,
+    allReleases === 0 ? '' : `${allReleases} are judged by the records of all releases`,
+    binaryNameOnly === 0 ? '' : `${binaryNameOnly} are judged by their binary name only`,
+  ]
+  return words.filter((one) => one !== '').join(', ')
+}
+
 /** Returns one of the changes in words: `got a fix: CVE-2026-1 in openssl 3.0.11`. */
-export function detailWords([change, record, name, version, fixable]: FindingChange): string {
-  const of = `${record} in ${name} ${version}`
+export function detailWords(detail: FindingChange): string {
+  const [change, record, name, version, fixable, source] = detail
+  const by = source === '' ? '' : ` (by its source package ${source})`
+  const of = `${record} in ${name} ${version}${by}`
   if (change === 'new') return `new finding${fixable === 1 ? ', with a fix' : ''}: ${of}`
   if (change === 'fix') return `got a fix: ${of}`
   return change === 'gone' ? `gone: ${of}` : `lost its fix: ${of}`

@@ -18,7 +18,14 @@ export interface FindingComponent {
   readonly version: string
   /** JSON: the package URLs that SBOMs list of it, each with the number of the SBOM where a tag has several. */
   readonly packages: string
+  /** JSON: what the records are asked beside its name; empty: nothing. */
+  readonly asked: string
+  /** Why it is not judged, or not completely. */
+  readonly gap: ComponentGap
 }
+
+/** 0: it is judged; 1: not compared with all records; 2: there are no records of its ecosystem or release; 3: it is ambiguous. */
+export type ComponentGap = 0 | 1 | 2 | 3
 
 /** A finding of a component. */
 export interface StoredFinding {
@@ -29,6 +36,8 @@ export interface StoredFinding {
   readonly patched: number
   /** Severity: 0 critical, 1 high, 2 any other. */
   readonly level: number
+  /** The source package by whose name it was found; empty: by its own name. */
+  readonly source: string
 }
 
 /** A finding of a tag, and its package. */
@@ -63,36 +72,34 @@ export function createFindingsStore(db: Db) {
 
 export type FindingsStore = ReturnType<typeof createFindingsStore>
 
-const COMPONENT = 'id, name, ecosystem, version, packages'
+const COMPONENT = 'id, name, ecosystem, version, packages, asked, gap'
 
 function createComponents(db: Db) {
-  const named = db.prepare<[string], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE name = ?`) // prettier-ignore
+  const named = db.prepare<[string], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM component_name WHERE name = ?)`,
+  )
   const one = db
-    .prepare<[string, string, string, string], number>(
-      'SELECT id FROM component WHERE name = ? AND ecosystem = ? AND version = ? AND packages = ?',
+    .prepare<[string, string, string, string, string], number>(
+      `SELECT id FROM component
+       WHERE name = ? AND ecosystem = ? AND version = ? AND packages = ? AND asked = ?`,
     )
     .pluck()
   const withRecord = db.prepare<[string], FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
   )
-  const all = db.prepare<[string, string, string, string, number], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version, packages) > (?, ?, ?, ?)
-     ORDER BY name, ecosystem, version, packages LIMIT ?`,
+  const all = db.prepare<[string, string, string, string, string, number], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version, packages, asked) > (?, ?, ?, ?, ?)
+     ORDER BY name, ecosystem, version, packages, asked LIMIT ?`,
   )
-  const add = db.prepare('INSERT INTO component (name, ecosystem, version, packages) VALUES (?, ?, ?, ?)') // prettier-ignore
-  const findings = db.prepare<[number], StoredFinding>(
-    'SELECT record, fixable, patched, level FROM finding WHERE component = ?',
+  const add = db.prepare(
+    'INSERT INTO component (name, ecosystem, version, packages, asked, gap) VALUES (?, ?, ?, ?, ?, ?)',
   )
-  const put = db.prepare(
-    `INSERT INTO finding (component, record, fixable, patched, level) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level`,
-  )
-  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
-  const patched = db.prepare<[], { component: number; record: string }>(
-    'SELECT component, record FROM finding WHERE patched = 1',
-  )
+  const addName = db.prepare('INSERT OR IGNORE INTO component_name (name, component) VALUES (?, ?)')
   const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`) // prettier-ignore
   return {
+    ...createGapStore(db),
+    ...createFindingRows(db),
+    /** Components that records are asked about by a name: their own, or that of their source package. */
     listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
     listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
     /** Components after one, the versions of a package one after the other; null: from the first. */
@@ -102,21 +109,82 @@ function createComponents(db: Db) {
         after?.ecosystem ?? '',
         after?.version ?? '',
         after?.packages ?? '',
+        after?.asked ?? '',
         limit,
       ),
     readComponent: (id: number): FindingComponent | null => byId.get(id) ?? null,
-    findComponent(of: Omit<FindingComponent, 'id'>): number | null {
-      return one.get(of.name, of.ecosystem, of.version, of.packages) ?? null
+    findComponent(of: Omit<FindingComponent, 'id' | 'gap'>): number | null {
+      return one.get(of.name, of.ecosystem, of.version, of.packages, of.asked) ?? null
     },
-    addComponent: (of: Omit<FindingComponent, 'id'>): number =>
-      Number(add.run(of.name, of.ecosystem, of.version, of.packages).lastInsertRowid),
+    /** `names`: by which records are asked about it, as the views' index has them. */
+    addComponent(of: Omit<FindingComponent, 'id'>, names: readonly string[]): number {
+      const { name, ecosystem, version, packages, asked, gap } = of
+      const id = Number(add.run(name, ecosystem, version, packages, asked, gap).lastInsertRowid)
+      for (const one of names) addName.run(one, id)
+      return id
+    },
+  }
+}
+
+function createFindingRows(db: Db) {
+  const findings = db.prepare<[number], StoredFinding>(
+    'SELECT record, fixable, patched, level, source FROM finding WHERE component = ?',
+  )
+  const put = db.prepare(
+    `INSERT INTO finding (component, record, fixable, patched, level, source) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level,
+       source = excluded.source`,
+  )
+  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
+  const patched = db.prepare<[], { component: number; record: string }>(
+    'SELECT component, record FROM finding WHERE patched = 1',
+  )
+  return {
     listFindings: (component: number): StoredFinding[] => findings.all(component),
-    putFinding(component: number, { record, fixable, patched, level }: StoredFinding): void {
-      put.run(component, record, fixable, patched, level)
+    putFinding(component: number, finding: StoredFinding): void {
+      const { record, fixable, patched, level, source } = finding
+      put.run(component, record, fixable, patched, level, source)
     },
     /** Findings that the service has patched. */
     eachPatched: () => patched.iterate(),
     dropFinding: (component: number, record: string): void => void drop.run(component, record),
+  }
+}
+
+/** No record of their ecosystem or release is known: the gap of `no_records`. */
+const NO_RECORDS: ComponentGap = 2
+
+function createGapStore(db: Db) {
+  const put = db.prepare('UPDATE component SET gap = ? WHERE id = ?')
+  // One step of the index for each ecosystem: DISTINCT would read every component.
+  const ecosystems = db
+    .prepare<[], string>(
+      `WITH RECURSIVE e (name) AS (
+         SELECT min(ecosystem) FROM component
+         UNION ALL SELECT (SELECT min(ecosystem) FROM component WHERE ecosystem > e.name) FROM e WHERE e.name IS NOT NULL)
+       SELECT name FROM e WHERE name IS NOT NULL`,
+    )
+    .pluck()
+  const without = db.prepare<[string, number], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE ecosystem = ? AND gap = ?`,
+  )
+  const others = db.prepare<[string, number], FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE ecosystem = ? AND gap <> ?`,
+  )
+  const count = db.prepare<[number | null]>(
+    `UPDATE tag SET not_judged = unidentified + (
+       SELECT count(*) FROM tag_component t JOIN component c ON c.id = t.component WHERE t.tag = tag.id AND c.gap > 0)
+     WHERE id = coalesce(?, id)`,
+  )
+  return {
+    putGap: (component: number, gap: ComponentGap): void => void put.run(gap, component),
+    /** The ecosystems of all components, with their releases. */
+    listEcosystems: (): string[] => ecosystems.all(),
+    /** Components of an ecosystem that are stored as without records (`withoutRecords`), or all others. */
+    listComponentsOf: (ecosystem: string, withoutRecords: boolean): FindingComponent[] =>
+      (withoutRecords ? without : others).all(ecosystem, NO_RECORDS),
+    /** Counts the packages of a tag that are not judged, or not completely; null: of every tag. */
+    countNotJudged: (tag: number | null): void => void count.run(tag),
   }
 }
 
@@ -125,12 +193,13 @@ type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly
 
 function createTags(db: Db) {
   const put = db.prepare<Omit<TagFindings, 'id'>>(
-    `INSERT INTO tag (owner, name, sbom, subjects, refusal, packages, not_judged, findings, fixable, critical, high,
-       suppressed, vex_stale)
-     VALUES (@owner, @name, @sbom, @subjects, @refusal, @packages, @notJudged, @findings, @fixable, @critical, @high,
-       @suppressed, 0)
+    `INSERT INTO tag (owner, name, sbom, subjects, refusal, packages, not_judged, unidentified, all_releases, binary_only,
+       findings, fixable, critical, high, suppressed, vex_stale)
+     VALUES (@owner, @name, @sbom, @subjects, @refusal, @packages, @notJudged, @unidentified, @allReleases,
+       @binaryNameOnly, @findings, @fixable, @critical, @high, @suppressed, 0)
      ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal,
-       packages = @packages, not_judged = @notJudged, findings = @findings, fixable = @fixable, critical = @critical,
+       packages = @packages, not_judged = @notJudged, unidentified = @unidentified, all_releases = @allReleases,
+       binary_only = @binaryNameOnly, findings = @findings, fixable = @fixable, critical = @critical,
        high = @high, suppressed = @suppressed, vex_stale = 0`,
   )
   const rename = db.prepare('UPDATE tag SET name = ? WHERE id = ?')
@@ -147,7 +216,7 @@ function createTags(db: Db) {
   const drop = db.prepare('DELETE FROM tag WHERE id = ?')
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   const ofTag = db.prepare<[number], TagFinding>(
-    `SELECT f.record, f.fixable, f.patched, f.level, c.id, c.ecosystem, c.name, c.version, c.packages
+    `SELECT f.record, f.fixable, f.patched, f.level, f.source, c.id, c.ecosystem, c.name, c.version, c.packages, c.asked, c.gap
      FROM tag_component t JOIN finding f ON f.component = t.component JOIN component c ON c.id = t.component
      WHERE t.tag = ?`,
   )
@@ -185,6 +254,7 @@ function createTagComponents(db: Db) {
   const dropFindings = db.prepare('DELETE FROM finding WHERE component = ?')
   const unsuppress = db.prepare('DELETE FROM suppressed WHERE component = ? AND tag = ?')
   const dropPlaces = db.prepare('DELETE FROM vex_place WHERE kind = 0 AND owner = ?')
+  const dropNames = db.prepare('DELETE FROM component_name WHERE component = ?')
   const dropComponent = db.prepare('DELETE FROM component WHERE id = ?')
   return {
     listTagsOf: (component: number): number[] => tagsOf.all(component),
@@ -198,6 +268,7 @@ function createTagComponents(db: Db) {
         if (isUsed.get(component) !== undefined) continue
         dropFindings.run(component)
         dropPlaces.run(component)
+        dropNames.run(component)
         dropComponent.run(component)
       }
     },

@@ -79,15 +79,6 @@ export function folderOf(ecosystem: string): string {
   return colon < 0 ? ecosystem : ecosystem.slice(0, colon)
 }
 
-/**
- * Returns the name by which a package of an ecosystem is looked up. PyPI's names are normalized (PEP 503), a vendor's
- * (`Root:PyPI`) too; all others are unchanged.
- */
-export function packageKey(ecosystem: string, name: string): string {
-  const python = ecosystem === 'PyPI' || ecosystem.endsWith(':PyPI')
-  return python ? name.toLowerCase().replace(/[-_.]+/g, '-') : name
-}
-
 /** Description of the VEX repository in a generation's folder. */
 export interface VexInfo {
   /** Name of the archive in the folder. */

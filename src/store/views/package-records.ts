@@ -1,6 +1,7 @@
 import type { Db } from '../database/open.ts'
 import type { Archive, MemberPlace } from './archives.ts'
-import { folderOf, packageKey } from './generations.ts'
+import { packageKey } from '../../identity/names.ts'
+import { folderOf } from './generations.ts'
 
 /** A record that names a package, as the package's ecosystem shows it. */
 interface PackageRecord<Shown> {

@@ -106,6 +106,7 @@ function createInfoReader(db: Db) {
       'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
     )
     .pluck()
+  const ecosystems = db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck()
   const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
@@ -117,6 +118,8 @@ function createInfoReader(db: Db) {
       views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of exactly this name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
+    /** Ecosystems as records name them, such as `Debian:12` and `npm`. */
+    listEcosystems: (): string[] => ecosystems.all(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
@@ -178,6 +181,12 @@ function createMemberReader(db: Db, files: Files) {
        WHERE r.id = ? AND m.derived = 0 LIMIT 1`,
     )
     .raw()
+  const deriveds = db
+    .prepare<[string], Place>(
+      `${PLACE} FROM record r JOIN json_each(r.views) e JOIN view v ON v.id = e.value ${MEMBER}
+       WHERE r.id = ? AND r.prefixes <> '[]' AND m.derived = 1 LIMIT 1`,
+    )
+    .raw()
   const read = (place: Place | undefined): ViewRecord | null => {
     if (place === undefined) return null
     const [file, offset, length, size, crc, prefixes] = place
@@ -209,6 +218,8 @@ function createMemberReader(db: Db, files: Files) {
     readViewRecord: (view: string, id: string): ViewRecord | null => read(inView(view, id)),
     /** A record in upstream's bytes, whatever ecosystems it names; null if there is none. Throws as above. */
     readUpstreamRecord: (id: string): ViewRecord | null => read(upstreams.get(id)),
+    /** The derived form of a record, one for all views; null if it has none. Throws as above. */
+    readDerivedRecord: (id: string): ViewRecord | null => read(deriveds.get(id)),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { packageKey } from './generations.ts'
+import { packageKey, packageKeys } from '../../identity/names.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
 
 /** A package that records of an ecosystem name. */
@@ -59,23 +59,26 @@ function createPackageSearch(db: Db) {
     return { ecosystem, name, records: count.get(id, name) ?? 0 }
   }
   return {
-    /** Packages of exactly this name, one for each ecosystem that has it; at most `limit`. */
+    /** Packages of this name in any case, those of each ecosystem; about `limit` at most. */
     listPackagesNamed(name: string, limit: number): NamedPackage[] {
       const found: NamedPackage[] = []
       for (const { id, name: ecosystem } of views.all()) {
-        const one = packageIn(id, ecosystem, packageKey(ecosystem, name))
-        if (one.records > 0) found.push(one)
+        for (const key of packageKeys(ecosystem, name)) {
+          const one = packageIn(id, ecosystem, key)
+          if (one.records > 0) found.push(one)
+        }
         if (found.length >= limit) break
       }
       return found
     },
-    /** Packages of an ecosystem's folder whose names begin with `prefix`, in order after `after`. */
+    /** Packages of an ecosystem's folder whose names begin with `prefix`, as it compares names, in order after `after`. */
     listPackages(ecosystem: string, prefix: string, after: string, limit: number): NamedPackage[] {
       const id = view.get(ecosystem)
       const found: NamedPackage[] = []
       if (id === undefined) return found
-      let name = after > prefix ? next.get(id, after) : first.get(id, prefix)
-      while (found.length < limit && name?.startsWith(prefix) === true) {
+      const begin = packageKey(ecosystem, prefix)
+      let name = after > begin ? next.get(id, after) : first.get(id, begin)
+      while (found.length < limit && name?.startsWith(begin) === true) {
         found.push(packageIn(id, ecosystem, name))
         name = next.get(id, name)
       }

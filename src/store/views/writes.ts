@@ -30,7 +30,9 @@ export type ViewsWriter = ReturnType<typeof createViewsWriter>
  */
 export function createViewsWriter(db: Db, isNew = false) {
   const [records, members] = [createRecordWriter(db, isNew), createMemberWriter(db, isNew)]
+  const ecosystems = createEcosystemCounts(db)
   return {
+    countEcosystems: ecosystems.count,
     ...createFolderWriter(db),
     ...records.writes,
     ...members.writes,
@@ -43,6 +45,7 @@ export function createViewsWriter(db: Db, isNew = false) {
     begin: () => void db.exec('BEGIN'),
     /** Completes a generation. */
     finish(info: GenerationInfo, form: string): void {
+      ecosystems.store()
       db.prepare('INSERT OR REPLACE INTO generation VALUES (1, ?, ?, ?, ?, ?, ?)').run(
         ...[info.snapshot, info.asOf, info.changed, info.records, info.odd, form],
       )
@@ -55,6 +58,23 @@ export function createViewsWriter(db: Db, isNew = false) {
     readForm: (): string | null =>
       db.prepare<[], string>('SELECT form FROM generation').pluck().get() ?? null,
     isSound: (): boolean => db.pragma('quick_check(1)', { simple: true }) === 'ok',
+  }
+}
+
+/** Creates the counts of the records that name each ecosystem; they are written once, at the end. */
+function createEcosystemCounts(db: Db) {
+  const stored = db.prepare<[], [string, number]>('SELECT name, records FROM ecosystem').raw()
+  const put = db.prepare('INSERT OR REPLACE INTO ecosystem VALUES (?, ?)')
+  const counts = new Map<string, number>(stored.all())
+  return {
+    /** Counts a record that names these, 1, or one that does not any more, -1. */
+    count: (names: readonly string[], by: 1 | -1): void => {
+      for (const name of names) counts.set(name, (counts.get(name) ?? 0) + by)
+    },
+    store(): void {
+      for (const [name, records] of counts) put.run(name, records)
+      db.exec('DELETE FROM ecosystem WHERE records <= 0')
+    },
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Slice, elementsOf } from '../../json/slices.ts'
 import { findMembers, findOnlyMember } from '../../json/members.ts'
+import { alpineRelease, debianRelease, ubuntuRelease } from '../../identity/releases.ts'
 import type { Config } from '../../config/schema.ts'
 
 /** What becomes of one affected package. */
@@ -204,13 +205,12 @@ function strip(ecosystem: string, vendors: ReadonlySet<string>): Stripped | null
  * of Ubuntu has two forms: a scanned file system asks for `22.04`, an SBOM for `22.04:LTS`.
  */
 function spellRelease(base: string, suffix: string): [string, ...string[]] {
-  if (base === 'Alpine') return [suffix.replace(/^(\d+\.\d+)(\.\d+)*$/, 'v$1')]
-  if (base === 'Debian') return [DEBIAN.get(suffix) ?? suffix.replace(/^(\d+)(\.\d+)+$/, '$1')]
+  if (base === 'Alpine') return [alpineRelease(suffix) ?? suffix]
+  if (base === 'Debian') return [debianRelease(suffix) ?? suffix]
   if (base !== 'Ubuntu') return [suffix]
-  const plain = suffix.replace(/:LTS$/, '')
-  const release = UBUNTU_LTS.get(plain) ?? plain.replace(/^(\d+\.\d+)(\.\d+)+$/, '$1')
   // `Pro:…`, `FIPS:…` and the like name other packages than the plain release has: they stay what they are.
-  if (!/^\d+\.\d+$/.test(release)) return [suffix]
+  const release = ubuntuRelease(suffix.replace(/:LTS$/, ''))
+  if (release === null) return [suffix]
   return isLongTerm(release) ? [release, `${release}:LTS`] : [release]
 }
 
@@ -219,23 +219,3 @@ function isLongTerm(release: string): boolean {
   const [, year = ''] = /^(\d+)\.04$/.exec(release) ?? []
   return year !== '' && Number(year) % 2 === 0
 }
-
-const DEBIAN: ReadonlyMap<string, string> = new Map([
-  ['jessie', '8'],
-  ['stretch', '9'],
-  ['buster', '10'],
-  ['bullseye', '11'],
-  ['bookworm', '12'],
-  ['trixie', '13'],
-  ['forky', '14'],
-])
-
-const UBUNTU_LTS: ReadonlyMap<string, string> = new Map([
-  ['trusty', '14.04'],
-  ['xenial', '16.04'],
-  ['bionic', '18.04'],
-  ['focal', '20.04'],
-  ['jammy', '22.04'],
-  ['noble', '24.04'],
-  ['resolute', '26.04'],
-])

@@ -33,6 +33,7 @@ export function placeRecord(placing: Placing, num: number, record: PreparedRecor
   for (const prefix of prefixes) placing.prefixes.add(prefix)
   views.insertRecord({ num, id, sha256, stamp, instant, views: into, prefixes, malformed })
   for (const name of record.aliases) views.insertAlias(name, num)
+  views.countEcosystems(record.ecosystems, 1)
 }
 
 /** Returns the views that the stream was put into. */

@@ -1,5 +1,6 @@
 import { jsonTextOf, isObject } from '../../json/objects.ts'
-import { COMMITS, NO_ECOSYSTEM, folderOf, packageKey } from '../../store/views/generations.ts'
+import { packageKey } from '../../identity/names.ts'
+import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/views/generations.ts'
 import { changeOf } from './affected.ts'
 import { changeAffected, stripPrefix } from './ecosystems.ts'
 import { instantOf } from '../../core/time.ts'
@@ -24,6 +25,8 @@ interface Analysis {
   readonly malformed: boolean
   /** Other ids that it names, in upper case. */
   readonly aliases: readonly string[]
+  /** The ecosystems that it names in any of its forms, such as `Debian:12`. */
+  readonly ecosystems: readonly string[]
 }
 
 /**
@@ -39,7 +42,7 @@ export function analyse(
   isFolder: (name: string) => boolean = () => true,
 ): Analysis {
   const content = bytes.subarray(bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0)
-  const nowhere = { folders: NOWHERE, derived: null, malformed: true }
+  const nowhere = { folders: NOWHERE, derived: null, malformed: true, ecosystems: [] }
   const record = parse(content)
   if (record === null) return { ...nowhere, instant: instantOf(stamp), aliases: [] }
   const aliases = aliasesOf(record)
@@ -78,7 +81,9 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
   const folders = foldersOf(affected, named)
   if (folders.size > MOST_FOLDERS) return null
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
-  if (prefixes.size === 0) return { folders, derived: null, malformed }
+  const shown = stripped.flatMap((one) => one?.ecosystems ?? [])
+  const ecosystems = [...new Set([...named, ...shown])].filter((one) => one !== '')
+  if (prefixes.size === 0) return { folders, derived: null, malformed, ecosystems }
   const bases = new Set(stripped.flatMap((one) => one?.base ?? []))
   const changes = affected.map((one, i) => changeOf(one, named[i] ?? '', stripped[i] ?? null))
   const inDerived = foldersOf(
@@ -93,6 +98,7 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
       prefixes: [...prefixes].sort(),
     },
     malformed,
+    ecosystems,
   }
 }
 
@@ -107,6 +113,7 @@ function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
     folders: folders.size === 0 ? NOWHERE : folders, // upstream's bytes are in at least one folder
     derived: derived === null || inDerived.size === 0 ? null : { ...derived, folders: inDerived },
     malformed: true,
+    ecosystems: placed.ecosystems,
   }
 }
 

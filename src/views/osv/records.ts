@@ -153,6 +153,7 @@ function dropRecord(
     if (!views.dropMember(view, num, names)) return false
     touched.remove(view, num, { instant: record.instant, name: id })
   }
+  views.countEcosystems(record.ecosystems, -1)
   return views.dropAliases(num, record.aliases) && (!gone || views.dropRow(num))
 }
 

@@ -1,4 +1,9 @@
-import { JUDGED_BEFORE, noTagHasIt, readRecordTags } from '../../api/lookup/record-tags.ts'
+import {
+  JUDGED_BEFORE,
+  foundPackage,
+  noTagHasIt,
+  readRecordTags,
+} from '../../api/lookup/record-tags.ts'
 import { counted } from '../../core/text.ts'
 import type { Block } from '../blocks.ts'
 import { clip, link, plain } from '../cells.ts'
@@ -32,7 +37,7 @@ export function recordTagsBlocks(call: PageCall, id: string): Block[] {
         .slice(0, MOST)
         .map((one) => [
           link(clip(one.name || one.id, 200), ui('tag', { id: one.id })),
-          plain(one.package, 200),
+          plain(foundPackage(one), 200),
           plain(one.version, 200),
           plain(one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'),
         ]),

@@ -11,7 +11,8 @@ import {
 import { MirrorError } from '../../../src/core/errors.ts'
 import { createViewOrigins } from '../../../src/api/scanners/generation.ts'
 import type { ViewRecord } from '../../../src/store/views/reads.ts'
-import { folderOf, packageKey } from '../../../src/store/views/generations.ts'
+import { packageKey } from '../../../src/identity/names.ts'
+import { folderOf } from '../../../src/store/views/generations.ts'
 
 /** A record with its JSON as it stands, and where it is to be found. */
 export interface Held {
@@ -60,8 +61,16 @@ export function viewsOf(
     readViewRecord: (folder: string, id: string) =>
       record(records.find((held) => held.id === id && inFolder(held, folder))),
     listUntidyIds: () => records.map(({ id }) => id).filter((id) => /[ %]/.test(id)),
+    listNamed: (name: string, after: string, limit: number) =>
+      records
+        .filter((held) => held.packages.some(([e, n]) => packageKey(e, n) === packageKey(e, name)))
+        .filter(({ id, prefixes }) => id > after && prefixes === undefined)
+        .sort((one, other) => (one.id < other.id ? -1 : 1))
+        .slice(0, limit),
     readUpstreamRecord: (id: string) =>
       record(records.find((held) => held.id === id && held.prefixes === undefined)),
+    readDerivedRecord: (id: string) =>
+      record(records.find((held) => held.id === id && held.prefixes !== undefined)),
   }
   return views
 }

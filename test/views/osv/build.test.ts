@@ -194,6 +194,29 @@ test('an incremental build reads changed records only, reuses files, and keeps t
   expect(await bench.make()).toBeNull()
 })
 
+test('a search for a package finds it in any case where its ecosystem compares names without', async () => {
+  const bench = openBench()
+  const named = (id: string, ecosystem: string, name: string) =>
+    [id, record(id, '2026-05-01', [ecosystem, name])] as const
+  const records = [
+    named('A', 'NuGet', 'Contoso.Data.Client'),
+    named('B', 'Root:NuGet', 'Contoso.Data.Client'),
+    named('C', 'npm', 'JSONStream'),
+  ]
+  bench.store.publishOsv(Object.fromEntries(records))
+  await bench.make({ vendors: [] })
+  const views = bench.open()
+  const found = views.listPackagesNamed('CONTOSO.data.client', 10)
+  expect(found.map(({ ecosystem, records: count }) => [ecosystem, count])).toEqual([
+    ['NuGet', 1],
+    ['Root', 1],
+  ])
+  expect(views.listPackages('NuGet', 'Contoso', '', 10)).toMatchObject([{ name: 'contoso.data.client' }]) // prettier-ignore
+  expect(views.listPackages('npm', 'JSON', '', 10)).toMatchObject([{ name: 'JSONStream' }])
+  expect(views.listCandidates('npm', 'jsonstream', '', 10)).toEqual([])
+  expect(views.listNamed('contoso.Data.client', '', 10)).toEqual([{ id: 'A' }, { id: 'B' }])
+})
+
 test('another setting causes a new generation of views', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)

@@ -58,7 +58,22 @@ test('without derived views each record is in the folders that it names, in upst
 test('names of PyPI are looked up in one spelling', () => {
   const text = record('R', '2026-05-01', ['Root:PyPI', 'Zope._Interface'], ['Go', 'A_b'])
   expect(told(look(text).derived?.folders ?? new Map())).toEqual({ PyPI: ['zope-interface'] })
-  expect(told(look(text).folders)).toEqual({ Root: ['zope-interface'], Go: ['A_b'] })
+  expect(told(look(text).folders)).toEqual({ Root: ['zope-interface'], Go: ['a_b'] })
+})
+
+test('names of ecosystems that compare them without case are looked up in lower case, npm’s as they are', () => {
+  const text = record(
+    'R',
+    '2026-05-01',
+    ['NuGet', 'A.B'],
+    ['Packagist', 'V/P'],
+    ['npm', 'JSONStream'],
+  )
+  expect(told(look(text).folders)).toEqual({
+    NuGet: ['a.b'],
+    Packagist: ['v/p'],
+    npm: ['JSONStream'],
+  })
 })
 
 test('a record with ranges of commits is in the folder GIT as well', () => {

@@ -39,6 +39,7 @@ async function expectSameAsFull(bench: ViewsBench, records: Record<string, strin
   full.store.publishOsv(records, at)
   await full.make()
   expect(assetsOf(bench.open())).toEqual(assetsOf(full.open()))
+  expect(bench.open().listEcosystems()).toEqual(full.open().listEcosystems())
   const ids = Object.keys(records)
   expect(recordsOf(bench, ids)).toEqual(recordsOf(full, ids))
 }
@@ -69,6 +70,25 @@ longTest(
     }
   },
 )
+
+test('the views know which ecosystems and releases their records name, also after an update takes the last record of one', async () => {
+  const bench = openBench()
+  const named = (id: string, ...ecosystems: string[]) =>
+    [id, record(id, '2026-05-01T00:00:00Z', ...ecosystems.map((one): [string, string] => [one, 'p']))] as const // prettier-ignore
+  const first = [named('A', 'Root:Debian:12', 'npm'), named('B', 'Debian:12', 'Debian:11')]
+  bench.store.publishOsv(Object.fromEntries(first))
+  await bench.make()
+  expect(bench.open().listEcosystems()).toEqual(['Debian:11', 'Debian:12', 'Root:Debian:12', 'npm'])
+  const next = [first[0] ?? named('A'), named('B', 'Alpine:v3.18')]
+  bench.store.publishOsv(Object.fromEntries(next), FILLED_AT + DAY)
+  expect(await bench.make()).toMatchObject({ incremental: true })
+  expect(bench.open().listEcosystems()).toEqual([
+    'Alpine:v3.18',
+    'Debian:12',
+    'Root:Debian:12',
+    'npm',
+  ])
+})
 
 longTest(
   'an archive that has all records as they are published is another name for the published one',

@@ -7,7 +7,7 @@ const HEAD = NUMBERS + 32
 
 type RecordText = [
   ...[id: string, stamp: string, instant: string, malformed: boolean],
-  ...[aliases: readonly string[], prefixes: readonly string[]],
+  ...[aliases: readonly string[], ecosystems: readonly string[], prefixes: readonly string[]],
   ...[crc32: number, size: number],
   ...[folders: PreparedFolders, derived: DerivedText | null],
 ]
@@ -50,9 +50,9 @@ export function createPreparedWriter(send: SendChunk): PreparedWriter {
 }
 
 function textOf(record: PreparedRecord): RecordText {
-  const { id, stamp, instant, malformed, aliases, prefixes, own, derived } = record
+  const { id, stamp, instant, malformed, aliases, ecosystems, prefixes, own, derived } = record
   return [
-    ...([id, stamp, instant, malformed, aliases, prefixes] as const),
+    ...([id, stamp, instant, malformed, aliases, ecosystems, prefixes] as const),
     ...([own.crc32, own.size, own.folders, derived && derivedText(derived)] as const),
   ]
 }
@@ -93,10 +93,10 @@ function readRecord(bytes: Buffer, at: number): PreparedRecord {
   const next = start + bytes.readUInt32LE(at + 8)
   const end = at + bytes.readUInt32LE(at)
   const text = JSON.parse(bytes.toString('utf8', at + HEAD, start)) as RecordText
-  const [id, stamp, instant, malformed, aliases, prefixes, ...rest] = text
+  const [id, stamp, instant, malformed, aliases, ecosystems, prefixes, ...rest] = text
   const [crc32, size, folders, inDerived] = rest
   return {
-    ...{ id, stamp, instant, malformed, aliases, prefixes },
+    ...{ id, stamp, instant, malformed, aliases, ecosystems, prefixes },
     sha256: bytes.subarray(at + NUMBERS, at + HEAD),
     own: { folders, crc32, size, deflated: bytes.subarray(start, next) },
     derived: inDerived && readDerived(inDerived, bytes.subarray(next, end)),

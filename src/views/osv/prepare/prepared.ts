@@ -25,6 +25,8 @@ export interface PreparedRecord {
   readonly malformed: boolean
   /** Other ids that it names, in upper case. */
   readonly aliases: readonly string[]
+  /** The ecosystems that it names, with their releases. */
+  readonly ecosystems: readonly string[]
   /** The vendor prefixes that were taken off in its derived form, in order. */
   readonly prefixes: readonly string[]
   /** Upstream's bytes: the content's CRC-32 and size, and its deflate stream. */
@@ -57,10 +59,10 @@ export function prepareRecord(
 ): PreparedRecord {
   const isFolder = (name: string): boolean => chosen?.has(name) ?? true
   const found = analyse(content, stamp, vendors, isFolder)
-  const { derived, instant, malformed, aliases } = found
+  const { derived, instant, malformed, aliases, ecosystems } = found
   const own = { crc32: sum, size: content.length, deflated, folders: listed(found.folders) }
   return {
-    ...{ id, sha256, stamp, instant, malformed, aliases, own },
+    ...{ id, sha256, stamp, instant, malformed, aliases, ecosystems, own },
     prefixes: derived?.prefixes ?? [],
     derived: derived && derivedOf(derived.content, listed(derived.folders)),
   }

@@ -9,7 +9,7 @@ import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { nameOfTag } from '../../../api/lookup/tag-names.ts'
-import { NOT_JUDGED, whyNoTags } from '../../../store/findings/words.ts'
+import { NOT_JUDGED, packageWords, whyNoTags } from '../../../store/findings/words.ts'
 import { changesTable, readTagFindings } from '../tags/log.ts'
 import { fieldRows } from './items.ts'
 
@@ -63,7 +63,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
   if (tag.refusal !== null)
     return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
   const { changes } = found
-  const { findings, fixable, critical, high, suppressed, packages, notJudged } = tag
+  const { findings, fixable, critical, high, suppressed } = tag
   const heading: Block = {
     kind: 'heading',
     title: 'Findings of this mirror',
@@ -75,7 +75,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
       ['findings', plain(`${grouped(findings)}, ${grouped(fixable)} with a fix`)],
       ['severity', plain(`${grouped(critical)} critical, ${grouped(high)} high`)],
       ['ruled out by VEX', plain(grouped(suppressed))],
-      ['packages', plain(`${grouped(packages)}, of which ${grouped(notJudged)} are not judged`)],
+      ['packages', plain(packageWords(tag))],
       ['all tags', link('changes of findings', call.ui('tag-changes'))],
     ],
   }

@@ -1,0 +1,187 @@
+import { MirrorError, messageOf } from '../core/errors.ts'
+import { type Ecosystem, findEcosystem } from '../query/orders/ecosystems.ts'
+import { normalName } from './names.ts'
+import { otherNames, packageOf } from './package.ts'
+import { type ParsedUrl, parsePurl } from './purl.ts'
+import { isReleased, readRelease } from './releases.ts'
+import { type SourcePackage, sourcePackageOf } from './source.ts'
+import { isSystemType } from './spellings.ts'
+
+/** What an SBOM says about a component. */
+export interface ComponentFacts {
+  readonly purl: string | null
+  readonly name: string
+  readonly version: string
+  /** What it says beside the package URL. */
+  readonly source: SourcePackage | null
+}
+
+/** What is known beside a component. */
+export interface Surroundings {
+  /** The SBOM's own operating system, or the one that the user names. */
+  readonly distribution: Distribution | null
+}
+
+/** A distribution with its release, in any spelling: `debian-12.7`, `jammy`, `rhel-9.4`. */
+interface Distribution {
+  readonly name: string
+  readonly from: 'sbom' | 'option'
+}
+
+/** Who a component is, in the terms of the records. */
+export interface Identity {
+  /** With its release where one is known: `Debian:12`. */
+  readonly ecosystem: Ecosystem
+  /** As the ecosystem compares names. */
+  readonly name: string
+  /** With its epoch; never empty. */
+  readonly version: string
+  /** The release, as `isMeant` takes it, and where it is known from. */
+  readonly release: { readonly name: string; readonly from: 'purl' | 'sbom' | 'option' } | null
+  /** What the package URL or the SBOM names as the release, and is none that is known here; null: nothing. */
+  readonly unreadRelease: string | null
+  /** Whether records are of one release each, and none is known. */
+  readonly needsRelease: boolean
+  /** Of the package URL (`upstream=`), else of the SBOM; for packages of distributions alone. */
+  readonly source: SourcePackage | null
+  /** Whether records name source packages, and none is known. */
+  readonly needsSource: boolean
+  /** What else it may be, which is not asked; null: nothing. */
+  readonly doubt: string | null
+  /** What to ask the records. */
+  readonly questions: readonly Question[]
+}
+
+/** One question to the records. */
+export interface Question {
+  readonly ecosystem: Ecosystem
+  readonly name: string
+  readonly version: string
+  /** By the component's own name, or by that of its source package. */
+  readonly by: 'name' | 'source'
+}
+
+/** Why it is not known who a component is. */
+interface Unidentified {
+  readonly code: 'no_purl' | 'bad_purl' | 'unknown_ecosystem' | 'no_version'
+  readonly reason: string
+}
+
+/** Reads who a component is, once for everything that asks. */
+export function identifyComponent(
+  facts: ComponentFacts,
+  { distribution }: Surroundings,
+): Identity | Unidentified {
+  if (facts.purl === null) return { code: 'no_purl', reason: 'it has no package URL (purl)' }
+  const url = parsed(facts.purl)
+  if ('code' in url) return url
+  const found = packageOf(url, facts.version, distribution?.name)
+  if ('unrecorded' in found)
+    return { code: 'unknown_ecosystem', reason: unknownEcosystem(facts.purl, found.unrecorded) }
+  if (found.version === '')
+    return { code: 'no_version', reason: 'neither its package URL nor the SBOM names its version' }
+  const known = isSystemType(url.type) ? releaseOf(url, found.ecosystem, distribution) : NO_RELEASE
+  const ecosystem = findEcosystem(known.release?.name ?? found.ecosystem)
+  if (ecosystem === null)
+    return { code: 'unknown_ecosystem', reason: unknownEcosystem(facts.purl, null) }
+  const name = normalName(ecosystem.base, found.name)
+  const { version } = found
+  const source = isSystemType(url.type) ? sourcePackageOf(url, facts.source, version) : null
+  return {
+    ecosystem,
+    name,
+    version,
+    ...known,
+    needsRelease: known.release === null && isReleased(found.ecosystem),
+    source,
+    needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
+    doubt: url.type === 'github' ? REPOSITORY : null,
+    questions: questionsOf(
+      { ecosystem, name, version, by: 'name' },
+      source,
+      otherNames(found, url, facts.name),
+    ),
+  }
+}
+
+/** Ecosystems whose records name each binary package. */
+const NAMES_BINARIES = new Set(['AlmaLinux', 'Docker Hardened Images', 'Red Hat'])
+
+const REPOSITORY = 'pkg:github names a repository: it was judged as a GitHub Action alone'
+
+function parsed(purl: string): ParsedUrl | Unidentified {
+  try {
+    return parsePurl(purl)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    return { code: 'bad_purl', reason: messageOf(error) }
+  }
+}
+
+function unknownEcosystem(purl: string, unrecorded: string | null): string {
+  const [, type = '', namespace] = /^pkg:\/*([^/]+)\/(?:([^/@?#]+)\/)?/.exec(purl) ?? []
+  const named = namespace === undefined ? `pkg:${type}` : `pkg:${type}/${namespace}`
+  const shown = named.slice(0, 100)
+  return unrecorded === null
+    ? `no ecosystem of vulnerability records is known for ${shown}`
+    : `OSV has no vulnerability records of ${unrecorded} (${shown})`
+}
+
+type KnownRelease = Pick<Identity, 'release' | 'unreadRelease'>
+
+const NO_RELEASE: KnownRelease = { release: null, unreadRelease: null }
+
+/** The release that a package URL names, else that of its surroundings. */
+function releaseOf(url: ParsedUrl, base: string, around: Distribution | null): KnownRelease {
+  if (!isReleased(base)) return NO_RELEASE
+  const named = releaseIn(url, base)
+  if (named !== null) return { release: { name: named, from: 'purl' }, unreadRelease: null }
+  const text = url.qualifiers?.['distro'] ?? ''
+  const outer = around === null ? null : readRelease(around.name, base)
+  if (around !== null && outer !== null) {
+    const release = { name: outer.ecosystem, from: around.from }
+    return { release, unreadRelease: null }
+  }
+  return { release: null, unreadRelease: text || (around?.name ?? '') || null }
+}
+
+/** Qualifiers that name a release: the common one, and cdxgen's code name. */
+const RELEASE_QUALIFIERS = ['distro', 'distro_name']
+
+/** Returns the release of an ecosystem that a package URL names, as `Debian:12`; null for none that can be read. */
+export function releaseIn(
+  { qualifiers }: Pick<ParsedUrl, 'qualifiers'>,
+  base: string,
+): string | null {
+  for (const key of RELEASE_QUALIFIERS) {
+    const release = readRelease(qualifiers?.[key] ?? '', base)
+    if (release !== null) return release.ecosystem
+  }
+  return null
+}
+
+/** `others`: other names of the component. */
+function questionsOf(
+  own: Question,
+  source: SourcePackage | null,
+  others: readonly string[],
+): Question[] {
+  const { ecosystem, name, version } = own
+  const asked = [own]
+  for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
+  if (source !== null && (source.name !== name || source.version !== version))
+    asked.push({ ecosystem, name: source.name, version: source.version || version, by: 'source' })
+  return [...asked, ...asked.flatMap(certified)]
+}
+
+/** Channels of Ubuntu Pro with certified builds, whose versions say so. Their records are not about other builds. */
+const CERTIFIED = ['FIPS', 'FIPS-updates', 'FIPS-preview']
+
+function certified(question: Question): Question[] {
+  const [base, release] = question.ecosystem.name.split(':')
+  if (base !== 'Ubuntu' || release === undefined || !/fips/i.test(question.version)) return []
+  return CERTIFIED.flatMap((channel) => {
+    const ecosystem = findEcosystem(`Ubuntu:${channel}:${release}`)
+    return ecosystem === null ? [] : [{ ...question, ecosystem }]
+  })
+}

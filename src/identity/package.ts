@@ -1,0 +1,138 @@
+import { isSystemType, sameType, spelled } from './spellings.ts'
+import { type ParsedUrl, parsePurl } from './purl.ts'
+import { distributionIn } from './releases.ts'
+
+/** A package URL in OSV's terms, without a release. `version` is empty when it names none. */
+interface PurlPackage {
+  readonly ecosystem: string
+  /** With the case that it is written in, where the ecosystem tells names apart by it. */
+  readonly name: string
+  readonly version: string
+}
+
+type PurlNames = Pick<PurlPackage, 'ecosystem' | 'name'>
+
+/** Why a package URL names no package of an ecosystem here. */
+interface NoPackage {
+  /** The distribution that OSV has no records of; null: nothing is known of it. */
+  readonly unrecorded: string | null
+}
+
+/**
+ * Reads a package URL, by the library of the purl project itself, without its qualifiers but the epoch. Null for a package of
+ * no ecosystem here; throws `bad_request` for what is no package URL.
+ */
+export function readPurl(text: string): PurlPackage | null {
+  const found = packageOf(parsePurl(text))
+  return 'unrecorded' in found ? null : found
+}
+
+/** Returns the ecosystem and name in a package URL; null for what is none, and for a package without an ecosystem here. */
+export function purlNames(text: string): PurlNames | null {
+  try {
+    return readPurl(text)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Returns the package of a parsed package URL in OSV's terms. `stated`: the version beside it, which counts where it names
+ * none, and for its epoch. `around`: the distribution of a system package whose package URL names none.
+ */
+export function packageOf(url: ParsedUrl, stated = '', around = ''): PurlPackage | NoPackage {
+  const { type, namespace = '', given, subpath } = url
+  const known = spelled(type, namespace)
+  if (known === null) return withoutMaker(url, stated, around)
+  if (known.kind === 'unrecorded') return { unrecorded: known.title }
+  const version = versionOf(url, stated)
+  const { name, namespace: group = '' } = hasCase(type) ? given : url
+  const { ecosystem } = known
+  if (known.kind === 'maker') return { ecosystem, name, version }
+  if (namespace === '') return aliased({ ecosystem, name, version })
+  if (known.joint === null) return { unrecorded: null }
+  const below = ecosystem === 'Go' && subpath !== undefined ? `/${subpath}` : ''
+  const full = group + known.joint + name + below
+  return aliased({ ecosystem, name: full, version })
+}
+
+/** Types whose names the library writes in lower case, though their registries tell names apart by case. */
+function hasCase(type: string): boolean {
+  return type === 'npm' || type === 'apk'
+}
+
+/** A package of a distribution that only its qualifier, or what is around it, names. */
+function withoutMaker(url: ParsedUrl, stated: string, around: string): PurlPackage | NoPackage {
+  const { type, namespace = '', qualifiers, given } = url
+  if (namespace !== '' || !isSystemType(type)) return { unrecorded: null }
+  const found = distributionIn(qualifiers?.['distro'] ?? '') ?? distributionIn(around)
+  if (found === null) return { unrecorded: null }
+  if (!found.recorded) return { unrecorded: found.base }
+  return { ecosystem: found.base, name: given.name, version: versionOf(url, stated) }
+}
+
+function versionOf(url: ParsedUrl, stated: string): string {
+  const type = sameType(url.type)
+  const version = (url.version ?? '') || stated
+  if (type === 'deb' || type === 'rpm') return withEpoch(url, version, stated)
+  if (type === 'gem') return version.replace(GEM_PLATFORM, '')
+  return version
+}
+
+/**
+ * Returns a version with the epoch that a package URL of `deb` or `rpm` names as a qualifier, or that the version beside it
+ * has: records have it in the version, and without it a fixed package is below every fix.
+ */
+function withEpoch({ qualifiers }: ParsedUrl, version: string, stated: string): string {
+  if (version === '' || /^\d+:/.test(version)) return version
+  const epoch = qualifiers?.['epoch'] ?? ''
+  if (/^\d{1,10}$/.test(epoch)) return Number(epoch) > 0 ? `${Number(epoch)}:${version}` : version
+  const isSame = /^\d{1,10}:/.test(stated) && stated.slice(stated.indexOf(':') + 1) === version
+  return isSame && Number.parseInt(stated, 10) > 0 ? stated : version
+}
+
+/** The platform of a gem behind its version, as Bundler's lock files have it: `1.16.0-x86_64-linux-gnu`. */
+const GEM_PLATFORM =
+  /-(?:java|jruby|dalvik|mswin\d*|(?:x86|x64|x86_64|i[3-6]86|amd64|arm|armv\d\w*|aarch64|arm64|ppc64le|powerpc\w*|s390x|riscv64|universal|x86-mswin32)-(?:linux|darwin|mingw|mswin|freebsd|openbsd|solaris|aix|java)[\w.-]*)$/
+
+/** Takes other names of a package for its own: Go's standard library, and what npm installs under another name. */
+function aliased(found: PurlPackage): PurlPackage {
+  const { ecosystem, name, version } = found
+  if (ecosystem === 'Go') return goModule(found)
+  if (ecosystem === 'npm') {
+    const [, real = '', other = ''] = NPM_ALIAS.exec(`${name}@${version}`) ?? []
+    if (real !== '') return { ecosystem, name: real, version: other }
+  }
+  return found
+}
+
+/** Go's standard library has other names; in file names of its proxy, `!m` is a capital letter. */
+function goModule({ ecosystem, name, version }: PurlPackage): PurlPackage {
+  if (!['std', 'stdlib', 'toolchain'].includes(name))
+    return { ecosystem, name: name.replace(/!([a-z])/g, (_, letter: string) => letter.toUpperCase()), version } // prettier-ignore
+  const own = name === 'std' ? 'stdlib' : name
+  return { ecosystem, name: own, version: version.replace(/^go(?=\d)/, '') }
+}
+
+/**
+ * Returns other names by which records may have a component: that of what it is a part of, and, where a generator wrote the
+ * package URL in lower case as the library does, that of the SBOM, which tells apart what differs by case.
+ */
+export function otherNames(found: PurlNames, url: ParsedUrl, stated: string): string[] {
+  const { ecosystem, name } = found
+  const whole = wholeOf(found, url)
+  const isCased = ecosystem === 'npm' && stated !== name && stated.toLowerCase() === name
+  return [...(whole === null ? [] : [whole]), ...(isCased ? [stated] : [])]
+}
+
+/** The module of a Go package, the repository of an action in one of its folders; null: it names a whole one. */
+function wholeOf({ ecosystem, name }: PurlNames, { subpath }: ParsedUrl): string | null {
+  if (ecosystem === 'Go' && subpath !== undefined && name.endsWith(`/${subpath}`))
+    return name.slice(0, -subpath.length - 1)
+  const [owner, repository, ...below] = name.split('/')
+  if (ecosystem !== 'GitHub Actions' || below.length === 0) return null
+  return `${owner}/${repository}`
+}
+
+/** `string-width-cjs@npm:string-width@4.2.0`. */
+const NPM_ALIAS = /^.+?@npm:(@?[^@]+)@([^@]*)$/

@@ -1,0 +1,71 @@
+import type { Question } from '../identity/identity.ts'
+import type { Fields } from '../json/objects.ts'
+import { askVersion } from '../query/affected.ts'
+import { remedyFor } from '../query/fixes.ts'
+import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
+import type { Comparison } from './compared.ts'
+import type { MatchFinding } from './finding.ts'
+import { createPackageSource } from './package-source.ts'
+import { severityOf } from './severity.ts'
+
+/** A finding of a package, which is not yet one of a component. */
+export type PackageFinding = Omit<MatchFinding, 'component' | 'patches' | 'patchCount'>
+
+/** What the records say to one question. */
+interface Answer extends Comparison {
+  readonly findings: readonly PackageFinding[]
+}
+
+/** Creates the function that asks the records one question; ask about the versions of a package in a row. */
+export function createFinder(source: QuerySource, check: () => void) {
+  const ofPackage = createPackageSource(source)
+  const bounds = { records: Infinity, bytes: Infinity, isLate: () => false }
+  const pause = (): Promise<void> => {
+    check()
+    return Promise.resolve()
+  }
+  return async ({ ecosystem, name, version, by }: Question): Promise<Answer> => {
+    const query = { ecosystem, name, version, pageToken: '' }
+    const { found, compared, uncompared } = await search(ofPackage, query, { ...bounds, pause })
+    const asked = { ecosystem, name, version: askVersion(version) }
+    const findings = found.map((one): PackageFinding => {
+      const record = one.parsed ?? parseRecord(one.content)
+      const about = describe(one, { ...record })
+      const source = by === 'source' ? name : null
+      return { ...about, source, ...remedyFor(record, asked, one.prefixes[0]) }
+    })
+    return { findings, compared, uncompared }
+  }
+}
+
+function describe({ id, modified }: SearchResult, record: Fields) {
+  const { aliases, upstream, summary } = record
+  return {
+    id,
+    modified,
+    severity: severityOf(record),
+    aliases: textsOf(aliases),
+    upstream: textsOf(upstream),
+    summary: typeof summary === 'string' ? summary : '',
+  }
+}
+
+function textsOf(value: unknown): string[] {
+  const listed: unknown[] = Array.isArray(value) ? value : []
+  return listed.filter((one) => typeof one === 'string')
+}
+
+/**
+ * Joins findings of several questions about one component: a record counts once, and as one of its own name where it was found by
+ * that.
+ */
+export function joinFindings<Finding extends Pick<MatchFinding, 'id' | 'source'>>(
+  known: Map<string, Finding>,
+  found: readonly Finding[],
+): void {
+  for (const one of found) {
+    const before = known.get(one.id)
+    if (before === undefined || (before.source !== null && one.source === null))
+      known.set(one.id, one)
+  }
+}

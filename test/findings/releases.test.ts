@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+import {
+  type FindingsBench,
+  affecting,
+  expectAgreement,
+  openFindingsBench,
+  readFindings,
+  visibleRows,
+} from './fixtures.ts'
+
+const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
+const CURL = 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'
+const ZLIB = 'pkg:conan/zlib@1.2.11'
+const BARE = 'pkg:deb/debian/openssl@3.0.9-1'
+
+/** An SBOM with packages, as an SBOM of an image names its operating system. */
+function imageOf(purls: readonly string[], version: string | null): string {
+  const system = { type: 'operating-system', name: 'debian', version }
+  const components = purls.map((purl) => ({ type: 'library', name: 'a', purl }))
+  const all = version === null ? components : [system, ...components]
+  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: all })
+}
+
+/** One tag with these packages, judged by no record yet. */
+async function openTag(purls: readonly string[], version: string | null = null) {
+  const bench = await openFindingsBench({ images: 1, tags: 1 })
+  const [tag = ''] = bench.sandbox.service.ids('tags')
+  const write = (listed: readonly string[], release: string | null) =>
+    bench.sandbox.service.writeArtifact('tag', tag, 'sbom', imageOf(listed, release))
+  write(purls, version)
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  return { ...bench, tag, write }
+}
+
+const found = (bench: FindingsBench): string[] =>
+  visibleRows(bench.known()).map((row) => row.replace(/^\S+ /, ''))
+
+const countsOf = (bench: FindingsBench, tag: string) =>
+  readFindings(bench.dir, (reads) => reads.readTag(tag))
+
+test('a new record about a source package, or another release, is followed to the components that it is about', async () => {
+  const bench = await openTag([LIBSSL, CURL])
+  await bench.publish({ 'D-13': affecting('Debian:13', 'openssl', '3.5.1-1') })
+  await bench.judge()
+  expect(found(bench)).toEqual([])
+  await bench.publish({ 'D-12': affecting('Debian:12', 'openssl', '3.0.11-1') })
+  expect(await bench.judge()).toMatchObject({ records: { components: 1, tags: 1 } })
+  expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 by openssl fixable'])
+  await expectAgreement(bench)
+  const [listed] = readFindings(bench.dir, (reads) => reads.listTagsWith('D-12').tags)
+  expect(listed).toMatchObject({ package: 'libssl3', source: 'openssl' })
+
+  await bench.publish({ 'D-12': affecting('Debian:12', 'libssl3', '3.0.11-1') })
+  await bench.judge()
+  expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 fixable'])
+  await expectAgreement(bench)
+  await bench.publish({ 'D-12': affecting('Debian:11', 'openssl', '3.0.11-1') })
+  await bench.judge()
+  expect(found(bench)).toEqual([])
+  await expectAgreement(bench)
+})
+
+test('a package without a release has that of the operating system of its SBOM, else the records of all releases', async () => {
+  const bench = await openTag([BARE], '12.7')
+  await bench.publish({
+    'D-12': affecting('Debian:12', 'openssl', '3.0.9-1'),
+    'D-13': affecting('Debian:13', 'openssl', '3.5.1-1'),
+  })
+  await bench.judge()
+  expect(found(bench)).toEqual([])
+  expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 0, binaryNameOnly: 1 })
+  bench.write([BARE], null)
+  await bench.crawl()
+  await bench.judge()
+  expect(found(bench)).toEqual(['Debian openssl@3.0.9-1 D-13 fixable'])
+  expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 1, binaryNameOnly: 1 })
+  await expectAgreement(bench)
+})
+
+test('an image that moves to another release keeps the findings that it still has', async () => {
+  const bench = await openTag([BARE], '12')
+  const affected = ['Debian:12', 'Debian:13'].flatMap(
+    (ecosystem) => (affecting(ecosystem, 'openssl', null) as { affected: object[] }).affected,
+  )
+  await bench.publish({ D: { affected } })
+  await bench.judge()
+  const { last } = (await bench.judge()) ?? { last: 0 }
+  bench.write([BARE], '13')
+  await bench.crawl()
+  expect(await bench.judge()).toMatchObject({ read: 1, tags: 0, last })
+  expect(found(bench)).toEqual(['Debian:13 openssl@3.0.9-1 D'])
+})
+
+test('packages without a record of their release, or none that can be compared, are counted as not judged as records come and go', async () => {
+  const bench = await openTag(['pkg:rpm/mageia/curl@7.88.1-9?distro=mageia-9', ZLIB])
+  const notJudged = async (): Promise<number | undefined> => {
+    await bench.judge()
+    await expectAgreement(bench)
+    return countsOf(bench, bench.tag)?.notJudged
+  }
+  expect(await notJudged()).toBe(2) // neither ecosystem has a record
+  await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
+  expect(await notJudged()).toBe(2)
+  await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
+  expect(await notJudged()).toBe(1)
+  await bench.publish({ 'C-0': affecting('ConanCenter', 'other', '2') })
+  expect(await notJudged()).toBe(0)
+  await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
+  expect(await notJudged()).toBe(1)
+  await bench.publish({ 'C-1': { affected: [{ package: { ecosystem: 'ConanCenter', name: 'zlib' }, versions: ['1'] }] } }) // prettier-ignore
+  expect(await notJudged()).toBe(0)
+  await bench.publish({ 'M-9': null })
+  expect(await notJudged()).toBe(1)
+})

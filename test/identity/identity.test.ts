@@ -1,0 +1,249 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type ComponentFacts,
+  type Identity,
+  type Surroundings,
+  identifyComponent,
+} from '../../src/identity/identity.ts'
+import { normalName, packageKey } from '../../src/identity/names.ts'
+
+const ALONE: Surroundings = { distribution: null }
+
+function read(facts: Partial<ComponentFacts>, around = ALONE) {
+  return identifyComponent({ purl: null, name: '', version: '', source: null, ...facts }, around)
+}
+
+function identityOf(facts: Partial<ComponentFacts>, around = ALONE): Identity {
+  const found = read(facts, around)
+  if ('code' in found) throw new Error(found.reason)
+  return found
+}
+
+function told(purl: string): readonly string[] {
+  const found = read({ purl })
+  if ('code' in found) return [found.code]
+  return [found.ecosystem.name, found.name, found.version]
+}
+
+describe('the release of a component', () => {
+  const debian = { distribution: { name: 'debian-12.7', from: 'sbom' } } as const
+
+  test('is that of its package URL, else that of its surroundings', () => {
+    const own = identityOf({ purl: 'pkg:deb/debian/a@1?distro=trixie' }, debian)
+    expect(own.release).toEqual({ name: 'Debian:13', from: 'purl' })
+    const outer = identityOf({ purl: 'pkg:deb/debian/a@1' }, debian)
+    expect(outer).toMatchObject({ release: { name: 'Debian:12', from: 'sbom' }, needsRelease: false }) // prettier-ignore
+    const option = { distribution: { name: 'jammy', from: 'option' } } as const
+    const named = identityOf({ purl: 'pkg:deb/ubuntu/a@1' }, option)
+    expect(named.release).toEqual({ name: 'Ubuntu:22.04', from: 'option' })
+  })
+
+  test('is not that of surroundings of another distribution', () => {
+    const found = identityOf({ purl: 'pkg:apk/alpine/a@1' }, debian)
+    expect(found).toMatchObject({ release: null, needsRelease: true, ecosystem: { name: 'Alpine' } }) // prettier-ignore
+    expect(identityOf({ purl: 'pkg:npm/a@1' }, debian)).toMatchObject({
+      release: null,
+      needsRelease: false,
+    })
+  })
+
+  test('that cannot be read is said, and counts as none', () => {
+    const found = identityOf({ purl: 'pkg:deb/debian/a@1?distro=debian-latest' })
+    expect(found).toMatchObject({
+      release: null,
+      unreadRelease: 'debian-latest',
+      needsRelease: true,
+      ecosystem: { name: 'Debian' },
+    })
+    expect(identityOf({ purl: 'pkg:deb/debian/a@1' })).toMatchObject({ unreadRelease: null })
+  })
+
+  test('is in the qualifier of cdxgen as well', () => {
+    const { release } = identityOf({ purl: 'pkg:deb/debian/a@1?distro=x&distro_name=bookworm' })
+    expect(release?.name).toBe('Debian:12')
+  })
+
+  test('is not needed in a distribution without releases', () => {
+    const found = identityOf({ purl: 'pkg:apk/wolfi/a@1?distro=wolfi-20230201' })
+    expect(found).toMatchObject({ release: null, needsRelease: false, unreadRelease: null })
+  })
+
+  test('names the distribution of a package URL without a namespace', () => {
+    expect(identityOf({ purl: 'pkg:deb/a@1' }, debian).ecosystem.name).toBe('Debian:12')
+  })
+})
+
+describe('the source package of a component', () => {
+  const questionsOf = (facts: Partial<ComponentFacts>) =>
+    identityOf(facts).questions.map(({ name, version, by }) => [by, name, version])
+
+  test('is asked for beside the binary name, with its own version where it is known', () => {
+    const perl = 'pkg:deb/debian/perl-base@5.36.0-7%2Bdeb12u1?distro=debian-12&upstream=perl'
+    expect(questionsOf({ purl: perl })).toEqual([
+      ['name', 'perl-base', '5.36.0-7+deb12u1'],
+      ['source', 'perl', '5.36.0-7+deb12u1'],
+    ])
+    const rebuilt = 'pkg:deb/debian/x@1.0-1%2Bb3?upstream=y'
+    expect(questionsOf({ purl: rebuilt })[1]).toEqual(['source', 'y', '1.0-1'])
+    const other = 'pkg:deb/debian/x@1.0-1?upstream=y%402.0%2Bdeb12u1'
+    expect(questionsOf({ purl: other })[1]).toEqual(['source', 'y', '2.0+deb12u1'])
+    expect(questionsOf({ purl: other.replace('%2B', '+') })[1]).toEqual(['source', 'y', '2.0+deb12u1']) // prettier-ignore
+  })
+
+  test('of rpm is the name in the file of the source package, with the epoch of the component', () => {
+    const purl = 'pkg:rpm/rocky/openssl-libs@3.0.7-24.el9?epoch=1&upstream=openssl-3.0.7-24.el9.src.rpm' // prettier-ignore
+    expect(identityOf({ purl }).source).toEqual({ name: 'openssl', version: '1:3.0.7-24.el9' })
+  })
+
+  test('is that of the SBOM where the package URL names none', () => {
+    const source = { name: 'openssl', version: '3.1.4-r0' }
+    const found = identityOf({ purl: 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=3.18', source })
+    expect(found).toMatchObject({ source, needsSource: false })
+    expect(found.questions.map(({ ecosystem }) => ecosystem.name)).toEqual(['Alpine:v3.18', 'Alpine:v3.18']) // prettier-ignore
+  })
+
+  test('of the same name and version is asked for once', () => {
+    expect(questionsOf({ purl: 'pkg:deb/debian/a@1?upstream=a' })).toHaveLength(1)
+  })
+
+  test('is needed only where records name source packages', () => {
+    const needs = (purl: string) => identityOf({ purl }).needsSource
+    expect(['pkg:deb/debian/a@1', 'pkg:apk/alpine/a@1', 'pkg:rpm/suse/a@1'].map(needs)).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect(['pkg:rpm/redhat/a@1', 'pkg:rpm/almalinux/a@1', 'pkg:npm/a@1'].map(needs)).toEqual([
+      false,
+      false,
+      false,
+    ])
+  })
+})
+
+describe('the spellings of generators', () => {
+  test('of rpm name the distribution by its ID of os-release, or as Trivy does', () => {
+    const known: Record<string, string> = {
+      ...{ rocky: 'Rocky Linux', rockylinux: 'Rocky Linux', 'rocky-linux': 'Rocky Linux' },
+      ...{ alma: 'AlmaLinux', almalinux: 'AlmaLinux' },
+      ...{ redhat: 'Red Hat', rhel: 'Red Hat', centos: 'Red Hat', RHEL: 'Red Hat' },
+      ...{ sles: 'SUSE', sle: 'SUSE', sled: 'SUSE', suse: 'SUSE', 'sle-micro': 'SUSE' },
+      ...{ opensuse: 'openSUSE', 'opensuse-leap': 'openSUSE', 'opensuse.leap': 'openSUSE' },
+      ...{ tumbleweed: 'openSUSE', 'opensuse-tumbleweed': 'openSUSE' },
+      ...{ azurelinux: 'Azure Linux', mariner: 'Azure Linux', 'cbl-mariner': 'Azure Linux' },
+      ...{ openEuler: 'openEuler', mageia: 'Mageia', photon: 'Photon OS' },
+      'suse%20linux%20enterprise%20server': 'SUSE',
+    }
+    const named = Object.keys(known).map((namespace) => [namespace, told(`pkg:rpm/${namespace}/a@1`)[0]]) // prettier-ignore
+    expect(Object.fromEntries(named)).toEqual(known)
+  })
+
+  test('of distributions that OSV has no records of are said by name', () => {
+    const titles: Record<string, string> = {
+      'rpm/fedora': 'Fedora',
+      'rpm/oracle': 'Oracle Linux',
+      'rpm/ol': 'Oracle Linux',
+      'rpm/amzn': 'Amazon Linux',
+      'rpm/amazon': 'Amazon Linux',
+      'deb/raspbian': 'Raspbian',
+      'deb/kali': 'Kali Linux',
+    }
+    for (const [path, title] of Object.entries(titles))
+      expect(read({ purl: `pkg:${path}/a@1` })).toEqual({
+        code: 'unknown_ecosystem',
+        reason: `OSV has no vulnerability records of ${title} (pkg:${path})`,
+      })
+  })
+
+  test.each<[purl: string, expected: readonly string[]]>([
+    ['pkg:MAVEN/org.a:b@1.0', ['Maven', 'org.a:b', '1.0']],
+    ['pkg:maven/org.a%3Ab@1.0', ['Maven', 'org.a:b', '1.0']],
+    ['pkg:gradle/org.a/b@1.0', ['Maven', 'org.a:b', '1.0']],
+    ['pkg:gradle/org.a:b@1.0', ['Maven', 'org.a:b', '1.0']],
+    ['pkg:PIP/Django@4', ['PyPI', 'django', '4']],
+    ['pkg:RUBYGEMS/rails@7', ['RubyGems', 'rails', '7']],
+    ['pkg:RUST/serde@1', ['crates.io', 'serde', '1']],
+    ['pkg:crates/serde@1', ['crates.io', 'serde', '1']],
+    ['pkg:GO/example.com/M@v1', ['Go', 'example.com/m', 'v1']],
+    ['pkg:ACTIONS/Actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
+    ['pkg:githubactions/actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
+    ['pkg:github/actions/checkout@v4', ['GitHub Actions', 'actions/checkout', 'v4']],
+    ['pkg:brew/glibc@2.39', ['Homebrew', 'glibc', '2.39']],
+    ['pkg:dhi/python@3.12', ['Docker Hardened Images', 'python', '3.12']],
+    ['pkg:apk/dhi/python@3.12', ['Docker Hardened Images', 'python', '3.12']],
+    ['pkg:alpine/curl@8.1-r0?distro=3.18', ['Alpine:v3.18', 'curl', '8.1-r0']],
+    ['pkg:golang/stdlib@go1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/std@1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/github.com/!masterminds/x@v1', ['Go', 'github.com/masterminds/x', 'v1']],
+    ['pkg:gem/nokogiri@1.16.0-x86_64-linux', ['RubyGems', 'nokogiri', '1.16.0']],
+    ['pkg:gem/nokogiri@1.16.0-arm64-darwin-23', ['RubyGems', 'nokogiri', '1.16.0']],
+    ['pkg:gem/nokogiri@1.16.0-java', ['RubyGems', 'nokogiri', '1.16.0']],
+    ['pkg:gem/a@1.0.0-beta1', ['RubyGems', 'a', '1.0.0-beta1']],
+    ['pkg:npm/a-cjs@npm:real@4.2.0', ['npm', 'real', '4.2.0']],
+    ['pkg:npm/a-cjs@npm%3Areal%404.2.0', ['npm', 'real', '4.2.0']],
+    ['pkg:npm/a@npm:@scope/real@4.2.0', ['npm', '@scope/real', '4.2.0']],
+    ['pkg:cran/a', ['no_version']],
+  ])('%s is read', (purl, expected) => {
+    expect(told(purl)).toEqual(expected)
+  })
+
+  test('take the epoch from the version beside the package URL', () => {
+    const versionOf = (version: string, purl = 'pkg:rpm/rocky/a@3.0.7-25.el9') =>
+      identityOf({ purl, version }).version
+    expect(versionOf('1:3.0.7-25.el9')).toBe('1:3.0.7-25.el9')
+    expect(versionOf('0:3.0.7-25.el9')).toBe('3.0.7-25.el9')
+    expect(versionOf('1:3.0.7-26.el9')).toBe('3.0.7-25.el9')
+    expect(versionOf('2:3.0.7-25.el9', 'pkg:rpm/rocky/a@3.0.7-25.el9?epoch=1')).toBe('1:3.0.7-25.el9') // prettier-ignore
+    expect(versionOf('1:2.0', 'pkg:npm/a@2.0')).toBe('2.0')
+  })
+
+  test('of a part of a package ask for the whole one as well', () => {
+    const asked = (purl: string) => identityOf({ purl }).questions.map(({ name }) => name)
+    expect(asked('pkg:golang/example.com/m@v1#sub/dir')).toEqual(['example.com/m/sub/dir', 'example.com/m']) // prettier-ignore
+    expect(asked('pkg:githubactions/actions/cache/restore@v3')).toEqual(['actions/cache/restore', 'actions/cache']) // prettier-ignore
+  })
+
+  test('pkg:github is judged as an action, and says that it may be something else', () => {
+    expect(identityOf({ purl: 'pkg:github/madler/zlib@1.2.13' }).doubt).toContain('GitHub Action')
+    expect(identityOf({ purl: 'pkg:githubactions/a/b@v1' }).doubt).toBeNull()
+  })
+
+  test('ask certified builds of Ubuntu by their own records as well', () => {
+    const asked = (version: string) =>
+      identityOf({ purl: `pkg:deb/ubuntu/a@${version}?distro=jammy` }).questions.map(({ ecosystem }) => ecosystem.name) // prettier-ignore
+    expect(asked('1.0')).toEqual(['Ubuntu:22.04'])
+    expect(asked('1.0%2BFips1')).toContain('Ubuntu:FIPS:22.04')
+  })
+})
+
+describe('names', () => {
+  test('are compared as their ecosystem does', () => {
+    const folded = ['NuGet', 'Packagist', 'Hex', 'Go', 'GitHub Actions', 'SwiftURL', 'VSCode']
+    expect(folded.map((base) => normalName(base, 'A_B.c'))).toEqual(folded.map(() => 'a_b.c'))
+    expect(normalName('PyPI', 'A_B..c')).toBe('a-b-c')
+    for (const base of ['npm', 'Maven', 'RubyGems', 'Debian', 'Alpine', null])
+      expect(normalName(base, 'A_B.c')).toBe('A_B.c')
+  })
+
+  test('of npm and Alpine keep the case that the package URL has', () => {
+    expect(told('pkg:npm/JSONStream@1')[1]).toBe('JSONStream')
+    expect(told('pkg:npm/%40Scope/Name@1')[1]).toBe('@Scope/Name')
+    expect(told('pkg:apk/alpine/R@1')[1]).toBe('R')
+  })
+
+  test('of npm are asked as the SBOM writes them, too, where the package URL is in lower case', () => {
+    const asked = (purl: string, name: string) =>
+      identityOf({ purl, name }).questions.map((question) => question.name)
+    expect(asked('pkg:npm/jsonstream@1', 'JSONStream')).toEqual(['jsonstream', 'JSONStream'])
+    expect(asked('pkg:npm/jsonstream@1', 'jsonstream')).toEqual(['jsonstream'])
+    expect(asked('pkg:npm/JSONStream@1', 'jsonstream')).toEqual(['JSONStream'])
+    expect(asked('pkg:npm/a@1', 'Other')).toEqual(['a'])
+  })
+
+  test('are kept by the rule of the ecosystem behind a vendor', () => {
+    expect(packageKey('Root:NuGet', 'A.B')).toBe('a.b')
+    expect(packageKey('Root:PyPI', 'A.B')).toBe('a-b')
+    expect(packageKey('Root:npm', 'A.B')).toBe('A.B')
+    expect(packageKey('Maven:https://x', 'A.B')).toBe('A.B')
+  })
+})
