@@ -31,8 +31,7 @@ const TABLES: [ecosystem: string, tables: string[], otherwise: RegExp][] = [
   ['NuGet', ['nuget-versions'], /^$/],
   ['npm', ['semver-versions'], /^$/],
   ['Pub', ['pub-versions'], /^$/],
-  // A dash with nothing behind it is no release.
-  ['Red Hat', ['redhat-versions'], / 1-$/],
+  ['Red Hat', ['redhat-versions'], /^$/],
   ['CRAN', ['cran-versions', 'cran-versions-generated'], /^$/],
   ['Hackage', ['hackage-versions'], /^$/],
 ]

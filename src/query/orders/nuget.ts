@@ -31,9 +31,12 @@ export const nugetOrder = createOrder<NugetVersion>({
 function compareIdentifiers(one: string, other: string): number {
   const kinds = kindOf(one) - kindOf(other)
   if (kinds !== 0) return kinds
-  return kindOf(one) === 1 ? compareDigits(one, other) : compareText(one, other)
+  return kindOf(one) === 1 ? Number(one) - Number(other) : compareText(one, other)
 }
 
+/** NuGet reads an identifier as a whole number of 32 bits with a sign; a longer one is a text. */
 function kindOf(identifier: string): number {
-  return identifier === '' ? 0 : /^\d+$/.test(identifier) ? 1 : 2
+  if (identifier === '') return 0
+  const number = /^-?\d+$/.test(identifier) ? Number(identifier) : NaN
+  return number >= -(2 ** 31) && number < 2 ** 31 ? 1 : 2
 }

@@ -3,7 +3,8 @@ import { compareDigits, compareText, createOrder } from './order.ts'
 interface RpmVersion {
   readonly epoch: string
   readonly version: string
-  readonly release: string
+  /** Null: there is none, which precedes any. */
+  readonly release: string | null
 }
 
 /**
@@ -14,12 +15,13 @@ export const rpmOrder = createOrder<RpmVersion>({
   read(text) {
     const found = /^(?:(\d+):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
     if (found?.[2] === undefined) return null
-    return { epoch: found[1] ?? '', version: found[2], release: found[3] ?? '' }
+    return { epoch: found[1] ?? '', version: found[2], release: found[3] ?? null }
   },
   compare: (one, other) =>
     compareDigits(one.epoch, other.epoch) ||
     comparePieces(one.version, other.version) ||
-    comparePieces(one.release, other.release),
+    Number(one.release !== null) - Number(other.release !== null) ||
+    comparePieces(one.release ?? '', other.release ?? ''),
 })
 
 /** Pieces of digits, of letters, `~` and `^`; all else only parts them. */
