@@ -5,7 +5,8 @@ export type Dice = (below: number) => number
 export function createDice(seed: number): Dice {
   let state = seed
   return (below) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return Math.floor((state / 2_147_483_648) * below)
+    // In 32 bits: a product beyond 2^53 would lose its low bits, and the numbers would soon repeat.
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
   }
 }
