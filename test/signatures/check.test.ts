@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -262,5 +262,25 @@ describe('an artifact', () => {
     expect(basisOf({ trustRoot: [ROOT_FILE] })).not.toBe(before)
     expect(basisOf({ signers: [SIGNER] })).not.toBe(before)
     expect(basisOf({ signatures: 'enforce' })).not.toBe(before)
+  })
+})
+
+describe('the library that verifies', () => {
+  test('opens no connection: none of its packages loads a module of the network', () => {
+    const root = 'node_modules/@sigstore'
+    const names = readdirSync(root)
+    expect(names.sort()).toEqual(['bundle', 'core', 'protobuf-specs', 'verify'])
+    const files = names.flatMap((name) =>
+      readdirSync(join(root, name, 'dist'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.js'))
+        .map((file) => join(root, name, 'dist', file)),
+    )
+    const modules = files.flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/require\("([^."][^"]*)"\)/g)].map(
+        ([, name]) => name,
+      ),
+    )
+    const known = ['@sigstore/core', '@sigstore/protobuf-specs', '@sigstore/protobuf-specs/rekor/v2'] // prettier-ignore
+    expect([...new Set(modules)].sort()).toEqual([...known, 'crypto', 'util'].sort())
   })
 })
