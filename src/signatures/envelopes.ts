@@ -11,7 +11,7 @@ export interface SignedPart {
 }
 
 /** A DSSE envelope whose members have the right types. */
-interface Envelope {
+export interface Envelope {
   readonly payloadType: string
   /** Base64. */
   readonly payload: string

@@ -3,7 +3,7 @@ import { TrustedRoot } from '@sigstore/protobuf-specs'
 import { type TrustMaterial, Verifier, toSignedEntity, toTrustMaterial } from '@sigstore/verify'
 import { messageOf } from '../core/errors.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
-import type { SignedPart } from './envelopes.ts'
+import type { Envelope, SignedPart } from './envelopes.ts'
 import type { Trust, TrustedKey } from './trust.ts'
 
 /** Who signed, as a verified certificate says it. */
@@ -73,7 +73,7 @@ function verifyKeyed(
   const { payload, payloadType } = envelope
   const entries = root.tlogs.length > 0 ? eachObject(material['tlogEntries']) : []
   const reasons = new Set<string>()
-  for (const { sig, keyid } of envelope.signatures) {
+  for (const { sig, keyid } of envelope.signatures.flatMap(formsOf)) {
     const bundle = {
       mediaType: entries.every(hasProof) ? MEDIA_TYPE : OLD_MEDIA_TYPE,
       verificationMaterial: { publicKey: { hint: '' }, tlogEntries: entries },
@@ -92,6 +92,32 @@ function verifyKeyed(
       ? [...reasons].join()
       : `no trusted key verifies it (${[...reasons].join('; ')})`,
   )
+}
+
+/** Bytes of an ECDSA signature that is two numbers one after the other, by the curves P-256, P-384 and P-521. */
+const PLAIN_BYTES: readonly number[] = [64, 96, 132]
+
+/** Returns a signature as it is, and one of two plain numbers (IEEE P1363), as some services send them, in DER as well. */
+function formsOf(given: Envelope['signatures'][number]): Envelope['signatures'] {
+  const bytes = Buffer.from(given.sig, 'base64')
+  if (!PLAIN_BYTES.includes(bytes.length)) return [given]
+  const half = bytes.length / 2
+  const numbers = [bytes.subarray(0, half), bytes.subarray(half)].map(integerOf)
+  const der = Buffer.concat([derHead(0x30, Buffer.concat(numbers).length), ...numbers])
+  return [given, { ...given, sig: der.toString('base64') }]
+}
+
+/** Returns a number as a positive integer in DER. */
+function integerOf(number: Buffer): Buffer {
+  const first = number.findIndex((byte) => byte !== 0)
+  const digits = first < 0 ? Buffer.alloc(1) : number.subarray(first)
+  const isNegative = (digits[0] ?? 0) >= 128
+  const content = isNegative ? Buffer.concat([Buffer.alloc(1), digits]) : digits
+  return Buffer.concat([derHead(0x02, content.length), content])
+}
+
+function derHead(tag: number, length: number): Buffer {
+  return Buffer.from(length < 128 ? [tag, length] : [tag, 0x81, length])
 }
 
 const OLD_MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle+json;version=0.1'

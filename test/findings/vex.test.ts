@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { signedState } from '../../src/store/catalog/signatures.ts'
 import { Database } from '../../src/store/database/sqlite.ts'
 import { withFindings } from '../../src/store/findings/database.ts'
 import {
@@ -74,6 +75,34 @@ test('findings that VEX rules out do not count, and are announced when a stateme
   expect(tagOf(dir, owner)).toMatchObject({ findings: findings + 2, suppressed: 0 })
   await expectAgreement(bench)
 })
+
+test('a document whose signature is enforced and not verified rules no finding of a tag out', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const { owner, ecosystem, name, purl } = await opened(bench)
+  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+  sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'fixed'))
+  await bench.crawl()
+  await bench.judge()
+  const suppressed = () => tagOf(dir, owner)?.suppressed
+  expect(suppressed()).toBe(1)
+  const path = `/v1/tags/${owner}/vex`
+  const note = async (state: 'verified' | 'failed') => {
+    const { store } = bench
+    const answer = signedState(store.catalog.readAnswer(path) ?? NO_ANSWER) ?? ''
+    const result = { state, signer: null, reason: null, subject: null, isEnforced: true }
+    await store.exclusive(() =>
+      store.catalog.putSignature({ ...result, path, answer, basis: '' }, false),
+    )
+    await bench.judge()
+  }
+  await note('failed')
+  expect(suppressed()).toBe(0)
+  await note('verified')
+  expect(suppressed()).toBe(1)
+})
+
+const NO_ANSWER = { status: 404, sha256: Buffer.alloc(0), links: [] }
 
 test('a statement about what an SBOM describes is about the tags of that SBOM', async () => {
   const bench = await openFindingsBench()

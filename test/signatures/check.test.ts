@@ -1,12 +1,12 @@
-import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createHmac, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type SignatureSettings, createSignatureCheck } from '../../src/signatures/check.ts'
 import { MAX_SIGNED_BYTES } from '../../src/signatures/envelopes.ts'
 import { IDENTITY, SIGNED_AT, createAuthority, createLog } from '../support/signing/authority.ts'
-import { envelopeOf, keylessBundle, statementOf } from '../support/signing/documents.ts'
+import { IN_TOTO, envelopeOf, keylessBundle, statementOf } from '../support/signing/documents.ts'
 
 const IMAGE = `sha256:${'ab'.repeat(32)}`
 const OTHER = `sha256:${'cd'.repeat(32)}`
@@ -71,6 +71,21 @@ describe('a document that is signed with a key', () => {
         signers: [],
       })
       expect(found, publicKey.asymmetricKeyType).toMatch(/^verified: key sha256:[0-9a-f]{64}$/)
+    }
+  })
+
+  test('is verified where the signature is two plain numbers, and fails with another key', async () => {
+    for (const namedCurve of ['P-256', 'P-384', 'P-521']) {
+      const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve })
+      const trustRoot = [fileOf(pemOf(publicKey))]
+      const envelope = keyed()
+      const payload = Buffer.from(envelope.payload, 'base64')
+      const head = `DSSEv1 ${IN_TOTO.length} ${IN_TOTO} ${payload.length} `
+      const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const
+      const sig = sign('sha256', Buffer.concat([Buffer.from(head), payload]), key)
+      const plain = { ...envelope, signatures: [{ keyid: '', sig: sig.toString('base64') }] }
+      expect(await judged([plain], { trustRoot }), namedCurve).toMatch(/^verified: key/)
+      expect(await judged([plain]), namedCurve).toMatch(/^failed: the signature does not fit/)
     }
   })
 
@@ -262,5 +277,25 @@ describe('an artifact', () => {
     expect(basisOf({ trustRoot: [ROOT_FILE] })).not.toBe(before)
     expect(basisOf({ signers: [SIGNER] })).not.toBe(before)
     expect(basisOf({ signatures: 'enforce' })).not.toBe(before)
+  })
+})
+
+describe('the library that verifies', () => {
+  test('opens no connection: none of its packages loads a module of the network', () => {
+    const root = 'node_modules/@sigstore'
+    const names = readdirSync(root)
+    expect(names.sort()).toEqual(['bundle', 'core', 'protobuf-specs', 'verify'])
+    const files = names.flatMap((name) =>
+      readdirSync(join(root, name, 'dist'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.js'))
+        .map((file) => join(root, name, 'dist', file)),
+    )
+    const modules = files.flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/require\("([^."][^"]*)"\)/g)].map(
+        ([, name]) => name,
+      ),
+    )
+    const known = ['@sigstore/core', '@sigstore/protobuf-specs', '@sigstore/protobuf-specs/rekor/v2'] // prettier-ignore
+    expect([...new Set(modules)].sort()).toEqual([...known, 'crypto', 'util'].sort())
   })
 })

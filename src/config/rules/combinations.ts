@@ -19,6 +19,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkServer(checked),
     ...checkWebhooks(checked),
     ...checkRelay(checked),
+    ...checkSignatures(checked),
     ...checkBundles(checked),
     ...checkEdge(checked),
     ...checkFleet(checked),
@@ -49,6 +50,20 @@ function checkUpstream({ values, refused }: Checked): string[] {
       '(upstream: { apiRoot: https://api.example.com }) or as ' +
       'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror import FILE" takes ' +
       'bundles instead, and "patchmirror import --again FILE" (a full one) repairs what is damaged.',
+  ]
+}
+
+/** Without anything that is trusted no artifact can be verified: with `enforce` none would ever be published. */
+function checkSignatures({ values, refused, origins }: Checked): string[] {
+  const key = 'catalog.signatures'
+  const mode = values.get(key)
+  const trusted = values.get('catalog.trustRoot')
+  if (refused.has(key) || refused.has('catalog.trustRoot')) return []
+  if (mode !== 'warn' && mode !== 'enforce') return []
+  if (Array.isArray(trusted) && trusted.length > 0) return []
+  return [
+    `${key} (${origins.get(key) ?? 'not set'}): is ${mode}, and catalog.trustRoot names nothing that is trusted. ` +
+      'Give a file of public keys or a trusted_root.json there, or set off.',
   ]
 }
 

@@ -10,7 +10,6 @@ import type { RunRequest } from '../../sync/context.ts'
 import { type Schedule, startSchedule } from '../../sync/schedule.ts'
 import type { SyncThread } from '../../sync/thread.ts'
 import { noteVerified } from '../../sync/verify/noted.ts'
-import { type VerifyReport, damagedSources } from '../../sync/verify/verify.ts'
 import { type RunningTask, startTask } from '../../threads/task.ts'
 import { workerFile } from '../../threads/worker-file.ts'
 import { derivedVendors } from '../../views/osv/ecosystems.ts'
@@ -117,7 +116,7 @@ async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): 
   thread.checkpoint() // the log could not be copied beyond what was read
   if (first === null) return
   const before = [...first.damaged, ...first.remade]
-  const requests = healingRequests(first.report, config)
+  const requests = healingRequests(first, config)
   note(options, first, before)
   if (before.length === 0) return log.info({}, 'verified: all that is stored is sound')
   log.warn({ damaged: before.slice(0, NAMED) }, damageText(before.length, requests.length > 0))
@@ -149,10 +148,11 @@ function note(
 }
 
 /** Returns the runs that fetch again what is damaged; none without an upstream, and where the database itself is damaged. */
-function healingRequests(report: VerifyReport, config: Config): RunRequest[] {
+function healingRequests(found: NonNullable<ScrubReport>, config: Config): RunRequest[] {
+  const { report, sources } = found
   if (report.structure.length > 0) return []
   const active = activeSources(config)
-  const { osv, feeds, catalog } = damagedSources(report)
+  const { osv, feeds, catalog } = sources
   const common = { kind: 'repair', trigger: 'schedule' } as const
   const suspectIds = report.damagedRecords
   const wanted: RunRequest[] = [

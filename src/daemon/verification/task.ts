@@ -8,6 +8,7 @@ import { createReads } from '../../store/reads.ts'
 import { damageIn } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,
+  damagedSources,
   isSoundVerdict,
   reportOfUnread,
   verifyStore,
@@ -25,6 +26,8 @@ export interface ScrubTask {
 /** What a verification found; null: nothing is mirrored yet. */
 export type ScrubReport = {
   readonly report: VerifyReport
+  /** Which sources must fetch something again. */
+  readonly sources: ReturnType<typeof damagedSources>
   /** Everything that is damaged now, in words. */
   readonly damaged: readonly string[]
   /** Views that were damaged and are made again, in words. */
@@ -51,7 +54,13 @@ export async function performScrub({ dataDir, vendors }: ScrubTask): Promise<Scr
     else lost.push(`${what}; it could not be made again: ${failure}`)
   }
   const others = inspectOthers(dataDir).filter(({ faults }) => faults.length > 0)
-  return { report, damaged: [...damageIn(report), ...lost, ...others.map(wordsOf)], remade }
+  const sources = damagedSources(report)
+  return {
+    report,
+    sources,
+    damaged: [...damageIn(report), ...lost, ...others.map(wordsOf)],
+    remade,
+  }
 }
 
 function wordsOf({ path, faults }: InspectedDatabase): string {

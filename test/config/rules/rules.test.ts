@@ -230,6 +230,11 @@ test('a file that is trusted to sign has public keys or a trusted root, and no p
   ] as const
   for (const [path, fault] of faults)
     expect(refusal(() => loadYaml(valueOf(path)))).toContain(fault)
+  for (const signatures of ['warn', 'enforce']) {
+    const alone = JSON.stringify({ catalog: { signatures } })
+    expect(refusal(() => loadYaml(alone))).toContain('catalog.trustRoot names nothing')
+    loadYaml(JSON.stringify({ catalog: { signatures, trustRoot: [pem] } }))
+  }
   const signers = JSON.stringify({ catalog: { signers: ['https://issuer.example.com'] } })
   expect(refusal(() => loadYaml(signers))).toContain('is not an issuer and a subject')
 })

@@ -1,6 +1,15 @@
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { openStatus } from '../../../src/api/status/open-report.ts'
+import { problemsOf } from '../../../src/api/status/problems.ts'
+import { buildStatus } from '../../../src/api/status/report.ts'
+import type { LookupCall } from '../../../src/cli/lookup/snapshot.ts'
+import { tagFinding } from '../../../src/cli/lookup/tag.ts'
+import { describeSignatures } from '../../../src/cli/mirror/status/lines.ts'
+import { activeSources } from '../../../src/domain/sources.ts'
+import { openReader } from '../../../src/store/database/open.ts'
+import { type Reads, createReads } from '../../../src/store/reads.ts'
 import type { SigningFault } from '../../../src/sandbox/service/data/signed.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
@@ -41,9 +50,16 @@ async function headersOf({ made, tag }: SignedBench, kind: string): Promise<(str
   return [...new Set(answers.map(({ headers }) => headers.get('x-mirror-signature')))]
 }
 
+function readsOf({ dir }: CatalogBench): Reads {
+  const db = openReader(dir)
+  if (db === null) throw new Error('no database')
+  onTestFinished(() => void db.close())
+  return createReads(db)
+}
+
 test('an artifact that the trusted key signed says so on its path, in the run and in the store', async () => {
   const bench = await signedBench()
-  const { made, trust, digest } = bench
+  const { made, tag, trust, digest } = bench
   const { state, facts, message } = await made.runWith(trust, 'catalog')
   expect(state).toBe('complete')
   for (const kind of ['sbom', 'vex', 'provenance']) {
@@ -57,6 +73,21 @@ test('an artifact that the trusted key signed says so on its path, in the run an
   expect(facts).toMatchObject({ signaturesVerified: 3, signaturesFailed: 2, signaturesNone: 4 })
   expect(message).toContain('signatures: 2 artifacts failed, 4 without one: ')
   expect(made.store.catalog.countSignatures()).toEqual({ verified: 3, failed: 2, none: 4 })
+  const { config } = made
+  const options = { reads: readsOf(made), version: 'test', config, active: activeSources(config) }
+  const status = buildStatus({ ...options, startedAt: null, now: Date.now, nextRunAt: () => null })
+  const problem = problemsOf(status, config, Date.now()).find(({ code }) => code === 'signatures')
+  expect(problem).toMatchObject({
+    ...{ level: 'warning', subject: 'catalog', effect: 'they are served and believed' },
+    text: 'the signatures of 2 artifacts failed, 4 without one',
+  })
+  expect(JSON.stringify(openStatus(status).sources)).not.toContain('it is about')
+  expect(describeSignatures(status)).toEqual(['signatures: 3 verified, 2 failed, 4 without one'])
+  const page = await (await made.ask(`/-/ui/tag?id=${tag}`)).text()
+  expect(page.match(/verified: signed by key sha256:/g)).toHaveLength(3)
+  const call = { config, reads: options.reads } as LookupCall
+  const shown = tagFinding(call, tag, options.reads.catalog.readTagItem(tag) ?? Buffer.alloc(0))
+  expect(shown.lines.join('\n')).toMatch(/^signature of vex: verified: signed by key sha256:/m)
 })
 
 const FAULTS: readonly (readonly [fault: SigningFault, said: string])[] = [

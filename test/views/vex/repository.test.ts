@@ -87,3 +87,26 @@ test('a package URL too long for the archive is skipped and reported, and the ot
   expect(names).toHaveLength(3)
   expect(Math.max(...longest)).toBeLessThan(256)
 })
+
+test('a document whose signature is enforced and not verified is not in the repository', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'patchmirror-vex-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const content = Buffer.from(
+    JSON.stringify({
+      ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': 'one' },
+      statements: [
+        { vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:npm/y' }] },
+      ],
+    }),
+  )
+  const failed = { state: 'failed', signer: null, reason: 'why', subject: null } as const
+  const make = (isEnforced: boolean) => {
+    const signature = { ...failed, isEnforced }
+    const one = { digest: '0'.repeat(64), size: content.length, changed: 1, signature }
+    const reads = { listVexDocuments: () => [one], readVexContent: () => content }
+    const pause = async (): Promise<void> => Promise.resolve()
+    return makeVexRepository({ dataDir, reads, snapshot: { id: 's', asOf: 1 }, pause })
+  }
+  expect(await make(false)).toMatchObject({ documents: 1, packages: 1 })
+  expect(await make(true)).toMatchObject({ documents: 0, packages: 0 })
+})

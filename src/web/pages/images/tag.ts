@@ -158,7 +158,8 @@ function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: 
         const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
         const cells = [link('download', href), ...shown]
         const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
-        return [...named, signatureCells(signature), [...cells, answer]]
+        const signed = number === 0 ? signatureCells(signature) : plain(null)
+        return [...named, signed, [...cells, answer]]
       })
     },
   )
