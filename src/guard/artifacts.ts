@@ -47,11 +47,12 @@ export async function judgeVex(
   const documents = await newDocuments(input, fetched)
   if (documents.length === 0) return
   const known = readOpenFindings(input.dataDir, (findings) => {
-    const tags = findings.countOfTags()
-    const total = tags.reduce((sum, one) => sum + one.findings, 0)
+    const { ruledOut, tags, isCut } = newlyRuledOut(documents, findings, input.now)
+    const counted = findings.countOfTags().filter(({ tag }) => !isCut || tags.has(tag))
+    const total = counted.reduce((sum, one) => sum + one.findings, 0)
     totals.of.set('vexRuledOut', total)
-    for (const { tag, findings: own } of tags) totals.ofTag.set(tag, own)
-    return newlyRuledOut(documents, findings, input.now)
+    for (const { tag, findings: own } of counted) totals.ofTag.set(tag, own)
+    return ruledOut
   })
   if (known === null) countStatements(input, fetched, documents, { count, totals })
   for (const { tag, name, digest, because } of known ?? []) {
@@ -97,7 +98,7 @@ function statementsIn({ store }: ArtifactsInput, digest: string): readonly State
 function isFirstOfNew({ windowDays, now }: ArtifactsInput, one: FetchedArtifact): boolean {
   if (one.before !== null) return false
   if (one.sbomChanged === null) return true
-  return one.sbomChanged * 1000 > now - windowDays * DAY_MS
+  return one.sbomChanged * 1000 > now - Math.max(windowDays, 1) * DAY_MS
 }
 
 function idOf(owner: string): string {
