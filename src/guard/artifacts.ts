@@ -90,7 +90,11 @@ async function newDocuments(
 function statementsIn({ store }: ArtifactsInput, digest: string): readonly Statement[] {
   const document = store.catalog.readDocument(digest)
   if (document === null) return []
-  const read = readVexStatements(store.vex, { digest, size: document.size, changed: document.changed }) // prettier-ignore
+  const read = readVexStatements(store.vex, {
+    digest,
+    size: document.size,
+    changed: document.changed,
+  })
   return Array.isArray(read) ? read : []
 }
 
@@ -114,7 +118,7 @@ function countStatements(
 ): void {
   const replaced = fetched.flatMap(({ before }) => before ?? [])
   const old = new Set(replaced.flatMap((digest) => ruledOutPairs(statementsIn(input, digest))))
-  const own = new Set(fetched.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now)) // prettier-ignore
+  const own = new Set(fetched.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now))
   const all = new Set(old)
   for (const { digest, statements } of documents)
     for (const pair of own.has(digest) ? ruledOutPairs(statements) : []) {
@@ -132,7 +136,8 @@ export async function judgeSboms(
   fetched: readonly FetchedArtifact[],
   { count, totals }: ArtifactJudging,
 ): Promise<void> {
-  let [bytes, compared] = [0, 0]
+  let bytes = 0
+  let compared = 0
   const perTag = new Map<string, number>()
   for (const { path, owner, before, now } of fetched) {
     if (before === null || isSame(before, now)) continue

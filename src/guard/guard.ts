@@ -107,7 +107,13 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
       count.note({ kind: 'affectedLost', name, content, because, packages: [] })
     },
     remove: (name) => {
-      count.note({ kind: 'removed', name, content: '', because: 'not listed any more', packages: [] }) // prettier-ignore
+      count.note({
+        kind: 'removed',
+        name,
+        content: '',
+        because: 'not listed any more',
+        packages: [],
+      })
     },
     verdict() {
       seen.decide()
