@@ -25,22 +25,53 @@ export const DOUBTS = {
   emptied: { ...hides, text: 'were emptied in place' },
   withdrawn: { ...hides, times: 10, text: 'would be withdrawn' },
   removed: { ...hides, times: 10, text: 'would be removed' },
-  nameDisguised: { ...hides, isStrange: true, text: 'have a name with look-alike or invisible characters' },
+  nameDisguised: {
+    ...hides,
+    isStrange: true,
+    text: 'have a name with look-alike or invisible characters',
+  },
   aliasesLost: { ...hides, text: 'lost aliases' },
   incomparable: { ...hides, text: 'can no longer be compared, as was possible before' },
   releaseEnded: { ...hides, above: 'report', text: 'lost an older release of a distribution' },
   firstFixed: { ...hides, above: 'report', times: 10, text: 'have a first fixed version' },
-  severityLowered: { ...hides, above: 'report', times: 5, text: 'have a lower severity than before' },
+  severityLowered: {
+    ...hides,
+    above: 'report',
+    times: 5,
+    text: 'have a lower severity than before',
+  },
   futureModified: { ...strange, text: 'have a date of modification far in the future' },
   notCompared: { ...strange, text: 'could not be compared with what is stored' },
   vexRuledOut: { ...hides, of: 'finding', times: 10, text: 'would be ruled out by VEX' },
-  vexStated: { ...hides, of: 'statement', above: 'report', times: 10, text: 'would newly rule something out' },
+  vexStated: {
+    ...hides,
+    of: 'statement',
+    above: 'report',
+    times: 10,
+    text: 'would newly rule something out',
+  },
   patchesDone: { ...hides, of: 'patch', above: 'report', times: 10, text: 'would be done' },
   entriesLost: { ...hides, of: 'entry', text: 'have a lower fixed version, or would be removed' },
-  entriesEnded: { ...hides, of: 'entry', above: 'report', text: 'would be removed with their release' },
-  sbomShrunk: { ...hides, of: 'component', times: 10, text: 'would be missing in the SBOM of the same image' },
-  sbomReplaced: { ...hides, of: 'component', above: 'report', times: 10, text: 'would be missing in an SBOM with others, or of another image' },
-} as const satisfies Record<string, DoubtKind> // prettier-ignore
+  entriesEnded: {
+    ...hides,
+    of: 'entry',
+    above: 'report',
+    text: 'would be removed with their release',
+  },
+  sbomShrunk: {
+    ...hides,
+    of: 'component',
+    times: 10,
+    text: 'would be missing in the SBOM of the same image',
+  },
+  sbomReplaced: {
+    ...hides,
+    of: 'component',
+    above: 'report',
+    times: 10,
+    text: 'would be missing in an SBOM with others, or of another image',
+  },
+} as const satisfies Record<string, DoubtKind>
 
 /** The name of a kind of doubt. */
 export type Doubt = keyof typeof DOUBTS

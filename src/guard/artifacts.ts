@@ -47,11 +47,12 @@ export async function judgeVex(
   const documents = await newDocuments(input, fetched)
   if (documents.length === 0) return
   const known = readOpenFindings(input.dataDir, (findings) => {
-    const tags = findings.countOfTags()
-    const total = tags.reduce((sum, one) => sum + one.findings, 0)
+    const { ruledOut, tags, isCut } = newlyRuledOut(documents, findings, input.now)
+    const counted = findings.countOfTags().filter(({ tag }) => !isCut || tags.has(tag))
+    const total = counted.reduce((sum, one) => sum + one.findings, 0)
     totals.of.set('vexRuledOut', total)
-    for (const { tag, findings: own } of tags) totals.ofTag.set(tag, own)
-    return newlyRuledOut(documents, findings, input.now)
+    for (const { tag, findings: own } of counted) totals.ofTag.set(tag, own)
+    return ruledOut
   })
   if (known === null) countStatements(input, fetched, documents, { count, totals })
   for (const { tag, name, digest, because } of known ?? []) {
@@ -91,7 +92,11 @@ async function newDocuments(
 function statementsIn({ store }: ArtifactsInput, digest: string): readonly Statement[] {
   const document = store.catalog.readDocument(digest)
   if (document === null) return []
-  const read = readVexStatements(store.vex, { digest, size: document.size, changed: document.changed }) // prettier-ignore
+  const read = readVexStatements(store.vex, {
+    digest,
+    size: document.size,
+    changed: document.changed,
+  })
   return Array.isArray(read) ? read : []
 }
 
@@ -99,7 +104,7 @@ function statementsIn({ store }: ArtifactsInput, digest: string): readonly State
 function isFirstOfNew({ windowDays, now }: ArtifactsInput, one: FetchedArtifact): boolean {
   if (one.before !== null) return false
   if (one.sbomChanged === null) return true
-  return one.sbomChanged * 1000 > now - windowDays * DAY_MS
+  return one.sbomChanged * 1000 > now - Math.max(windowDays, 1) * DAY_MS
 }
 
 function idOf(owner: string): string {
@@ -115,7 +120,7 @@ function countStatements(
 ): void {
   const replaced = fetched.flatMap(({ before }) => before ?? [])
   const old = new Set(replaced.flatMap((digest) => ruledOutPairs(statementsIn(input, digest))))
-  const own = new Set(fetched.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now)) // prettier-ignore
+  const own = new Set(fetched.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now))
   const all = new Set(old)
   for (const { digest, statements } of documents)
     for (const pair of own.has(digest) ? ruledOutPairs(statements) : []) {
@@ -133,7 +138,8 @@ export async function judgeSboms(
   fetched: readonly FetchedArtifact[],
   { count, totals }: ArtifactJudging,
 ): Promise<void> {
-  let [bytes, compared] = [0, 0]
+  let bytes = 0
+  let compared = 0
   const perTag = new Map<string, number>()
   for (const { path, owner, before, now } of fetched) {
     if (before === null || isSame(before, now)) continue

@@ -60,20 +60,11 @@ interface Seen {
 export function createRecordGuard(standard: Standard, stored: number, now: number): RecordGuard {
   const count = createDoubtCount(standard)
   const restored: string[] = []
-  let left = EVENTS + stored * EVENTS_OF_RECORD
   const isFuture = (stamp: unknown): boolean => {
     const at = typeof stamp === 'string' ? parseDate(stamp) : null
     return at !== null && at > now + FUTURE_MS
   }
-  const compare = (old: ParsedVersion, next: ParsedVersion, stamps: unknown[]): RecordDoubt[] => {
-    if (typeof old === 'string') return [{ kind: 'notCompared', because: old }]
-    if (typeof next === 'string') return incomparable(next)
-    const is = fieldsOf(next.json)['modified']
-    if (isFuture(is) && !isFuture(fieldsOf(old.json)['modified'])) stamps.push(is)
-    if (isHarmless(old, next)) return []
-    left -= countEvents(old.json) + countEvents(next.json)
-    return left < 0 ? incomparable(TOO_MUCH) : doubtsAbout(old, next)
-  }
+  const compare = createComparison(stored, isFuture)
   const decide = (
     { id, content, stamps, isSinceStart }: Seen,
     versions: BeforeAndAfter<ParsedVersion> | null,
@@ -107,13 +98,33 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
       count.note({ kind: 'affectedLost', name, content, because, packages: [] })
     },
     remove: (name) => {
-      count.note({ kind: 'removed', name, content: '', because: 'not listed any more', packages: [] }) // prettier-ignore
+      count.note({
+        kind: 'removed',
+        name,
+        content: '',
+        because: 'not listed any more',
+        packages: [],
+      })
     },
     verdict() {
       seen.decide()
       return count.verdict()
     },
     restored: () => restored,
+  }
+}
+
+/** Creates the comparison of versions of records; stamps that moved into the future are added to `stamps`. */
+function createComparison(stored: number, isFuture: (stamp: unknown) => boolean) {
+  let left = EVENTS + stored * EVENTS_OF_RECORD
+  return (old: ParsedVersion, next: ParsedVersion, stamps: unknown[]): RecordDoubt[] => {
+    if (typeof old === 'string') return [{ kind: 'notCompared', because: old }]
+    if (typeof next === 'string') return incomparable(next)
+    const is = fieldsOf(next.json)['modified']
+    if (isFuture(is) && !isFuture(fieldsOf(old.json)['modified'])) stamps.push(is)
+    if (isHarmless(old, next)) return []
+    left -= countEvents(old.json) + countEvents(next.json)
+    return left < 0 ? incomparable(TOO_MUCH) : doubtsAbout(old, next)
   }
 }
 

@@ -87,16 +87,23 @@ function endedReleases(
   old: RecordFacts,
   now: RecordFacts,
 ): ReadonlySet<RecordDifference> {
-  const left = [...now.packages].flatMap(([key, one]) => (old.packages.has(key) ? [one.package] : []))
+  const left = [...now.packages].flatMap(([key, one]) =>
+    old.packages.has(key) ? [one.package] : [],
+  )
   const isEnded = (gone: PackageName): boolean => {
     const release = releaseOf(gone)
-    return release !== null && left.some((one) => {
-      const other = releaseOf(one)
-      return other !== null && baseOf(one) === baseOf(gone) && NATURAL.compare(other, release) > 0
-    })
+    return (
+      release !== null &&
+      left.some((one) => {
+        const other = releaseOf(one)
+        return other !== null && baseOf(one) === baseOf(gone) && NATURAL.compare(other, release) > 0
+      })
+    )
   }
-  return new Set(differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)))
-} // prettier-ignore
+  return new Set(
+    differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)),
+  )
+}
 
 const NATURAL = new Intl.Collator('en', { numeric: true })
 

@@ -1,19 +1,46 @@
 import type { PackageName } from '../differences/facts.ts'
 
 /** Characters that are not seen: controls, marks of direction, joiners, variation selectors, fillers and strange spaces. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2000-\u200a\u00a0\u202f\u205f\u3000\u2028\u2029]/u // prettier-ignore
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u
 /** Letters of writings that have letters which look like Latin ones. */
-const LOOK_ALIKE = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}\p{Script=Lisu}]/u // prettier-ignore
+const LOOK_ALIKE = /[\p{sc=Cyrl}\p{sc=Grek}\p{sc=Armn}\p{sc=Cher}\p{sc=Copt}\p{sc=Lisu}]/u
 const ASCII = /^[\x20-\x7e]*$/
 
 /** Letters of other writings that look like a Latin one (Unicode technical standard 39), and what they look like. */
 const LETTERS: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    a: 'аαɑ', b: 'Ьƅв', c: 'сϲⅽ', d: 'ԁⅾɗ', e: 'еҽєε', f: 'ſƒ', g: 'ɡց', h: 'һհ', i: 'іιıɩⅰ', j: 'јϳ', k: 'κкқ',
-    l: 'ӏⅼ|ǀ', m: 'мⅿ', n: 'ոηп', o: 'оοօσ०', p: 'рρ', q: 'ԛգ', r: 'гᴦ', s: 'ѕꜱ', t: 'тτ', u: 'υսᴜ', v: 'νѵⅴ',
-    w: 'ԝѡա', x: 'хχⅹ', y: 'уүγ', z: 'ᴢ', '-': '‐‑‒–—−﹣', '.': '․。', '/': '⁄∕', ':': 'ː։׃',
+    a: 'аαɑ',
+    b: 'Ьƅв',
+    c: 'сϲⅽ',
+    d: 'ԁⅾɗ',
+    e: 'еҽєε',
+    f: 'ſƒ',
+    g: 'ɡց',
+    h: 'һհ',
+    i: 'іιıɩⅰ',
+    j: 'јϳ',
+    k: 'κкқ',
+    l: 'ӏⅼ|ǀ',
+    m: 'мⅿ',
+    n: 'ոηп',
+    o: 'оοօσ०',
+    p: 'рρ',
+    q: 'ԛգ',
+    r: 'гᴦ',
+    s: 'ѕꜱ',
+    t: 'тτ',
+    u: 'υսᴜ',
+    v: 'νѵⅴ',
+    w: 'ԝѡա',
+    x: 'хχⅹ',
+    y: 'уүγ',
+    z: 'ᴢ',
+    '-': '‐‑‒–—−﹣',
+    '.': '․。',
+    '/': '⁄∕',
+    ':': 'ː։׃',
   }).flatMap(([latin, others]) => Array.from(others).map((one): [string, string] => [one, latin])),
-) // prettier-ignore
+)
 
 /** Groups of Latin signs that look alike; what a name is compared by has the first of each. */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
@@ -30,10 +57,12 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
 export function disguiseIn(name: string): string | null {
   if (ASCII.test(name)) return null
   if (INVISIBLE.test(name)) return `an invisible character in ${escaped(name)}`
-  if (name.normalize('NFKC') !== name.normalize('NFC')) return `a stylized letter in ${escaped(name)}`
-  if (LOOK_ALIKE.test(name) && /[a-z]/i.test(name)) return `letters of several writings in ${escaped(name)}`
+  if (name.normalize('NFKC') !== name.normalize('NFC'))
+    return `a stylized letter in ${escaped(name)}`
+  if (LOOK_ALIKE.test(name) && /[a-z]/i.test(name))
+    return `letters of several writings in ${escaped(name)}`
   return null
-} // prettier-ignore
+}
 
 /** Returns a text that is equal for names that look alike. */
 function skeletonOf(name: string): string {

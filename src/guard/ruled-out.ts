@@ -25,6 +25,13 @@ interface RuledOutFinding {
   readonly because: string
 }
 
+/** What new documents rule out; `tags`: those that were looked at; `isCut`: not all, since there are very many findings. */
+interface RuledOut {
+  readonly ruledOut: readonly RuledOutFinding[]
+  readonly tags: ReadonlySet<string>
+  readonly isCut: boolean
+}
+
 /** Returns the ids of vulnerabilities that documents rule out anything of. */
 function ruledOutIds(documents: readonly NewVexDocument[]): Set<string> {
   const statements = documents.flatMap((one) => one.statements)
@@ -40,15 +47,17 @@ export function newlyRuledOut(
   documents: readonly NewVexDocument[],
   findings: ReturnType<typeof createOpenFindings>,
   now: number,
-): RuledOutFinding[] {
+): RuledOut {
   const ids = ruledOutIds(documents)
   const isNamed = (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>): boolean =>
     statedIds({ id: one.record, ...one }).some((id) => ids.has(id))
-  const byTag = Map.groupBy(findings.listOpenFindings(isNamed), ({ tag }) => tag)
-  return [...byTag].flatMap(([tag, open]) => {
+  const { findings: found, tags, isCut } = findings.listOpenFindings(isNamed)
+  const byTag = Map.groupBy(found, ({ tag }) => tag)
+  const ruledOut = [...byTag].flatMap(([tag, open]) => {
     const own = documents.filter(({ firstOf }) => !firstOf.has(tag))
     return ruledOutIn(own, open, now)
   })
+  return { ruledOut, tags, isCut }
 }
 
 /** A finding as VEX is asked about it. */

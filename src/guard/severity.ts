@@ -42,7 +42,8 @@ export function loweredSeverities(differences: readonly RecordDifference[]): Sev
     const { from, to, scale } = one
     if (from === null) return false
     if (to === null) return !changes.some((other) => takesPlace(other, one))
-    const [before, after] = [rankOf(scale, from), rankOf(scale, to)]
+    const before = rankOf(scale, from)
+    const after = rankOf(scale, to)
     return after === null || (before !== null && after < before)
   })
 }

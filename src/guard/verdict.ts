@@ -145,7 +145,7 @@ function decide(standard: Standard, found: ReadonlyMap<Doubt, Found>): GuardVerd
   }
   const refused = over.filter(({ isRefused }) => isRefused)
   const warned = over.filter(({ isRefused }) => !isRefused)
-  const contents = refused.flatMap(({ kind, found: { contents: own } }) => own.map((text) => `${text} ${kind}`)) // prettier-ignore
+  const contents = refused.flatMap((one) => one.found.contents.map((text) => `${text} ${one.kind}`))
   return {
     refusal: wordsOf(refused),
     warning: wordsOf(warned),
@@ -187,7 +187,8 @@ function judgeKind(
   if (reason !== null) return { kind, isRefused: isRefusing(settings, kind), reason, found }
   if (!DOUBTS[kind].isStrange) return null
   const { size } = found.items
-  return { kind, isRefused: false, found, reason: `${doubtedCount(kind, size)} ${doubtText(kind, size)} (${kind})` } // prettier-ignore
+  const single = `${doubtedCount(kind, size)} ${doubtText(kind, size)} (${kind})`
+  return { kind, isRefused: false, found, reason: single }
 }
 
 interface Counting {
@@ -212,9 +213,16 @@ function overLimits(
   const limit = limitOf(standard, kind)
   const total = standard.totalOf(kind)
   if (weight <= limit.count || weight <= total * limit.share) return null
-  const count = items.size + earlier.length
-  const within = earlier.length === 0 ? '' : ` within ${standard.settings.windowDays} days, ${items.size} of them in this run` // prettier-ignore
-  const counts = weight === count ? '' : `, which count as ${weight} by the mirrored tags that have findings of them` // prettier-ignore
+  // Of very many, one row of the ledger counts for the rest.
+  const count = DOUBTS[kind].of === 'record' ? items.size + earlier.length : weight
+  const within =
+    earlier.length === 0
+      ? ''
+      : ` within ${standard.settings.windowDays} days, ${items.size} of them in this run`
+  const counts =
+    weight === count
+      ? ''
+      : `, which count as ${weight} by the mirrored tags that have findings of them`
   const limits = `more than ${limit.count} and more than ${percent(limit.share)}`
   const of = total === 0 ? '' : ` of ${total}`
   return `${count}${of} ${nounOf(kind, total === 0 ? count : total)} ${doubtText(kind, count)}${within}${counts} (${kind}, ${limits})`

@@ -1,6 +1,7 @@
 import { DAY_MS } from '../core/time.ts'
 import { type Doubt, doubtedKinds } from '../domain/doubts.ts'
 import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
+import type { LedgerRow } from '../store/changes/guard-ledger.ts'
 import { tagCounts } from '../store/findings/database.ts'
 import type { RunFacts } from '../store/runs/runs.ts'
 import type { SyncContext } from './context.ts'
@@ -40,7 +41,7 @@ export function createStandard(
  * them was reported or approved, and is not counted again. `restored`: names of what is as it was when the window began.
  */
 export function accountDoubts(
-  { store, source, now }: GuardContext,
+  { store, source, now, runId }: GuardContext & Pick<SyncContext, 'runId'>,
   { doubted, belowRows }: GuardVerdict,
   { since }: SourceStandard,
   restored: readonly string[] = [],
@@ -49,10 +50,23 @@ export function accountDoubts(
   guardLedger.forgetLedger(source, since)
   for (const name of restored) guardLedger.dropFromLedger(source, name, since)
   const isRestored = new Set(restored)
-  guardLedger.addToLedger(source, now(), belowRows.filter(({ name }) => !isRestored.has(name)))
+  const rows = belowRows.filter(({ name }) => !isRestored.has(name))
+  guardLedger.addToLedger(source, now(), bounded(rows, runId))
   const over = doubtedKinds(doubted).map(([kind]) => kind)
   guardLedger.settleLedger(source, over, now())
-} // prettier-ignore
+}
+
+/** Rows of a kind that one run adds to the ledger: the rest is one row that counts as many. */
+const MOST_ROWS = 5_000
+
+function bounded(rows: readonly LedgerRow[], run: number): LedgerRow[] {
+  const byKind = Map.groupBy(rows, ({ kind }) => kind)
+  return [...byKind].flatMap(([kind, own]) => {
+    if (own.length <= MOST_ROWS) return own
+    const weight = own.slice(MOST_ROWS).reduce((sum, one) => sum + one.weight, 0)
+    return [...own.slice(0, MOST_ROWS), { kind, name: `more of run ${run}`, weight, packages: [] }]
+  })
+}
 
 /** Records in the facts of a run what is doubtful, and what hides something and is below the limits. */
 export function recordDoubts(

@@ -24,8 +24,10 @@ interface DescribedName {
   readonly isOpenOnly: boolean
 }
 
-/** Findings that are read at most: above, those that were read are enough for a decision. */
-const MOST = 200_000
+/** Findings that are read at most, of whole tags: the share that is ruled out of theirs decides. */
+const MOST = 50_000
+/** Pairs of record and tag that are looked at to find the tags. */
+const MOST_PAIRS = 500_000
 
 interface Row {
   readonly tag: string
@@ -35,16 +37,30 @@ interface Row {
   readonly package: string
   readonly version: string
   readonly packages: string
+  readonly record: string
+}
+
+/** Open findings, and the tags that were looked at. */
+interface OpenFindings {
+  readonly findings: OpenFinding[]
+  readonly tags: ReadonlySet<string>
+  /** Whether there are more tags, which were not looked at. */
+  readonly isCut: boolean
 }
 
 /** Creates reads of the findings that are open; usable on any connection to the findings. */
 export function createOpenFindings(db: Db) {
   const names = db.prepare<[], { id: string; names: string }>('SELECT id, names FROM record')
-  const ofRecord = db.prepare<[string], Row>(
-    `SELECT t.owner AS tag, t.name AS tagName, t.subjects, t.images, c.name AS package, c.version, c.packages
-     FROM finding f JOIN component c ON c.id = f.component
-       JOIN tag_component l ON l.component = c.id JOIN tag t ON t.id = l.tag
-     WHERE f.record = ? AND NOT EXISTS
+  const tagsOf = db
+    .prepare<[string], number>(
+      'SELECT DISTINCT l.tag FROM finding f JOIN tag_component l ON l.component = f.component WHERE f.record = ?',
+    )
+    .pluck()
+  const ofTag = db.prepare<[number], Row>(
+    `SELECT t.owner AS tag, t.name AS tagName, t.subjects, t.images, f.record, c.name AS package, c.version, c.packages
+     FROM tag t JOIN tag_component l ON l.tag = t.id JOIN component c ON c.id = l.component
+       JOIN finding f ON f.component = c.id
+     WHERE t.id = ? AND NOT EXISTS
        (SELECT 1 FROM suppressed s WHERE s.component = c.id AND s.tag = t.id AND s.record = f.record)`,
   )
   const counts = db.prepare<[], { tag: string; findings: number; components: number }>(
@@ -52,22 +68,43 @@ export function createOpenFindings(db: Db) {
        (SELECT count(*) FROM tag_component WHERE tag = id) AS components FROM tag`,
   )
   return {
-    /** Returns the open findings of the records for which a function returns true. */
+    /** Returns the open findings of the records for which a function returns true, of the tags that have any. */
     listOpenFindings(
       isWanted: (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>) => boolean,
-    ): OpenFinding[] {
-      const found: OpenFinding[] = []
+    ): OpenFindings {
+      const wanted = new Map<string, Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>>()
       for (const row of names.all()) {
         const [aliases = [], upstream = []] = JSON.parse(row.names) as string[][]
         const named = { record: row.id, aliases, upstream }
-        if (!isWanted(named)) continue
-        for (const one of ofRecord.iterate(row.id)) found.push({ ...named, ...toFinding(one) })
-        if (found.length > MOST) break
+        if (isWanted(named)) wanted.set(row.id, named)
       }
-      return found
+      const findings: OpenFinding[] = []
+      const tags = new Set<string>()
+      for (const tag of tagsWith(wanted.keys())) {
+        for (const row of ofTag.iterate(tag)) {
+          tags.add(row.tag)
+          const named = wanted.get(row.record)
+          if (named !== undefined) findings.push({ ...toFinding(row), ...named })
+        }
+        if (findings.length > MOST) break
+      }
+      return { findings, tags, isCut: findings.length > MOST }
     },
     /** Numbers of findings, those that VEX rules out included, and of components, of each tag by its id. */
     countOfTags: () => counts.all(),
+  }
+
+  function tagsWith(records: Iterable<string>): Set<number> {
+    const tags = new Set<number>()
+    let pairs = 0
+    for (const record of records) {
+      for (const tag of tagsOf.all(record)) {
+        tags.add(tag)
+        pairs++
+      }
+      if (pairs > MOST_PAIRS) break
+    }
+    return tags
   }
 }
 

@@ -44,7 +44,14 @@ export async function judgeArtifacts(
   await judgeSboms(input, endsWith('/sbom'), judging)
   totals.of.set('patchesDone', store.catalog.readList(PATCHES.path)?.entries ?? 0)
   for (const name of done)
-    count.note({ kind: 'patchesDone', name, content: '', because: 'done now', packages: [], path: PATCHES.path }) // prettier-ignore
+    count.note({
+      kind: 'patchesDone',
+      name,
+      content: '',
+      because: 'done now',
+      packages: [],
+      path: PATCHES.path,
+    })
   const verdict = count.verdict()
   return { verdict, account: () => accountDoubts(context, verdict, standard) }
 }

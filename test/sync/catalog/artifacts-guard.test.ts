@@ -94,7 +94,7 @@ describe('VEX that newly says not_affected of everything', () => {
     expect(states[2]).toBe('quarantined')
   }) // prettier-ignore
 
-  test('is held back by a reconcile too, and left to the next sync, which asks for a decision', async () => {
+  longTest('is held back by a reconcile too, and left to the next sync, which asks for a decision', async () => {
     const { made, tag } = await judged()
     made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected', '2026-05-02T00:00:00Z'))
     const reconciled = await made.run('catalog', { kind: 'reconcile', full: true })
