@@ -44,11 +44,12 @@ export function createVexReader(db: Db) {
     /** Each document once, in the order of the digests. Documents that are listed but not stored are omitted. */
     listVexDocuments(): VexDocument[] {
       const tags = new Map<string, Set<string>>()
+      const tagsOf = mentioning()
       for (const { owner, links: json } of links.all())
         for (const { digest } of JSON.parse(json) as CatalogLink[]) {
           const of = tags.get(digest) ?? new Set()
           tags.set(digest, of)
-          for (const one of mentioning(owner)) of.add(one)
+          for (const one of tagsOf(owner)) of.add(one)
         }
       return [...tags.keys()].sort().flatMap((digest) => {
         const stored = documents.readDocument(digest)
@@ -78,21 +79,37 @@ export function createVexReader(db: Db) {
   }
 }
 
-/** Creates the function that returns the tags that answers of an owner are about: itself, or those that mention an artifact set. */
-function createMentioning(db: Db): (owner: string) => readonly string[] {
+/**
+ * Creates what makes the function that returns the tags that answers of an owner are about: itself, or those that mention an
+ * artifact set. What mentions artifact sets is read once, where there are any.
+ */
+function createMentioning(db: Db): () => (owner: string) => readonly string[] {
   const all = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
        WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`,
     )
     .raw()
-  return (owner) => {
-    if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
-    const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
-    if (set === undefined) return []
-    const tags = all.all().filter(([mentioned]) => mentioned === set)
-    return tags.map(([, tag]) => tag.slice(OF_TAG.length))
+  return () => {
+    let known: Map<string, string[]> | null = null
+    return (owner) => {
+      if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
+      const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
+      if (set === undefined) return []
+      known ??= tagsBySet(all.all())
+      return known.get(set) ?? []
+    }
   }
+}
+
+function tagsBySet(mentions: readonly [set: string, owner: string][]): Map<string, string[]> {
+  const known = new Map<string, string[]>()
+  for (const [set, owner] of mentions) {
+    const tags = known.get(set) ?? []
+    known.set(set, tags)
+    tags.push(owner.slice(OF_TAG.length))
+  }
+  return known
 }
 
 export type VexReader = ReturnType<typeof createVexReader>
