@@ -70,7 +70,8 @@ export function applyVex<Finding extends StatedFinding>(
 ): Applied<Finding> {
   const { reads, images, check, now } = input
   const documents = reads.listVexDocuments()
-  const judges = images.map((image) => createVexJudge(findings, { image, now, check }))
+  const differing = withoutEqual(images, documents)
+  const judges = differing.map((image) => createVexJudge(findings, { image, now, check }))
   const read = findings.length === 0 ? [] : documents
   let unread = 0
   for (const document of read) {
@@ -90,6 +91,19 @@ export function applyVex<Finding extends StatedFinding>(
     else suppressed.push({ ...finding, vex })
   }
   return { findings: left, suppressed, documents: documents.length, unread }
+}
+
+/** Returns images of which each has other names or documents: one digest may be that of many tags. */
+function withoutEqual(
+  images: readonly JudgedImage[],
+  documents: readonly VexDocument[],
+): readonly JudgedImage[] {
+  if (images.length < 2) return images
+  const keyOf = ({ tag, ...names }: JudgedImage): string => {
+    const own = documents.filter(({ tags = [] }) => tag !== null && tags.includes(tag))
+    return JSON.stringify([names, own.map(({ digest }) => digest)])
+  }
+  return [...new Map(images.map((image) => [keyOf(image), image])).values()]
 }
 
 /** A statement about a finding. */

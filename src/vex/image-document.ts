@@ -21,16 +21,18 @@ const OWN_WORDS = /^(?:component_not_present|inline_mitigations_already_exist|vu
 /**
  * Makes one OpenVEX document of what counts about an image. Its products name the image by its digest in the forms that scanners
  * compare, and never a component alone: it says nothing of other images. `repositories`: further names of the image.
+ * `withComponents`: the components are products as well, for clients that know an SBOM by its components alone.
  */
 export function imageDocument(
   image: AskedImage,
   all: readonly ImageStatement[],
   repositories: readonly string[],
+  withComponents = false,
 ): object {
   const counting = countingStatements(all, image.digest)
   const names = [...new Set([...image.tags.map(({ repository }) => repository), ...repositories])]
   const grouped = Map.groupBy(counting, keyOf)
-  const made = [...grouped.values()].map((ones) => statementOf(ones, image, names))
+  const made = [...grouped.values()].map((ones) => statementOf(ones, image, names, withComponents))
   const sorted = made
     .map((one) => ({ one, key: JSON.stringify(one) }))
     .sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -57,6 +59,7 @@ function statementOf(
   ones: readonly ImageStatement[],
   image: AskedImage,
   names: readonly string[],
+  withComponents: boolean,
 ): object {
   const [first] = ones
   if (first === undefined) return {}
@@ -70,7 +73,7 @@ function statementOf(
   return {
     vulnerability: aliases.length === 0 ? { name } : { name, aliases },
     ...(at !== '' && { timestamp: stampOf(at) }),
-    products,
+    products: withComponents ? [...products, ...subcomponents] : products,
     status: statement.status === '' ? 'under_investigation' : statement.status,
     ...wordsOf(statement),
     status_notes: `stated in the document sha256:${document}`,

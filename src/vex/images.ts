@@ -3,7 +3,7 @@ import { canonicalPath } from '../domain/path-templates.ts'
 import { RESOURCES } from '../domain/resources.ts'
 import { readText } from '../json/field-names.ts'
 import { fieldsOfItem } from '../json/forms/item-fields.ts'
-import { REPOSITORY_FIELDS } from '../json/forms/listed-names.ts'
+import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../json/forms/listed-names.ts'
 import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
 import type { Reads } from '../store/reads.ts'
 import type { ImageName } from './coverage.ts'
@@ -65,7 +65,11 @@ function listedImage(id: string, body: Buffer): ListedImage {
 
 /** A repository is named by a field of its own, or before the tag or digest of a reference. */
 function repositoryIn(item: Fields, fields: Fields): string {
-  const named = readText(fields, REPOSITORY_FIELDS)
+  const image = Object.entries(fields).find(([key]) => /^image$/i.test(key))?.[1]
+  const own = readText(fields, REPOSITORY_FIELDS) ?? readText(fieldsOf(image), IMAGE_NAME_FIELDS)
+  const written =
+    typeof image === 'string' ? image.replace(/@.*$/s, '').replace(/:[\w.-]+$/, '') : null
+  const named = own ?? written
   const full = textsWithin(item)
     .map(
       (text) =>

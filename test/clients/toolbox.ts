@@ -96,7 +96,9 @@ export async function buildProgram({ name, modules, source }: GoProgram): Promis
   mkdirSync(join(path, '..'), { recursive: true })
   try {
     const require = Object.entries(modules).map(([module, version]) => `${module} ${version}`)
-    writeFileSync(join(folder, 'go.mod'), `module ${name}\n\nrequire (\n${require.join('\n')}\n)\n`)
+    // With a version of Go, only what is needed of the modules' own requirements is fetched.
+    const head = `module ${name}\n\ngo 1.24\n\n`
+    writeFileSync(join(folder, 'go.mod'), `${head}require (\n${require.join('\n')}\n)\n`)
     writeFileSync(join(folder, 'main.go'), source)
     const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: buildMs() }
     const ran = await gently(go, ['build', '-o', `${path}.new`, '.'], options)

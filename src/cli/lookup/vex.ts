@@ -13,6 +13,7 @@ import { idOfTag } from './tag-sbom.ts'
 /** Options of `patchmirror vex`. */
 interface VexOptions extends LookupOptions {
   name?: string
+  components?: boolean
 }
 
 /**
@@ -29,7 +30,8 @@ export async function vexCommand(image: string, options: VexOptions): Promise<nu
       const refusal = createFreshness(config, reads, Date.now()).use('catalog')
       if (refusal !== null) throw refusal
       const digest = isDigest(image) ? image : digestNamed({ reads }, image)
-      return createImageVexReader().read(reads, { digest, names, now: Date.now() })
+      const withComponents = options.components === true
+      return createImageVexReader().read(reads, { digest, names, withComponents, now: Date.now() })
     })
     print(JSON.stringify(document, null, 1))
     if (incomplete !== null) warn(`statements about ${image} may be missing: ${incomplete}`)

@@ -80,7 +80,11 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     load: async () => (await import('../lookup/findings.ts')).findingsCommand },
   { path: 'vex', arguments: '<image>',
     summary: 'what counts of the mirrored VEX about one image, as OpenVEX for scanners: by its digest, or by a tag, its name or id',
-    options: [['--name <repositories>', 'further repositories under which the image is scanned, separated by commas'], JSON_FLAG],
+    options: [
+      ['--name <repositories>', 'further repositories under which the image is scanned, separated by commas'],
+      ['--components', 'name components as products as well, for "trivy sbom" of this image: it rules them out in others too'],
+      JSON_FLAG,
+    ],
     example: 'vex library/python:3.12',
     load: async () => (await import('../lookup/vex.ts')).vexCommand },
   { path: 'patches', summary: 'the list of patches, with the filters of /v1/patches',

@@ -60,6 +60,7 @@ export function createVexReader(db: Db) {
     /** Each document once, in the order of the digests. Documents that are listed but not stored are omitted. */
     listVexDocuments(): VexDocument[] {
       const linked = new Map<string, Linked>()
+      const tagsOf = mentioning()
       for (const { owner, ...row } of answers.all()) {
         const links = JSON.parse(row.links) as CatalogLink[]
         const signature = signatures.readSignature(row.path, { ...row, links })
@@ -67,7 +68,7 @@ export function createVexReader(db: Db) {
           const known = linked.get(digest) ?? { tags: new Set<string>(), signature: null }
           linked.set(digest, known)
           known.signature = better(known.signature, signature)
-          for (const tag of mentioning(owner)) known.tags.add(tag)
+          for (const tag of tagsOf(owner)) known.tags.add(tag)
         }
       }
       const sorted = [...linked].sort(([one], [other]) => (one < other ? -1 : 1))
@@ -107,21 +108,37 @@ function better(
   return one?.state === 'verified' ? one : (other ?? one)
 }
 
-/** Creates the function that returns the tags that answers of an owner are about: itself, or those that mention an artifact set. */
-function createMentioning(db: Db): (owner: string) => readonly string[] {
+/**
+ * Creates what makes the function that returns the tags that answers of an owner are about: itself, or those that mention an
+ * artifact set. What mentions artifact sets is read once, where there are any.
+ */
+function createMentioning(db: Db): () => (owner: string) => readonly string[] {
   const all = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
        WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`,
     )
     .raw()
-  return (owner) => {
-    if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
-    const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
-    if (set === undefined) return []
-    const tags = all.all().filter(([mentioned]) => mentioned === set)
-    return tags.map(([, tag]) => tag.slice(OF_TAG.length))
+  return () => {
+    let known: Map<string, string[]> | null = null
+    return (owner) => {
+      if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
+      const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
+      if (set === undefined) return []
+      known ??= tagsBySet(all.all())
+      return known.get(set) ?? []
+    }
   }
+}
+
+function tagsBySet(mentions: readonly [set: string, owner: string][]): Map<string, string[]> {
+  const known = new Map<string, string[]>()
+  for (const [set, owner] of mentions) {
+    const tags = known.get(set) ?? []
+    known.set(set, tags)
+    tags.push(owner.slice(OF_TAG.length))
+  }
+  return known
 }
 
 export type VexReader = ReturnType<typeof createVexReader>

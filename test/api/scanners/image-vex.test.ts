@@ -102,6 +102,10 @@ test('the VEX of an image is one document of what counts, and names the image al
   expect(named.body.toString()).toContain(`"pkg:oci/plain@${encodeURIComponent(D)}"`)
 
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
+  const alone = await run(['vex', D, '--components'], env, bench.dir)
+  const { statements: wide } = JSON.parse(alone.out) as { statements: Statement[] }
+  expect(words(wide)).toEqual(words(statements))
+  expect(wide.map(({ products }) => products.at(-1)?.['@id'] === ZLIB)).toEqual([true, true, true, false]) // prettier-ignore
   for (const image of [`x/y@${D}`, tag]) {
     const { code, out } = await run(['vex', image], env, bench.dir)
     expect([code, JSON.parse(out)]).toEqual([0, JSON.parse(answer.body.toString())])

