@@ -98,7 +98,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'sboms',
     'store',
   ],
-  match: ['api', 'core', 'domain', 'judging', 'sboms', 'store', 'threads'],
+  match: ['api', 'core', 'domain', 'identity', 'judging', 'sboms', 'store', 'threads'],
   findings: [
     'api',
     'core',

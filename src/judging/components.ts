@@ -117,19 +117,3 @@ export function whyNoRelease(text: string): string | null {
   if (readRelease(text, null) !== null) return null
   return `names no release of a distribution that is known here: ${text.slice(0, 100)}; it takes a distribution and its release, such as ${RELEASE_EXAMPLES.join(', ')}`
 }
-
-/** What an SBOM, and who gives it, say about the release of its components. */
-interface NamedSystems {
-  /** The operating systems that the SBOM names. */
-  readonly systems: readonly string[]
-  /** The distribution that the user names; null: none. */
-  readonly option: string | null
-}
-
-/** Returns what is known beside the components: the one system of the SBOM, else what the user names. */
-export function surroundingsOf({ systems, option }: NamedSystems): Surroundings {
-  const [system] = systems
-  if (system !== undefined && systems.length === 1)
-    return { distribution: { name: system, from: 'sbom' } }
-  return { distribution: option === null ? null : { name: option, from: 'option' } }
-}

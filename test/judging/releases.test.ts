@@ -1,5 +1,5 @@
+import { surroundingsOf } from '../../src/identity/surroundings.ts'
 import { expect, test } from 'vitest'
-import { surroundingsOf } from '../../src/judging/components.ts'
 import { judgeComponents } from '../../src/judging/judge.ts'
 import type { JudgeSource } from '../../src/judging/package-source.ts'
 import { isMeant } from '../../src/identity/meant.ts'

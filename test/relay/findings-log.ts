@@ -32,7 +32,7 @@ export function logFindings(
   tags: readonly string[],
   more: Partial<LoggedFindings> = {},
 ): void {
-  const detail: FindingChange = ['fix', 'CVE-2026-1', 'openssl', '3.0.11', 1]
+  const detail: FindingChange = ['fix', 'CVE-2026-1', 'openssl', '3.0.11', 1, '']
   const counts = { found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 1, fixesGone: 0 }
   writeFindings(dir, (store) => {
     for (const name of tags)

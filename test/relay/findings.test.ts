@@ -68,7 +68,7 @@ describe('changed findings of tags', () => {
     const [data] = dataOf(to)
     expect(data).toMatchObject({ tags: 450, newFixes: 450, more: true })
     expect(data).toMatchObject({ changes: { length: 50 }, position: `${made.log}-450` })
-    const long = ['fix', 'CVE-2026-1', 'n'.repeat(30_000), '1', 1] as const
+    const long = ['fix', 'CVE-2026-1', 'n'.repeat(30_000), '1', 1, ''] as const
     logFindings(made.dir, 's2', ['a', 'b', 'c'], { details: [long] })
     await judged(made)
     expect(dataOf(to)[1]).toMatchObject({ tags: 3, changes: { length: 2 }, more: true })

@@ -1,8 +1,11 @@
+import { surroundingsOf } from '../../identity/surroundings.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { PackageName } from '../../differences/facts.ts'
 import { isMeant } from '../../identity/meant.ts'
 import { normalName } from '../../identity/names.ts'
-import { purlNames, readPurl } from '../../identity/package.ts'
+import { identifyComponent } from '../../identity/identity.ts'
+import { readPurl } from '../../identity/package.ts'
+import type { InputSbom } from '../../sboms/sbom.ts'
 import { findEcosystem } from '../../query/orders/ecosystems.ts'
 
 /** The packages that a client asks about. */
@@ -38,16 +41,33 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
   }
 }
 
-/** Creates a filter of the packages that an SBOM lists, whatever their versions. */
-export function filterOfPurls(purls: Iterable<string>): PurlFilter {
-  const named = new Map<string, PackageName>()
-  let unknown = 0
-  for (const purl of new Set(purls)) {
-    const found = purlNames(purl)
-    if (found === null) unknown++
-    else named.set(`${found.ecosystem} ${found.name}`, { ecosystem: found.ecosystem, name: found.name }) // prettier-ignore
+/** Creates a filter of the packages that an SBOM lists, and of their source packages, by their releases, whatever their versions. */
+export function filterOfSboms(sboms: readonly InputSbom[]): PurlFilter {
+  const asked = new Map<string, PackageName>()
+  const packages = new Set<string>()
+  const unknown = new Set<string>()
+  for (const { components, systems } of sboms) {
+    const around = surroundingsOf({ systems, option: null })
+    for (const one of components) {
+      if (one.purl === null) continue
+      const found = identifyComponent({ ...one, version: one.version || ANY_VERSION }, around)
+      if ('code' in found) {
+        unknown.add(one.purl)
+        continue
+      }
+      packages.add(keyOf({ ecosystem: found.ecosystem.name, name: found.name }))
+      for (const { ecosystem, name } of found.questions)
+        asked.set(keyOf({ ecosystem: ecosystem.name, name }), { ecosystem: ecosystem.name, name })
+    }
   }
-  return { filter: filterOf([...named.values()]), packages: named.size, unknown }
+  return { filter: filterOf([...asked.values()]), packages: packages.size, unknown: unknown.size }
+}
+
+/** Stands for the version of a component without one: versions are not compared here. */
+const ANY_VERSION = '0'
+
+function keyOf({ ecosystem, name }: PackageName): string {
+  return `${ecosystem} ${name}`
 }
 
 function filterOf(asked: readonly PackageName[]): PackageFilter {

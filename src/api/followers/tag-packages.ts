@@ -4,7 +4,7 @@ import type { InputSbom } from '../../sboms/sbom.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { Reads } from '../../store/reads.ts'
 import { NOT_NAMED, TAGS, findTags } from '../lookup/named.ts'
-import { type PackageFilter, filterOfPurls } from './filter.ts'
+import { type PackageFilter, filterOfSboms } from './filter.ts'
 
 /** The packages that SBOMs list, whatever their versions. */
 export interface ListedPackages {
@@ -15,8 +15,7 @@ export interface ListedPackages {
 
 /** Returns the packages of SBOMs. Throws `bad_request` where there is none that a record can be about. */
 export function packagesIn(sboms: readonly InputSbom[], of: string): ListedPackages {
-  const purls = sboms.flatMap(({ components }) => components.flatMap(({ purl }) => purl ?? []))
-  const { filter, packages, unknown } = filterOfPurls(purls)
+  const { filter, packages, unknown } = filterOfSboms(sboms)
   if (packages > 0) return { filter, from: { of, packages, unknown } }
   throw new MirrorError('bad_request', `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`) // prettier-ignore
 }

@@ -203,8 +203,8 @@ function linesOf(one: Change, before: string): string[] {
     ...{ gone: one.goneFindings, goneFixable: one.goneFixable },
     ...{ fixes: one.newFixes, fixesGone: one.goneFixes },
   }
-  const details = one.changes.map(({ change, id, package: name, version, fixable }) =>
-    detailWords([change, id, name, version, fixable ? 1 : 0]),
+  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
+    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
   )
   const unlisted = changedFindings(counts) - details.length
   const rest = unlisted > 0 ? [`and ${unlisted} more`] : []

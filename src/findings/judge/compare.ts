@@ -69,7 +69,7 @@ function detailOf(
   const [of, others] = change === 'gone' ? [was, is] : [is, was]
   const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
-  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0]]
+  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0, one.source]]
 }
 
 /**

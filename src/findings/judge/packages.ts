@@ -1,4 +1,5 @@
-import { identityOf, surroundingsOf } from '../../judging/components.ts'
+import { surroundingsOf } from '../../identity/surroundings.ts'
+import { identityOf } from '../../judging/components.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import { writeAsked } from './asked.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'

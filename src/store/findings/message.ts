@@ -54,8 +54,9 @@ export function changeMessage(one: LoggedFindings) {
     ...{ at: toIso(at), tag: { id: owner, name }, cause, snapshot },
     ...numbersOf(one),
     counts: { findings: one.findings, fixable: one.fixable },
-    changes: one.details.map(([change, record, component, version, fixable]) => ({
+    changes: one.details.map(([change, record, component, version, fixable, source]) => ({
       ...{ change, id: record, package: component, version, fixable: fixable === 1 },
+      source: source === '' ? null : source,
     })),
   }
 }

@@ -62,6 +62,8 @@ export type FindingChange = readonly [
   name: string,
   version: string,
   fixable: 0 | 1,
+  /** The source package by whose name it was found; empty: by its own name. */
+  source: string,
 ]
 
 /** How many findings of a tag came and went. */

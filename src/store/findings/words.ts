@@ -63,8 +63,10 @@ export function packageWords(counts: PackageCounts): string {
 }
 
 /** Returns one of the changes in words: `got a fix: CVE-2026-1 in openssl 3.0.11`. */
-export function detailWords([change, record, name, version, fixable]: FindingChange): string {
-  const of = `${record} in ${name} ${version}`
+export function detailWords(detail: FindingChange): string {
+  const [change, record, name, version, fixable, source] = detail
+  const by = source === '' ? '' : ` (by its source package ${source})`
+  const of = `${record} in ${name} ${version}${by}`
   if (change === 'new') return `new finding${fixable === 1 ? ', with a fix' : ''}: ${of}`
   if (change === 'fix') return `got a fix: ${of}`
   return change === 'gone' ? `gone: ${of}` : `lost its fix: ${of}`

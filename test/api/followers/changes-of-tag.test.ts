@@ -147,3 +147,15 @@ test('changes of a tag are refused while the catalog is older than its settings 
   expect((await ask(`tag=${tag}`, true)).status).toBe(401)
   expect((await ask('ecosystem=npm')).status).toBe(200)
 })
+
+test('changes of a tag are also those of the source packages in its SBOM, of their release', async () => {
+  const purl = 'pkg:deb/debian/libssl3@3.0.9-1?distro=debian-12&upstream=openssl'
+  const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'libssl3', purl }] }
+  const { made, ask, tags: [tag = ''] } = await mirror({}, ({ sandbox: { service } }, [id = '']) => {
+    service.writeArtifact('tag', id, 'sbom', JSON.stringify(document))
+  })
+  await publish(made, 'T-12', 'Debian:12', 'openssl')
+  await publish(made, 'T-13', 'Debian:13', 'openssl')
+  const { body } = await ask(`tag=${tag}`)
+  expect(body['changes']).toMatchObject([{ id: 'T-12' }])
+}) // prettier-ignore
