@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { type Ecosystem, findEcosystem } from '../query/orders/ecosystems.ts'
 import { normalName } from './names.ts'
-import { otherNames, packageOf } from './package.ts'
+import { otherNames, packageOf, releaseTexts } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
 import { isReleased, readRelease } from './releases.ts'
 import { type SourcePackage, sourcePackageOf } from './source.ts'
@@ -136,25 +136,18 @@ function releaseOf(url: ParsedUrl, base: string, around: Distribution | null): K
   if (!isReleased(base)) return NO_RELEASE
   const named = releaseIn(url, base)
   if (named !== null) return { release: { name: named, from: 'purl' }, unreadRelease: null }
-  const text = url.qualifiers?.['distro'] ?? ''
   const outer = around === null ? null : readRelease(around.name, base)
   if (around !== null && outer !== null) {
     const release = { name: outer.ecosystem, from: around.from }
     return { release, unreadRelease: null }
   }
-  return { release: null, unreadRelease: text || (around?.name ?? '') || null }
+  return { release: null, unreadRelease: releaseTexts(url)[0] ?? around?.name ?? null }
 }
 
-/** Qualifiers that name a release: the common one, and cdxgen's code name. */
-const RELEASE_QUALIFIERS = ['distro', 'distro_name']
-
 /** Returns the release of an ecosystem that a package URL names, as `Debian:12`; null for none that can be read. */
-export function releaseIn(
-  { qualifiers }: Pick<ParsedUrl, 'qualifiers'>,
-  base: string,
-): string | null {
-  for (const key of RELEASE_QUALIFIERS) {
-    const release = readRelease(qualifiers?.[key] ?? '', base)
+export function releaseIn(url: Pick<ParsedUrl, 'qualifiers'>, base: string): string | null {
+  for (const text of releaseTexts(url)) {
+    const release = readRelease(text, base)
     if (release !== null) return release.ecosystem
   }
   return null

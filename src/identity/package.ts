@@ -61,12 +61,21 @@ function hasCase(type: string): boolean {
   return type === 'npm' || type === 'apk'
 }
 
+/** Returns the texts in the qualifiers of a package URL that may name a distribution and its release. */
+export function releaseTexts({ qualifiers = {} }: Pick<ParsedUrl, 'qualifiers'>): string[] {
+  const { distro, distro_name, os_distro, os_name = '', os_version = '' } = qualifiers
+  // syft, Trivy and cdxgen write `distro`; cdxgen a code name; Docker Scout the last three
+  const texts = [distro, distro_name, os_distro, os_version && `${os_name}-${os_version}`]
+  return texts.filter((text): text is string => text !== undefined && text !== '')
+}
+
 /** A package of a distribution that only its qualifier, or what is around it, names. */
 function withoutMaker(url: ParsedUrl, stated: string, around: string): PurlPackage | NoPackage {
-  const { type, namespace = '', qualifiers, given } = url
+  const { type, namespace = '', given } = url
   if (namespace !== '' || !isSystemType(type)) return { unrecorded: null }
-  const found = distributionIn(qualifiers?.['distro'] ?? '') ?? distributionIn(around)
-  if (found === null) return { unrecorded: null }
+  const texts = [...releaseTexts(url), around]
+  const found = texts.map(distributionIn).find((one) => one !== null)
+  if (found === undefined) return { unrecorded: null }
   if (!found.recorded) return { unrecorded: found.base }
   return { ecosystem: found.base, name: given.name, version: versionOf(url, stated) }
 }

@@ -89,7 +89,8 @@ export function alpineRelease(text: string): string | null {
 
 /** A rule by which two releases are one when they read the same. */
 function sameWhenRead(read: (text: string) => string | null): ReleaseRule {
-  return { read, covers: (recorded, asked) => read(recorded.toLowerCase()) === asked }
+  const plain = (text: string): string => read(text.toLowerCase()) ?? text
+  return { read, covers: (recorded, asked) => plain(recorded) === plain(asked) }
 }
 
 /** `9` of `9`, `9.4`, `el9` and `9-stream`. */

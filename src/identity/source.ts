@@ -23,10 +23,11 @@ export function sourcePackageOf(
   return { name: source.name, version: known || ownVersion(url.type, version) }
 }
 
-/** `openssl`, `openssl@3.0.1` (syft), and for rpm the file of the source package. */
+/** In `upstream`, or in `source`: `openssl`, `openssl@3.0.1` (syft), and for rpm the file of the source package. */
 function upstreamOf({ type, qualifiers }: ParsedUrl, version: string): SourcePackage | null {
   // the library takes a plus sign that is not escaped for a space
-  const text = (qualifiers?.['upstream'] ?? '').trim().replaceAll(' ', '+')
+  const qualifier = qualifiers?.['upstream'] ?? qualifiers?.['source'] ?? ''
+  const text = qualifier.trim().replaceAll(' ', '+')
   if (text === '') return null
   const file = /^(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm$/.exec(text)
   if (file !== null) return { name: file[1] ?? '', version: epochOf(version) + (file[2] ?? '') }

@@ -3,10 +3,10 @@ import type { Uncompared } from '../query/affected.ts'
 import type { Why } from './components.ts'
 import type { JudgeSource } from './package-source.ts'
 
-/** How many records about a package were compared with its version, and why others were not. */
+/** How many records about a package were compared with its version, and the ids of others, with the reason. */
 export interface Comparison {
   readonly compared: number
-  readonly uncompared: ReadonlyMap<Uncompared, number>
+  readonly uncompared: ReadonlyMap<string, Uncompared>
 }
 
 /** Returns why the records that a mirror has can say nothing, or not everything, about a component; null when they can. */
@@ -32,7 +32,8 @@ export function whyUncompared(
   { compared, uncompared }: Comparison,
 ): Why | null {
   if (uncompared.size === 0) return null
-  const whys = REASONS.flatMap(([why, words]) => (uncompared.has(why) ? [words(name)] : []))
+  const said = new Set(uncompared.values())
+  const whys = REASONS.flatMap(([why, words]) => (said.has(why) ? [words(name)] : []))
   const which = compared === 0 ? 'no record' : 'not every record'
   return {
     code: compared === 0 ? 'not_compared' : 'partly_compared',
@@ -51,9 +52,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
 
 /** Adds what was compared for another question about the same component. */
 export function addComparison(one: Comparison, other: Comparison): Comparison {
-  const uncompared = new Map(one.uncompared)
-  for (const [why, count] of other.uncompared)
-    uncompared.set(why, (uncompared.get(why) ?? 0) + count)
+  const uncompared = new Map([...one.uncompared, ...other.uncompared])
   return { compared: one.compared + other.compared, uncompared }
 }
 

@@ -62,8 +62,8 @@ export interface ResultPage {
   readonly next: string
   /** Records about the package that were compared with the version, on this page. */
   readonly compared: number
-  /** Those that could not be, by the reason. */
-  readonly uncompared: ReadonlyMap<Uncompared, number>
+  /** Those that could not be, by their ids, and why. */
+  readonly uncompared: ReadonlyMap<string, Uncompared>
 }
 
 /** Records and bytes looked at in one stretch: a few milliseconds. */
@@ -110,7 +110,7 @@ interface Walk {
   readonly found: SearchResult[]
   bytes: number
   compared: number
-  readonly uncompared: Map<Uncompared, number>
+  readonly uncompared: Map<string, Uncompared>
 }
 
 /** One stretch: looks at the next candidates. `end`: there are no more; `full`: the page is. */
@@ -135,7 +135,7 @@ async function goOn(
     const verdict = await interleave(concerns(parsed, asked, record.prefixes[0]), bounds)
     if (verdict === 'other') continue
     if (verdict === 'affected' || verdict === 'clear') walk.compared++
-    else walk.uncompared.set(verdict, (walk.uncompared.get(verdict) ?? 0) + 1)
+    else walk.uncompared.set(id, verdict)
     if (verdict !== 'affected') continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     const result = resultOf(record)

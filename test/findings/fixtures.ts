@@ -109,6 +109,7 @@ export function readKnown(dir: string) {
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM component WHERE id NOT IN (SELECT component FROM tag_component))
            + (SELECT count(*) FROM finding WHERE component NOT IN (SELECT id FROM component))
+           + (SELECT count(*) FROM uncompared WHERE component NOT IN (SELECT id FROM component WHERE gap > 0))
            + (SELECT count(*) FROM component_name WHERE component NOT IN (SELECT id FROM component))
            + (SELECT count(*) FROM tag_component WHERE tag NOT IN (SELECT id FROM tag))
            + (SELECT count(*) FROM suppressed s LEFT JOIN finding f ON f.component = s.component AND f.record = s.record

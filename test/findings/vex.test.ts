@@ -53,7 +53,7 @@ test('findings that VEX rules out do not count, and are announced when a stateme
 
   await state(vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
   expect(own().at(-1)).toMatchObject({ cause: 'vex', found: 0, gone: 1 })
-  expect(own().at(-1)?.details).toEqual([['gone', 'T-1', name, expect.any(String), 0]])
+  expect(own().at(-1)?.details).toEqual([['gone', 'T-1', name, expect.any(String), 0, '']])
   const findings = (before?.findings ?? 0) - 1
   expect(tagOf(dir, owner)).toMatchObject({ findings, suppressed: 1 })
   await expectAgreement(bench)
@@ -262,7 +262,7 @@ test('a patch that the service has done is a fix, until it is not any more', asy
   const before = tagOf(dir, owner)?.fixable ?? -1
   await set('done')
   expect(own()).toMatchObject({ cause: 'patches', found: 0, fixes: 1 })
-  expect(own()?.details).toEqual([['fix', CVE, name, expect.any(String), 1]])
+  expect(own()?.details).toEqual([['fix', CVE, name, expect.any(String), 1, '']])
   expect(tagOf(dir, owner)).toMatchObject({ fixable: before + 1 })
   await expectAgreement(bench)
   await bench.publish({ 'T-3': { ...affecting(ecosystem, name, null), aliases: [CVE] } })

@@ -58,9 +58,12 @@ describe('the release of a component', () => {
     expect(identityOf({ purl: 'pkg:deb/debian/a@1' })).toMatchObject({ unreadRelease: null })
   })
 
-  test('is in the qualifier of cdxgen as well', () => {
-    const { release } = identityOf({ purl: 'pkg:deb/debian/a@1?distro=x&distro_name=bookworm' })
-    expect(release?.name).toBe('Debian:12')
+  test('is in the qualifiers of cdxgen and Docker Scout as well', () => {
+    const releaseOf = (path: string) => identityOf({ purl: `pkg:${path}` }).release?.name
+    expect(releaseOf('deb/debian/a@1?distro=x&distro_name=bookworm')).toBe('Debian:12')
+    expect(releaseOf('deb/debian/a@1?os_distro=bookworm&os_name=debian&os_version=12')).toBe('Debian:12') // prettier-ignore
+    expect(releaseOf('apk/alpine/a@1?os_name=alpine&os_version=3.18')).toBe('Alpine:v3.18')
+    expect(releaseOf('rpm/a@1?os_name=rhel&os_version=9.4')).toBe('Red Hat:enterprise_linux:9.4')
   })
 
   test('is not needed in a distribution without releases', () => {

@@ -86,6 +86,9 @@ const MEANT: Record<
   },
   'Ubuntu:FIPS:22.04': { own: ['Ubuntu:Pro:FIPS:22.04:LTS'], other: ['Ubuntu:22.04:LTS', 'Ubuntu:Pro:FIPS-updates:22.04:LTS'] }, // prettier-ignore
   'Alpine:v3.18': { own: ['Alpine:v3.18', 'Alpine:3.18', 'Alpine'], other: ['Alpine:v3.19', 'Alpine:edge', 'Alpine:v3.1'] }, // prettier-ignore
+  'Alpine:3.18.6': { own: ['Alpine:v3.18'], other: ['Alpine:v3.19'] },
+  'Debian:bookworm': { own: ['Debian:12'], other: ['Debian:13'] },
+  'Rocky Linux:9.3': { own: ['Rocky Linux:9'], other: ['Rocky Linux:8'] },
   'AlmaLinux:9': { own: ['AlmaLinux:9', 'AlmaLinux'], other: ['AlmaLinux:8', 'Rocky Linux:9'] },
   'Red Hat:enterprise_linux:9.4': {
     own: ['Red Hat:enterprise_linux:9::appstream', 'Red Hat:enterprise_linux:9::baseos', 'Red Hat:rhel_eus:9.4::baseos', 'Red Hat:openshift:4.12::el9', 'Red Hat:satellite:6.15'], // prettier-ignore

@@ -108,8 +108,9 @@ test('a release of which there is no record at all is not judged, and named', as
 
 test('a package is found by its source package, which the package URL or the SBOM names', async () => {
   const byPurl = await judge(`${LIBSSL}&distro=debian-12&upstream=openssl%403.0.9-1`)
+  const byOther = await judge(`${LIBSSL}&distro=debian-12&source=openssl`)
   const bySbom = await judge(`${LIBSSL}&distro=debian-12`, { source: { name: 'openssl', version: '3.0.9-1' } }) // prettier-ignore
-  for (const { findings, binaryNameOnly } of [byPurl, bySbom]) {
+  for (const { findings, binaryNameOnly } of [byPurl, byOther, bySbom]) {
     expect(findings.map(({ id, source, fixed }) => [id, source, fixed])).toEqual([
       ['D-12', 'openssl', ['3.0.11-1~deb12u2']],
       ['D-BOTH', null, ['3.0.12-1']], // its own name is in that record too

@@ -236,7 +236,9 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
   }
   for (const step of steps) {
     if (step.do === 'record') {
-      const all = componentsOf(dir)
+      const listed = componentsOf(dir)
+      const withSource = listed.filter(({ asked }) => asked !== '')
+      const all = step.source && withSource.length > 0 ? withSource : listed
       const one = all[step.of % all.length]
       if (one === undefined) continue
       const id = `T-${step.which}`

@@ -34,20 +34,23 @@ export type Gaps = ReturnType<typeof createGaps>
 /** Creates what finds and stores the gaps of components. */
 export function createGaps({ store, evaluate, hasEcosystem }: GapInput) {
   let isAnyChanged = false
-  const put = (component: FindingComponent, gap: ComponentGap): void => {
+  const put = (component: FindingComponent, comparison: Comparison): void => {
+    const gap = gapOf(component, comparison, hasEcosystem)
+    if (component.gap !== 0 || comparison.uncompared.size > 0)
+      store.replaceUncompared(component.id, comparison.uncompared.keys())
     if (component.gap === gap) return
     store.putGap(component.id, gap)
     isAnyChanged = true
   }
   const findAgain = async (component: FindingComponent): Promise<void> => {
     const { comparison } = await evaluate(component)
-    put(component, gapOf(component, comparison, hasEcosystem))
+    put(component, comparison)
   }
   return {
     /** `isWhole`: it was compared with all records; else with those that changed, and what it says is only a sign. */
     async follow(component: FindingComponent, comparison: Comparison, isWhole: boolean) {
-      if (isWhole) put(component, gapOf(component, comparison, hasEcosystem))
-      else if (component.gap === 1 || comparison.uncompared.size > 0) await findAgain(component)
+      if (isWhole) put(component, comparison)
+      else if (component.gap !== 0 || comparison.uncompared.size > 0) await findAgain(component)
     },
     /** Looks at the components of ecosystems and releases of which the first record came, or the last one went. */
     async followEcosystems(): Promise<void> {

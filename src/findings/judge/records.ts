@@ -148,7 +148,7 @@ async function compareSome(
   for (const { folder, name } of packages)
     for (const one of store.listComponentsNamed(name))
       if (folderOf(one.ecosystem) === folder) touched.set(one.id, one)
-  for (const id of ids) for (const one of store.listComponentsWith(id)) touched.set(one.id, one)
+  for (const id of ids) for (const one of store.listComponentsJudgedBy(id)) touched.set(one.id, one)
   const changed = new Set(ids)
   const components = [...touched.values()]
   for (let at = 0; at < components.length; at += BATCH)

@@ -221,6 +221,7 @@ async function addComponents(
     const gap = gapOf(one, comparison, hasEcosystem)
     const id = store.addComponent({ ...one, gap }, namesAsked(one))
     ids.push(id)
+    store.replaceUncompared(id, comparison.uncompared.keys())
     rules.addComponent({ id, ...one })
     for (const finding of findings) {
       store.putFinding(id, finding)

@@ -79,6 +79,12 @@ const TABLES = `
     PRIMARY KEY (component, record)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX finding_by_record ON finding (record);
+  CREATE TABLE uncompared (       -- records about a component that cannot be compared with its version
+    record TEXT NOT NULL,
+    component INTEGER NOT NULL,
+    PRIMARY KEY (record, component)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX uncompared_of_component ON uncompared (component);
   CREATE TABLE record (           -- those that findings are about
     id TEXT PRIMARY KEY,
     names TEXT NOT NULL           -- JSON: its aliases, and what it is derived from

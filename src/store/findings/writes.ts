@@ -87,6 +87,10 @@ function createComponents(db: Db) {
   const withRecord = db.prepare<[string], FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
   )
+  const judgedBy = db.prepare<{ record: string }, FindingComponent>(
+    `SELECT ${COMPONENT} FROM component WHERE id IN (
+       SELECT component FROM finding WHERE record = @record UNION SELECT component FROM uncompared WHERE record = @record)`,
+  )
   const all = db.prepare<[string, string, string, string, string, number], FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE (name, ecosystem, version, packages, asked) > (?, ?, ?, ?, ?)
      ORDER BY name, ecosystem, version, packages, asked LIMIT ?`,
@@ -102,6 +106,8 @@ function createComponents(db: Db) {
     /** Components that records are asked about by a name: their own, or that of their source package. */
     listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
     listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
+    /** Components with a finding of a record, and those that cannot be compared with it. */
+    listComponentsJudgedBy: (record: string): FindingComponent[] => judgedBy.all({ record }),
     /** Components after one, the versions of a package one after the other; null: from the first. */
     listComponents: (after: FindingComponent | null, limit: number): FindingComponent[] =>
       all.all(
@@ -156,6 +162,8 @@ const NO_RECORDS: ComponentGap = 2
 
 function createGapStore(db: Db) {
   const put = db.prepare('UPDATE component SET gap = ? WHERE id = ?')
+  const clear = db.prepare('DELETE FROM uncompared WHERE component = ?')
+  const add = db.prepare('INSERT INTO uncompared (record, component) VALUES (?, ?)')
   // One step of the index for each ecosystem: DISTINCT would read every component.
   const ecosystems = db
     .prepare<[], string>(
@@ -178,6 +186,11 @@ function createGapStore(db: Db) {
   )
   return {
     putGap: (component: number, gap: ComponentGap): void => void put.run(gap, component),
+    /** Stores the records that cannot be compared with the version of a component. */
+    replaceUncompared(component: number, records: Iterable<string>): void {
+      clear.run(component)
+      for (const record of records) add.run(record, component)
+    },
     /** The ecosystems of all components, with their releases. */
     listEcosystems: (): string[] => ecosystems.all(),
     /** Components of an ecosystem that are stored as without records (`withoutRecords`), or all others. */
@@ -255,6 +268,7 @@ function createTagComponents(db: Db) {
   const unsuppress = db.prepare('DELETE FROM suppressed WHERE component = ? AND tag = ?')
   const dropPlaces = db.prepare('DELETE FROM vex_place WHERE kind = 0 AND owner = ?')
   const dropNames = db.prepare('DELETE FROM component_name WHERE component = ?')
+  const dropUncompared = db.prepare('DELETE FROM uncompared WHERE component = ?')
   const dropComponent = db.prepare('DELETE FROM component WHERE id = ?')
   return {
     listTagsOf: (component: number): number[] => tagsOf.all(component),
@@ -269,6 +283,7 @@ function createTagComponents(db: Db) {
         dropFindings.run(component)
         dropPlaces.run(component)
         dropNames.run(component)
+        dropUncompared.run(component)
         dropComponent.run(component)
       }
     },
