@@ -84,20 +84,20 @@ async function newDocuments(
     const firstOf = new Set(first.map(({ of }) => idOf(of.owner)))
     const owners = ones.map(({ of }) => of.owner)
     const tags = owners.every((owner) => owner.startsWith('tags/')) ? owners.map(idOf) : []
-    documents.push({ digest, tags, statements: statementsIn(input, digest), firstOf })
+    documents.push({ digest, tags, statements: statementsIn(input, digest, tags), firstOf })
   }
   return documents
 }
 
-function statementsIn({ store }: ArtifactsInput, digest: string): readonly Statement[] {
+function statementsIn(
+  { store }: ArtifactsInput,
+  digest: string,
+  tags: readonly string[] = [],
+): readonly Statement[] {
   const document = store.catalog.readDocument(digest)
   if (document === null) return []
-  const read = readVexStatements(store.vex, {
-    digest,
-    size: document.size,
-    changed: document.changed,
-  })
-  return Array.isArray(read) ? read : []
+  const { size, changed } = document
+  return readVexStatements(store.vex, { digest, size, changed, tags }) ?? []
 }
 
 /** Whether it is the first VEX of a tag that came within the window: its findings were never known without it. */
