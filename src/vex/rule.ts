@@ -2,12 +2,11 @@
  * The rule by which a statement of VEX counts, for everything that asks: match, the findings of tags, the VEX repository and the
  * VEX of one image.
  *
- * A statement counts where its document counts: the document of a tag for the image of this tag, and any document for an image
- * that it names. Of the statements that count for an image, the newest about the vulnerability and the package version decides,
- * and of equally old ones one that does not rule out. Where none counts, the newest statement of the other documents decides
- * that names only the component. It decides nothing while the current statement of any of these tags leaves the
- * vulnerability open in that package version, in whatever image. What rules out and is dated more than a day ahead counts as if it
- * had no date.
+ * A statement counts where its document counts: a tag's document for the image of this tag, any document for an image that it
+ * names. Of the statements that count for an image, the newest about the vulnerability and the package version decides; of equally
+ * old ones, one that rules nothing out. Where none counts, the newest statement of the other documents decides that names only the
+ * component. It decides nothing while the current statement of any of these tags leaves the vulnerability open in that package
+ * version, in whatever image. What rules out and is dated more than a day ahead counts as if it had no date.
  */
 
 /**

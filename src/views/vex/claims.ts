@@ -39,7 +39,7 @@ export async function claimsOf(
     const statements = known === undefined ? readVexStatements(reads, document) : null
     if (known !== undefined) claims.set(digest, known)
     if (statements === null) continue
-    // The clock of whoever mirrored it: equal documents give equal bytes.
+    // The clock at which it was mirrored: equal documents give equal bytes.
     const latest = latestAt(document.changed * 1000)
     claims.set(
       digest,
