@@ -90,7 +90,7 @@ export function bounded(text: string): string {
   return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
 }
 
-/** Creates what collects the operating systems that an SBOM names, each once; more than a few are not told apart. */
+/** Creates what collects the operating systems that an SBOM names, each once; more than a few are not listed. */
 export function createSystems() {
   const systems = new Set<string>()
   return {

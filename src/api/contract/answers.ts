@@ -71,7 +71,7 @@ function declared(
 /** 503 of a feed with filters: beside what is temporary, that it has too many entries to be filtered (`upstream_too_large`). */
 export const UNFILTERED: DeclaredAnswers = {
   503: declared(
-    `${PROBLEMS[503][0]} Or the feed has too many entries to be filtered here (\`upstream_too_large\`).`,
+    `${PROBLEMS[503][0]} Or the feed is too large to be filtered (\`upstream_too_large\`).`,
     { 'Retry-After': ref('headers', 'RetryIfTemporary') },
     schemaOf('Problem'),
   ),

@@ -71,7 +71,7 @@ const PAGING: readonly InputParameter[] = [
   {
     ...{ name: 'order', in: 'query', example: 'created_at:desc' },
     description:
-      "A field of the items and a direction; the service's own order when not given. 501 where no item has the field.",
+      "A field of the items and a direction; else the service's order. 501 where no item has the field.",
     schema: { type: 'string', pattern: '^([A-Za-z_][A-Za-z0-9_-]{0,63}:(asc|desc))?$' },
   },
 ]

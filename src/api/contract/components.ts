@@ -30,13 +30,11 @@ export const HEADERS = {
   'Content-Encoding': header('`gzip`, where the request accepts it.'),
   'X-Mirror-Snapshot': always('Id of the snapshot that the answer shows.'),
   'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
-  'X-Mirror-Scope': header(
-    'The part of OSV that is mirrored, percent-encoded; with `osv.include` or `osv.exclude`.',
-  ),
+  'X-Mirror-Scope': header('The part of OSV that is mirrored, percent-encoded.'),
   'X-Mirror-Signature': header('`verified; signer=…`, `failed; reason=…` or `none`.'),
   'X-Mirror-Incomplete': header('Why items may be missing.'),
   'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
-  'CDN-Cache-Control': header('How long a shared cache may keep the answer; with `edge.maxAgeSeconds`.'), // prettier-ignore
+  'CDN-Cache-Control': header('How long a shared cache may keep the answer.'), // prettier-ignore
   'Cache-Groups': header('Names by which caches drop the answer.'),
   'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),
   'Surrogate-Key': header('The same, where `edge.tagHeader` is `Surrogate-Key`.'),
@@ -152,8 +150,7 @@ export const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'header',
     name: 'webhook-signature',
-    description:
-      'The signature of the service over id, timestamp and raw body (docs/guides/webhooks.md).',
+    description: 'The signature of the service over id, timestamp and raw body.',
   },
 } as const
 

@@ -28,7 +28,7 @@ const filter = (name: string, description: string, more: object = {}): InputPara
 /** An empty value counts as none. */
 const FILTERS: readonly InputParameter[] = [
   filter(FILTER_NAMES.ecosystem, 'Only this ecosystem.', { enum: [...ECOSYSTEMS, ''] }),
-  filter(FILTER_NAMES.release, 'Only this release of a distribution, such as `12` or `3.18`.'),
+  filter(FILTER_NAMES.release, 'Only this release of a distribution, such as `12`.'),
   filter(FILTER_NAMES.packageName, 'Only this source package.'),
 ]
 

@@ -86,8 +86,7 @@ export const SCHEMAS = {
     ['code', 'message'],
   ),
   Query: {
-    description:
-      'A version and a package, by name and ecosystem or by purl; unknown members are ignored.',
+    description: 'A version and a package, by name and ecosystem or by purl.',
     type: 'object',
     required: ['package'],
     properties: {
@@ -159,7 +158,7 @@ export const SCHEMAS = {
       namedSince: TEXT,
       counts: {
         type: 'object',
-        description: 'Names by kind, each once for a snapshot, where none is listed.',
+        description: 'Names by kind, where none is listed.',
       },
       notJudged: {
         type: 'integer',
@@ -224,7 +223,7 @@ export const SCHEMAS = {
   ),
   SourceStatus: SOURCE_STATUS,
   Status: object(
-    'State of sources, storage, relay, bundles, webhooks and views (docs/guides/monitoring.md).',
+    'State of sources, storage, relay, bundles, webhooks and views.',
     {
       version: TEXT,
       instance: MAYBE_TEXT,

@@ -37,7 +37,7 @@ export const FOLLOWER_CONTRACTS = {
         {
           ...{ name: 'since', in: 'query', required: true },
           description:
-            'The snapshot that the client has, or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
+            'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
           schema: NOT_EMPTY,
         },
         SOURCE,

@@ -72,8 +72,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('the guard does not judge the last records of a run', {
     file: 'src/guard/guard.ts',
-    from: '      seen.decide()\n      return judge(limits, stored, found)',
-    to: '      return judge(limits, stored, found)',
+    from: '      seen.decide()\n      return count.verdict()',
+    to: '      return count.verdict()',
     tests: ['test/guard/guard.test.ts'],
   }),
   mutation('a transaction that refuses its work commits it', {
@@ -108,8 +108,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a range whose last affected version cannot be read has no end', {
     file: 'src/query/affected.ts',
-    from: "if (place === 'unreadable') isOpen ||= kind !== 'introduced'\n      if (place === null",
-    to: "if (place === 'unreadable') isOpen ||= kind === 'fixed'\n      if (place === null",
+    from: 'isUnbegun = true\n        else isOpen = true',
+    to: "isUnbegun = true\n        else isOpen ||= kind === 'fixed'",
     tests: ['test/query/affected.test.ts'],
   }),
   mutation('Debian versions order other signs among the letters', {
@@ -120,15 +120,51 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('an Alpine fraction is one only if both parts begin with zero', {
     file: 'src/query/orders/apk.ts',
-    from: "(a.startsWith('0') || b.startsWith('0'))",
-    to: "(a.startsWith('0') && b.startsWith('0'))",
+    from: "(one.text.startsWith('0') || other.text.startsWith('0'))",
+    to: "(one.text.startsWith('0') && other.text.startsWith('0'))",
     tests: ['test/query/orders/orders.test.ts'],
   }),
   mutation('of VEX statements of one time the one that rules out counts', {
-    file: 'src/judging/vex/apply.ts',
-    from: 'one.at === before.at ? before.reason !== null',
-    to: 'one.at === before.at ? before.reason === null',
-    tests: ['test/judging/vex.test.ts'],
+    file: 'src/vex/rule.ts',
+    from: 'one.at === before.at ? !before.isOpen',
+    to: 'one.at === before.at ? before.isOpen',
+    tests: ['test/vex/rule.test.ts'],
+  }),
+  mutation('a statement of another tag on a component counts although this tag says otherwise', {
+    file: 'src/vex/rule.ts',
+    from: 'if (open !== undefined) return { at: open.at, ruledOutBy: null }',
+    to: 'if (open === null) return { at: "", ruledOutBy: null }',
+    tests: ['test/vex/rule.test.ts'],
+  }),
+  mutation('a record of another release is about a package', {
+    file: 'src/identity/meant.ts',
+    from: "return release === '' || coversRelease(base, release, wanted.release)",
+    to: "return release === '' || release !== wanted.release",
+    tests: ['test/identity/releases.test.ts'],
+  }),
+  mutation('a package is not asked by its source package', {
+    file: 'src/identity/identity.ts',
+    from: 'return [...asked, ...asked.flatMap(certified)]',
+    to: 'return [own, ...certified(own)]',
+    tests: ['test/judging/releases.test.ts'],
+  }),
+  mutation('a range without an order passes as compared', {
+    file: 'src/query/affected.ts',
+    from: "if (order === null) return 'no_order'",
+    to: "if (order === null) return 'clear'",
+    tests: ['test/query/affected.test.ts'],
+  }),
+  mutation('a signature about another image is verified', {
+    file: 'src/signatures/check.ts',
+    from: 'if (digests.includes(subject.toLowerCase())) return',
+    to: 'if (digests.length > 0) return',
+    tests: ['test/signatures/check.test.ts'],
+  }),
+  mutation('the guard forgets what earlier runs of the window published', {
+    file: 'src/guard/verdict.ts',
+    from: 'belowRows.push({ kind, name,',
+    to: 'belowLines.length > 1e9 && belowRows.push({ kind, name,',
+    tests: ['test/sync/osv/window.test.ts'],
   }),
   mutation('a finding that stays patched is counted as patched no more', {
     file: 'src/findings/judge/patches.ts',
